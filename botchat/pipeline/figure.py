@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, MissingDataError, did_you_mean
-from botchat.pipeline.ledger import conversation_costs
-from botchat.pipeline.run.read_set import board_of, read
+from botchat.pipeline.ledger import cost_per_dialogue
+from botchat.pipeline.load import load, load_board
 from botchat.ratings.elo import EloSettings
 from botchat.results import Result
 from botchat.workspace import jsonl
@@ -61,12 +61,12 @@ def choose(
     if judge is None and name.startswith(("cost-agreement", "judge-agreement")):
         charts = [
             replace(chart, name=f"{chart.name}-{protocol}")
-            for protocol, report in set_reports(workspace, read(workspace, seed_set)).items()
+            for protocol, report in set_reports(load(workspace, seed_set)).items()
             for chart in judge_charts(report)
         ]
     else:
-        found, board = board_of(workspace, seed_set, judge, elo)
-        charts = board_charts(board, conversation_costs(workspace, found.dialogues))
+        found, board = load_board(workspace, seed_set, judge, elo)
+        charts = board_charts(board, cost_per_dialogue(workspace, found.dialogues))
     chosen = [chart for chart in charts if name in ("", chart.name)]
     if not chosen:
         names = [chart.name for chart in charts]

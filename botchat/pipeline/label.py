@@ -20,8 +20,8 @@ import msgspec
 from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.interfaces import Row, ShownDialogue, case_digest, case_ref
 from botchat.metrics.annotations import BLIND_PAGE, is_annotator
-from botchat.pipeline.run.contestants import of_people
-from botchat.pipeline.run.session import catalogue_of
+from botchat.pipeline.contestants import human_dialogues
+from botchat.pipeline.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, MISSING, SIGNED, UNDECIDED, Dialogues, Judgment, Verdict
@@ -62,7 +62,7 @@ def label(
         DataError: a file of something else, or a label of no case that can be asked now.
     """
     catalogue = catalogue_of(workspace, seed_set)
-    human = of_people(workspace.seeds(seed_set))
+    human = human_dialogues(workspace.seeds(seed_set))
     if files:
         dialogues = {HUMAN: human, **workspace.all_dialogues(seed_set)}
         return _filed(workspace, seed_set, files, catalogue, dialogues)
@@ -87,7 +87,7 @@ def label(
     return Result({"page": path, "protocol": about.name, "cases": len(cases)}, lines)
 
 
-def rater(name: str) -> str:
+def annotator_name(name: str) -> str:
     """The name that an annotator's labels are filed under: ``Amy`` and `` amy`` are one.
 
     Raises `ConfigError` for none, one that is too long, or one that cannot be shown.
@@ -196,7 +196,7 @@ def _judgment(one: Label, seed_set: str, protocol: Protocol, dialogues: Dialogue
     """The label as a judgment of its case."""
     if not one.judge.startswith(PERSON):
         raise ConfigError(f"judge {one.judge[:80]!r}: labels are those of {PERSON}NAME")
-    judge = PERSON + rater(one.judge.removeprefix(PERSON))
+    judge = PERSON + annotator_name(one.judge.removeprefix(PERSON))
     cases = _cases(one.seed_id, protocol, dialogues)
     shown = next((case for case in cases if case_digest(protocol.name, *case) == one.case), None)
     if shown is None:

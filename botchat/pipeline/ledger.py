@@ -15,7 +15,7 @@ import msgspec
 from botchat.errors import BotChatError, ConfigError, MissingDataError, did_you_mean
 from botchat.interfaces import Row
 from botchat.models.self_chat import strip_reasoning
-from botchat.pipeline.run.contestants import full_name
+from botchat.pipeline.contestants import stored_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment
 from botchat.results import Result
 from botchat.workspace import jsonl, usage
@@ -101,7 +101,7 @@ def _chosen(
 ) -> tuple[set[str], set[tuple[str, ...]]]:
     """Return keys of the calls to forget and, of unusable ones, model and messages."""
     known = {name for (name,) in ledger.select("SELECT DISTINCT model FROM calls")}
-    names = {name: full_name(name, workspace) for name in models}
+    names = {name: stored_name(name, workspace) for name in models}
     for name, full in names.items():
         if known.isdisjoint((name, full)):
             raise MissingDataError(
@@ -177,7 +177,7 @@ def _open(workspace: Workspace, *, readonly: bool = True) -> Ledger:
     return Ledger(workspace.ledger_path, readonly=readonly)
 
 
-def conversation_costs(workspace: Workspace, dialogues: Dialogues) -> dict[str, float]:
+def cost_per_dialogue(workspace: Workspace, dialogues: Dialogues) -> dict[str, float]:
     """Return USD of one dialogue by contestant: the cost of its calls, over its dialogues.
 
     Contestants with a call of unknown price, or one that is not in the ledger, are left out, and so
@@ -216,7 +216,9 @@ def total_cost(
         return usage.total(usage.bills(ledger, keys), keys, "cost_usd")
 
 
-def expenses(workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]) -> dict[str, Row]:
+def cost_per_verdict(
+    workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]
+) -> dict[str, Row]:
     """Judge -> ``calls``, ``tokens``, ``usd`` and ``seconds`` of one verdict, from the ledger.
 
     A call that several verdicts rest on counts once. ``None``: not known of every call. Seconds are

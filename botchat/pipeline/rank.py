@@ -10,8 +10,8 @@ from botchat.importers.tables import rows
 from botchat.importers.vote_files import read_votes
 from botchat.metrics.vote_arrays import Votes
 from botchat.pipeline.agree import votes_in
-from botchat.pipeline.leaderboard import published, write_charts
-from botchat.pipeline.run.meter import Meter
+from botchat.pipeline.leaderboard import board_result, write_charts
+from botchat.pipeline.spending import Meter
 from botchat.ratings.elo import EloSettings
 from botchat.ratings.rate_table import PER_PAIR, comparisons_from_rates, is_rates
 from botchat.results import Result
@@ -77,7 +77,7 @@ def rank(
     folder = out or workspace.out(stem)
     write_all(folder, {**texts, **pages.files([view])})
     write_charts(folder, view.charts)
-    return published(view, content, [*notes, *board.notes], folder / "index.html", files=notes)
+    return board_result(view, content, [*notes, *board.notes], folder / "index.html", files=notes)
 
 
 def _of_judges(votes: Votes, judges: Sequence[str]) -> Votes:

@@ -36,7 +36,7 @@ def seed_set_of(workspace: Workspace, name: str = "") -> str:
     raise ConfigError(f"name a set with --seeds, or seeds in [run]: {', '.join(own[:8])}")
 
 
-def pick(
+def select_dialogues(
     workspace: Workspace,
     seed_set: str,
     seeds: Sequence[Seed],
@@ -50,7 +50,7 @@ def pick(
     """
     if generated is None:
         generated = workspace.all_dialogues(seed_set)
-    human = of_people(seeds)
+    human = human_dialogues(seeds)
     if not generated:
         raise MissingDataError(
             f"no dialogues in {workspace.root / 'generations' / seed_set}; "
@@ -60,7 +60,7 @@ def pick(
         return {HUMAN: human, **generated}
     found: dict[str, Mapping[str, Dialogue]] = {}
     for name in models:
-        known = generated.get(name) or generated.get(full_name(name, workspace))
+        known = generated.get(name) or generated.get(stored_name(name, workspace))
         if name == HUMAN:
             found[HUMAN] = human
         elif known is None:
@@ -75,12 +75,12 @@ def pick(
     return found
 
 
-def of_people(seeds: Sequence[Seed]) -> dict[str, Dialogue]:
+def human_dialogues(seeds: Sequence[Seed]) -> dict[str, Dialogue]:
     """The human dialogues of a set by seed id."""
     return {seed.id: human_dialogue(seed) for seed in seeds if seed.utterances}
 
 
-def full_name(name: str, workspace: Workspace) -> str:
+def stored_name(name: str, workspace: Workspace) -> str:
     """A model's name as it is filed (an endpoint's without credentials)."""
     try:
         return config.model_name(name, workspace.config).name
@@ -136,10 +136,10 @@ def own_name(workspace: Workspace, judge: str) -> str:
         base = base.partition("@")[2] or named or base
     elif base in workspace.config.judges:
         base = workspace.config.judges[base].model
-    return full_name(base, workspace)
+    return stored_name(base, workspace)
 
 
-def own_models(workspace: Workspace, judge: str, contestants: Iterable[str]) -> list[str]:
+def self_judged_models(workspace: Workspace, judge: str, contestants: Iterable[str]) -> list[str]:
     """The contestants in which a judge hears itself: the same model, whatever it is called."""
     settings = panel_of(workspace, judge)
     members = [member.model for member in settings.members if member.model] if settings else []
@@ -147,7 +147,7 @@ def own_models(workspace: Workspace, judge: str, contestants: Iterable[str]) -> 
 
     def at(name: str) -> object:
         of = known.get(name)
-        return (of.model, of.base_url) if of and of.base_url else full_name(name, workspace)
+        return (of.model, of.base_url) if of and of.base_url else stored_name(name, workspace)
 
     own = {at(name) for name in (own_name(workspace, judge), *members)}
     return [name for name in contestants if own & {at(one) for one in name.split(" + ")}]

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from botchat.errors import ConfigError, did_you_mean
+from botchat.errors import ConfigError, FatalModelError, LimitReached, did_you_mean
 from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.languages import ENGLISH, Language
 from botchat.models.bots import baseline
 from botchat.models.cached import DRAIN_S, CachedModel
 from botchat.models.limits import FREE, Budget, Prices, RateLimiter, Retry
 from botchat.models.self_chat import Speaker
-from botchat.parallel import stoppable
-from botchat.pipeline.run.meter import Meter
-from botchat.pipeline.run.spending import JudgeName, Spending
-from botchat.pipeline.run.work import Stops, run_now
+from botchat.parallel import seldom_collected, stoppable, together
+from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
 from botchat.workspace import config, panels
@@ -53,6 +53,60 @@ def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue
     return catalogue(workspace.config.protocols, language)
 
 
+@dataclass
+class EarlyStop:
+    """Why items could not be done: models that cannot answer at all, and a reached limit."""
+
+    fatal: dict[str, FatalModelError] = field(default_factory=dict)
+    limit: LimitReached | None = None
+
+    def raise_first(self) -> None:
+        """Raise what ended the run early, if anything did."""
+        if self.limit is not None:
+            raise self.limit
+        if self.fatal:
+            raise FatalModelError("; ".join(str(error) for error in self.fatal.values()))
+
+
+def run_sync(job: Coroutine[Any, Any, T]) -> T:
+    """Run to the end, also where an event loop is running already, as in a notebook."""
+    with seldom_collected():
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(job)
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, job).result()
+
+
+async def run_concurrently(
+    items: Collection[T],
+    do: Callable[[T], Awaitable[None]],
+    parallel: int,
+    stops: EarlyStop,
+    model: str,
+) -> None:
+    """Do every item, ``parallel`` at a time.
+
+    After a `FatalModelError` or `LimitReached`, noted in ``stops``, nothing new is begun, and what
+    is under way is finished. Any other exception cancels the pool.
+    """
+    iterator = iter(items)
+
+    async def worker() -> None:
+        for item in iterator:
+            if model in stops.fatal or stops.limit is not None:
+                return
+            try:
+                await do(item)
+            except FatalModelError as error:
+                stops.fatal.setdefault(model, error)
+            except LimitReached as error:
+                stops.limit = error
+
+    await together(worker() for _ in range(max(1, min(parallel, len(items)))))
+
+
 class Session:
     """Resolves names; shares connections between models of one server."""
 
@@ -65,7 +119,7 @@ class Session:
         meter: Meter,
         language: Language = ENGLISH,
     ) -> None:
-        """Use `in_session`."""
+        """Use `run_session`."""
         self._language = language
         self.meter = meter
         self._batch = spending.batch
@@ -277,12 +331,12 @@ def _first_set(*limits: int | UnsetType | None) -> int | None:
     return next(limit for limit in limits if not isinstance(limit, UnsetType))
 
 
-def in_session(
+def run_session(
     workspace: Workspace,
     seeds: Sequence[Seed],
     spending: Spending | None,
     meter: Meter | None,
-    ask: Callable[[Session, Stops], Awaitable[list[T]]],
+    ask: Callable[[Session, EarlyStop], Awaitable[list[T]]],
     language: Language = ENGLISH,
 ) -> list[T]:
     """What ``ask`` makes on the locked workspace; raises what it noted in the stops.
@@ -292,7 +346,7 @@ def in_session(
     spending = spending or Spending()
 
     async def run() -> list[T]:
-        stops, ledger = Stops(), workspace.ledger()
+        stops, ledger = EarlyStop(), workspace.ledger()
         session = Session(workspace, seeds, ledger, spending, meter or Meter(), language)
         batches = workspace.ledger_path.parent / "batches"
         if not spending.batch and any(batches.glob("*/*.jsonl")):
@@ -319,4 +373,4 @@ def in_session(
         return results
 
     with workspace.locked():
-        return run_now(run())
+        return run_sync(run())
