@@ -131,20 +131,21 @@ class CurrentCases:
         self.without_dialogues: set[str] = set()
         """Contestants that were judged and have no dialogues."""
 
-    def _shown(self, name: str, seed_id: str, end: int | None) -> ShownDialogue | None:
+    def _shown(self, name: str, seed_id: str, end: int | None) -> ShownDialogue:
         if name not in self._dialogues:
             self.without_dialogues.add(name)
-        dialogue = self._dialogues.get(name, {}).get(seed_id)
-        return None if dialogue is None else ShownDialogue.of(dialogue, end)
+        return ShownDialogue.of(self._dialogues[name][seed_id], end)
 
     def is_current(self, protocol: str, judgment: Judgment | PairJudgment) -> bool | None:
         """Return whether a judgment is on the dialogues as they are; None: one is gone."""
         names = judgment.contestants
         is_cut = len(names) > 1 or re.search(r"-n\d+$", protocol)
         end = judgment.shown if is_cut else None
-        shown = [self._cut(name, judgment.seed_id, end) for name in names]
-        known = [dialogue for dialogue in shown if dialogue is not None]
-        return None if len(known) < len(shown) else case_digest(protocol, *known) == judgment.case
+        try:
+            shown = [self._cut(name, judgment.seed_id, end) for name in names]
+        except KeyError:
+            return None
+        return case_digest(protocol, *shown) == judgment.case
 
     def current(self, protocol: str, path: Path) -> tuple[list[Judgment], int]:
         """Return the judgments of a stage file that are current, and how many are outdated."""
