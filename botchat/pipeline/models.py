@@ -119,8 +119,8 @@ def _served(url: str) -> list[tuple[str, int | None]]:
 
     Empty if nothing answers, or no list.
     """
-    found = access(ModelSettings(model="m", base_url=url))
-    request = Request(f"{found.base_url}/models{found.query}", headers=dict(found.headers))
+    server = access(ModelSettings(model="m", base_url=url))
+    request = Request(f"{server.base_url}/models{server.query}", headers=dict(server.headers))
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         with urlopen(request, timeout=5) as response:
             listed = json.loads(response.read(2**20))["data"]
@@ -227,7 +227,7 @@ def _rows(workspace: Workspace) -> list[Row]:
     ]
     empty = dict.fromkeys((*facts, "adapted"))
     return rows + [
-        {"name": name, "kind": kind, "what": what} | empty for name, kind, what in others
+        {"name": name, "kind": kind, "what": text} | empty for name, kind, text in others
     ]
 
 

@@ -48,14 +48,14 @@ _NO_BATCH = (
 
 
 def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue:
-    """The protocols that can be named in a workspace, as they are asked in the set's language."""
+    """Return the protocols that can be named in a workspace, asked in the set's language."""
     language = ENGLISH if seed_set is None else workspace.language(seed_set)
     return catalogue(workspace.config.protocols, language)
 
 
 @dataclass
 class EarlyStop:
-    """Why items could not be done: models that cannot answer at all, and a reached limit."""
+    """Reasons why items could not be done: models that cannot answer at all, a reached limit."""
 
     fatal: dict[str, FatalModelError] = field(default_factory=dict)
     limit: LimitReached | None = None
@@ -139,74 +139,69 @@ class Session:
         self._models: dict[tuple[str, str, str], CachedModel] = {}
 
     def speaker(self, name: str, stage: str = "generate") -> Speaker:
-        """A model that writes, in dialogues or else; `ConfigError` for a name that cannot be used.
+        """Return a model that writes utterances; `ConfigError` for a name that cannot be used.
 
-        ``stage``: what its calls are filed under.
+        ``stage``: where its calls are filed in the ledger.
         """
         resolved = config.model_name(name, self._config)
         if resolved.kind == "human":
             raise ConfigError(
                 "human is not generated: the set's own dialogues are the contestant human already"
             )
-        of = resolved.settings
-        longest = _first_set(of.max_tokens, UTTERANCE_TOKENS) if of else None
-        decoding = Decoding(of.temperature, longest) if of else Decoding()
-        system = of.system_prompt if of else None
-        return Speaker(self._model(resolved, stage, decoding.max_tokens), decoding, system)
+        if (settings := resolved.settings) is None:
+            return Speaker(self._model(resolved, stage, None), Decoding(), None)
+        longest = _first_set(settings.max_tokens, UTTERANCE_TOKENS)
+        model = self._model(resolved, stage, longest)
+        return Speaker(model, Decoding(settings.temperature, longest), settings.system_prompt)
 
-    def judge(self, asked: JudgeName, subject: Subject) -> Judge:
-        """The judge of that name, for questions about ``subject``.
+    def judge(self, judge: JudgeName, subject: Subject) -> Judge:
+        """Return the judge of that name, for questions about ``subject``.
 
         Raises `ConfigError` if it cannot be used or be asked like this.
         """
-        if callable(asked.name):
+        name, model = judge.name, judge.model
+        if callable(name):
             from botchat.judges.single import FunctionJudge
 
-            return FunctionJudge(asked.name)
-        name, panel = asked.name, panels.find(asked.name, self._config.panels)
-        if name.startswith(panels.CONTROL):
-            return self._control(asked)
-        if panel is not None:
-            return self._built(name, panel, asked.model, subject=subject)
-        if asked.model is not None:
+            return FunctionJudge(name)
+        panel = panels.find(name.removeprefix(panels.CONTROL), self._config.panels)
+        if name.startswith(panels.CONTROL) or panel is not None:
+            return self._panel(name, panel, model, subject)
+        if model is not None:
             hint = did_you_mean(name, [*self._config.panels, *PRESETS])
             raise ConfigError(
                 f"--judge-model is for panels and {name!r} is none{hint}; botchat models lists them"
             )
-        if name in config.OFFLINE:
-            if self._batch:
-                raise ConfigError(_NO_BATCH.format(name))
-            from botchat.judges.rules import RulesJudge
+        if name not in config.OFFLINE:
+            return self._single(name)
+        if self._batch:
+            raise ConfigError(_NO_BATCH.format(name))
+        from botchat.judges.rules import RulesJudge
 
-            if not self._language.english:
-                raise ConfigError(
-                    f"the judge rules reads English only, and this set is {self._language.name} "
-                    f"({self._language.code}); name a model as the judge"
-                )
-            return RulesJudge(self._humans)
-        return self._single(name)
+        if not self._language.english:
+            raise ConfigError(
+                f"the judge rules reads English only, and this set is {self._language.name} "
+                f"({self._language.code}); name a model as the judge"
+            )
+        return RulesJudge(self._humans)
 
-    def _control(self, asked: JudgeName) -> Judge:
-        """The single judges that are asked as often as a panel makes calls."""
-        from botchat.judges.panel import CALL_MATCHED, equal_calls_panel
+    def _panel(
+        self, name: str, panel: PanelSettings | None, model: str | None, subject: Subject
+    ) -> Judge:
+        """Return a panel, or for ``control:PANEL`` single judges with as many calls."""
+        from botchat.judges.panel import CALL_MATCHED, build_panel, equal_calls_panel
 
-        name = asked.name.removeprefix(panels.CONTROL)
-        panel = panels.find(name, self._config.panels)
+        base = name.removeprefix(panels.CONTROL)
         if panel is None:
-            raise ConfigError(f"{asked.name}: {name!r} is no panel; name one, as in models")
-        if asked.model is not None:
-            name = f"{name}@{config.model_name(asked.model, self._config).name}"
-        return self._built(f"{name}{CALL_MATCHED}", equal_calls_panel(panel, asked.model), None)
-
-    def _built(self, name: str, settings: PanelSettings, model: str | None, **of: Any) -> Judge:
-        from botchat.judges.panel import build_panel
-
-        longest: int | None = getattr(settings, "max_tokens", None)
-
-        def ask(member: str) -> ChatModel:
-            return self._judge_model(member, longest)
-
-        return build_panel(name, settings, ask, model, language=self._language, **of)
+            raise ConfigError(f"{name}: {base!r} is no panel; name one, as in models")
+        if base != name:
+            panel, by_name = equal_calls_panel(panel, model), config.model_name
+            suffix = "" if model is None else f"@{by_name(model, self._config).name}"
+            name, model, subject = f"{base}{suffix}{CALL_MATCHED}", None, "answers"
+        longest = panel.max_tokens
+        return build_panel(
+            name, panel, lambda m: self._judge_model(m, longest), model, self._language, subject
+        )
 
     def _single(self, name: str) -> Judge:
         from botchat.judges.single import SingleJudge, repeated_judge
@@ -339,7 +334,7 @@ def run_session(
     ask: Callable[[Session, EarlyStop], Awaitable[list[T]]],
     language: Language = ENGLISH,
 ) -> list[T]:
-    """What ``ask`` makes on the locked workspace; raises what it noted in the stops.
+    """Return the results of ``ask`` on the locked workspace; raise what it noted in the stops.
 
     Replies in flight are stored before it ends; batches are not waited for.
     """
