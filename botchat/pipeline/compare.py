@@ -50,7 +50,8 @@ def compare(
 
     if not 0 < alpha < 1:
         raise ConfigError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
-    boards = Boards(read_board(workspace, before), read_board(workspace, after))
+    old, new = read_board(workspace, before), read_board(workspace, after)
+    boards = Boards(old, new)
     if mismatches := list(_mismatches(boards)):
         raise DataError(
             f"{before} and {after} do not measure the same: {'; '.join(mismatches)}; make both "
@@ -76,17 +77,9 @@ def compare(
         p[name] = min(value, p.get(name, 1.0))
     fell = [name for name, value in p.items() if value <= alpha]
     lines = list(_lines(boards, unchanged, p, fell, alpha))
-    table = _table(boards, p)
-    data = {
-        "rows": table.records,
-        "alpha": alpha,
-        "tested": list(p),
-        "unchanged": unchanged,
-        "fell": fell,
-        "notes": lines,
-        "before": str(boards.old.path),
-        "after": str(boards.new.path),
-    }
+    table, paths = _table(boards, p), {"before": str(old.path), "after": str(new.path)}
+    data = {"rows": table.records, "alpha": alpha, "tested": list(p), "unchanged": unchanged}
+    data |= {"fell": fell, "notes": lines, **paths}
     failure = None
     if fell:
         failure = GateFailed(
@@ -97,7 +90,7 @@ def compare(
             "nothing was tested: no changed model has UniEval verdicts on seeds of both boards; "
             "judge UniEval, or name a model with --model"
         )
-    elif gone := [name for name in boards.old.rows if name not in boards.new.rows]:
+    elif gone := [name for name in old.rows if name not in new.rows]:
         failure = GateFailed(f"not tested: {', '.join(gone)}, not on the second board any more")
     return Result(data, [table, table.note, *lines], failure=failure)
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Literal, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from botchat.errors import ConfigError, MissingDataError, did_you_mean
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, is_debate, votes_before_debate
 from botchat.judges.single import base_judge_name
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Judgment, Seed, human_dialogue
+from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, Seed, human_dialogue
 from botchat.workspace import config, panels
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.panels import PanelSettings
-
-T = TypeVar("T")
 
 
 def seed_set_of(workspace: Workspace, name: str = "") -> str:
@@ -73,43 +71,6 @@ def stored_name(name: str, workspace: Workspace) -> str:
         return config.model_name(name, workspace.config).name
     except ConfigError:
         return name
-
-
-def pairwise_contestants(protocol: Protocol, contestants: Dialogues, chosen: bool) -> Dialogues:
-    """Return who is compared in pairs, ``human`` only if ``chosen``; `ConfigError` below two."""
-    compared = {name: by for name, by in contestants.items() if chosen or name != HUMAN}
-    if len(compared) < 2:
-        title = "Arena" if protocol.about_ai else protocol.title
-        raise ConfigError(
-            f"the {title} needs at least two contestants; there is {', '.join(compared) or 'none'}"
-            ": make another with generate --model MODEL, or name one more with --model"
-        )
-    return compared
-
-
-def at_each_n(
-    workspace: Workspace, turns: Collection[int], cases_at: Callable[[int], T | None]
-) -> list[T]:
-    """Return the cases at each N of ``turns``, by default as far as there are any.
-
-    Raises `ConfigError` for an N below 3, `MissingDataError` where there are none.
-    """
-    lengths = list(dict.fromkeys(turns or workspace.config.arena.turns))
-    if low := [n for n in lengths if n <= N_SEED]:
-        raise ConfigError(
-            f"--turns {low[0]}: the first {N_SEED} utterances are human in every dialogue, so at "
-            f"least {N_SEED + 1} are needed"
-        )
-    cases = {n: cases_at(n) for n in lengths}
-    if turns and (short := next((n for n in lengths if cases[n] is None), None)):
-        raise MissingDataError(
-            f"no two dialogues of one seed have {short} utterances (and a human dialogue of at "
-            f"least 4); generate with --turns {short}"
-        )
-    known = [each for each in cases.values() if each is not None]
-    if not known:
-        raise MissingDataError("no two dialogues are long enough to compare; see --turns")
-    return known
 
 
 def self_judged_models(workspace: Workspace, judge: str, contestants: Iterable[str]) -> list[str]:

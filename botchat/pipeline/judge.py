@@ -8,19 +8,14 @@ from dataclasses import dataclass
 
 from botchat.errors import ConfigError, MissingDataError
 from botchat.interfaces import MakeCase, case_ref
-from botchat.pipeline.contestants import (
-    at_each_n,
-    human_dialogues,
-    pairwise_contestants,
-    select_dialogues,
-)
+from botchat.pipeline.contestants import human_dialogues, select_dialogues
 from botchat.pipeline.generate import first_seeds
 from botchat.pipeline.judging import JudgingJob, ProtocolCases, ask_all, plan_all, stage_result
 from botchat.pipeline.plan import Plan
 from botchat.pipeline.session import catalogue_of
 from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, Dialogues, Seed
+from botchat.records import HUMAN, N_SEED, Dialogues, Seed
 from botchat.results import Result
 from botchat.workspace.folder import Workspace
 
@@ -75,18 +70,48 @@ def judging_job(
         for name, by_seed in contestants.items()
     }
     if protocol.shows == "pair":
-        compared = pairwise_contestants(protocol, contestants, bool(request.models))
-
-        def at(n: int) -> ProtocolCases | None:
-            makers = list(protocol.at(n).cases(seeds, compared))
-            if request.comparisons is not None:
-                makers = _draw(makers, request.comparisons)
-            return ProtocolCases(protocol.at(n), makers) if makers else None
-
-        cases = at_each_n(workspace, request.turns, at)
+        turns = request.turns or workspace.config.arena.turns
+        cases = _pairwise_cases(request, protocol, turns, seeds, contestants)
     else:
         cases = _single_cases(request, protocol, seeds, contestants)
     return JudgingJob(request.seed_set, seed_set, request.judge, cases)
+
+
+def _pairwise_cases(
+    request: Judging,
+    protocol: Protocol,
+    turns: Sequence[int],
+    seeds: Sequence[Seed],
+    contestants: Dialogues,
+) -> list[ProtocolCases]:
+    """Return the cases at each N on pairs of contestants, with ``human`` only if it was named."""
+    compared = {name: by for name, by in contestants.items() if request.models or name != HUMAN}
+    if len(compared) < 2:
+        title = "Arena" if protocol.about_ai else protocol.title
+        raise ConfigError(
+            f"the {title} needs at least two contestants; there is {', '.join(compared) or 'none'}"
+            ": make another with generate --model MODEL, or name one more with --model"
+        )
+    cases = []
+    for n in dict.fromkeys(turns):
+        if n <= N_SEED:
+            raise ConfigError(
+                f"--turns {n}: the first {N_SEED} utterances are human in every dialogue, so at "
+                f"least {N_SEED + 1} are needed"
+            )
+        makers = list(protocol.at(n).cases(seeds, compared))
+        if request.comparisons is not None:
+            makers = _draw(makers, request.comparisons)
+        if makers:
+            cases.append(ProtocolCases(protocol.at(n), makers))
+        elif request.turns:
+            raise MissingDataError(
+                f"no two dialogues of one seed have {n} utterances (and a human dialogue of at "
+                f"least 4); generate with --turns {n}"
+            )
+    if not cases:
+        raise MissingDataError("no two dialogues are long enough to compare; see --turns")
+    return cases
 
 
 def _draw(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:

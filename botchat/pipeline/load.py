@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.interfaces import ShownDialogue, case_digest
@@ -302,26 +304,20 @@ class Run:
     @cached_property
     def seeds(self) -> DataFrame:
         """A human dialogue a row."""
-        from botchat.boards.tables import of_records
-
-        return of_records(self.workspace.seeds(self.seed_set), Seed)
+        return _frame(self.workspace.seeds(self.seed_set), Seed)
 
     @cached_property
     def generations(self) -> DataFrame:
         """A generated dialogue a row, those that begin with a ChatSEED of the set as it is now."""
-        from botchat.boards.tables import of_records
-
         dialogues = self.workspace.all_dialogues(self.seed_set, unanswered=True)
-        return of_records((each for by in dialogues.values() for each in by.values()), Dialogue)
+        return _frame((each for by in dialogues.values() for each in by.values()), Dialogue)
 
     @cached_property
     def judgments(self) -> DataFrame:
         """A judgment a row, those on the dialogues as they are now."""
-        from botchat.boards.tables import of_records
-
         by_judge = load(self.workspace, self.seed_set).judgments if self.judges else {}
         files = (judgments for by in by_judge.values() for judgments in by.values())
-        return of_records((each for judgments in files for each in judgments), Judgment)
+        return _frame((each for judgments in files for each in judgments), Judgment)
 
     @property
     def frame(self) -> DataFrame:
@@ -340,6 +336,12 @@ class Run:
     def __repr__(self) -> str:
         """Name set and folder, in one line."""
         return f"<Run on {self.seed_set} in {self.workspace.root}>"
+
+
+def _frame(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) -> DataFrame:
+    from botchat.boards.tables import of_records  # pandas
+
+    return of_records(records, kind)
 
 
 def read(workspace: Workspace, seed_set: str) -> Run:

@@ -67,7 +67,11 @@ def rank(
         meter.done += 1
     meter.begin("count and rate", 0)
     if board is None:
-        board = votes.build(_of_judges(Votes.together(parts), judges), name, elo)
+        all_votes = Votes.together(parts)
+        if unknown := [judge for judge in judges if judge not in all_votes.judges]:
+            known = ", ".join(all_votes.judges[:20])
+            raise MissingDataError(f"no votes of the judge {unknown[0]!r}; available: {known}")
+        board = votes.build(all_votes.by(judges) if judges else all_votes, name, elo)
     view = pages.View.of(board)
     content = board_files.as_json(board, view.headline, view.trust)
     texts = board_files.board_files(board, view.headline, view.trust, formats, content)
@@ -78,11 +82,3 @@ def rank(
     write_all(folder, {**texts, **pages.files([view])})
     write_charts(folder, view.charts)
     return board_result(view, content, [*notes, *board.notes], folder / "index.html", files=notes)
-
-
-def _of_judges(votes: Votes, judges: Sequence[str]) -> Votes:
-    """Return the votes of some judges, or all if none is named."""
-    if unknown := [name for name in judges if name not in votes.judges]:
-        known = ", ".join(votes.judges[:20])
-        raise MissingDataError(f"no votes of the judge {unknown[0]!r}; available: {known}")
-    return votes.by(judges) if judges else votes

@@ -46,7 +46,6 @@ def plan_run(request: Running, workspace: Workspace) -> Plan:
     request = resolve(request, workspace)
 
     async def walk(session: DryRunSession) -> None:
-        _check_judge(request, workspace, session)
         dialogues = await generating.walk(_generating(request), workspace, session)
         for job in _judging_jobs(request, workspace, dialogues)[0]:
             await job.walk(workspace, session)
@@ -81,7 +80,8 @@ def run(
     planned = plan_run(request, workspace)
     if meter is None:
         meter = Meter(tell=partial(print, file=sys.stderr))
-        if not spending.limited and all(each.cost_usd is not None for each in planned.calls):
+        limits = spending.max_usd, spending.max_calls, spending.max_tokens
+        if not any(limits) and all(each.cost_usd is not None for each in planned.calls):
             spending = replace(spending, max_usd=MOST_USD)
     for model in self_judged_models(workspace, request.judge.name, request.models):
         meter.tell(f"{model} is a contestant and its own judge, whom it may favour; name another")

@@ -44,11 +44,6 @@ class Spending:
                 flag = f"--{name.replace('_', '-')}"
                 raise ConfigError(f"{flag} {value}: give a number above 0, or leave it out")
 
-    @property
-    def limited(self) -> bool:
-        """Whether there is any limit."""
-        return any((self.max_usd, self.max_calls, self.max_tokens))
-
     def within(self, workspace: Workspace) -> Spending:
         """Return the same with the workspace's limit of money where it has none of its own."""
         if self.max_usd is not None:
