@@ -231,8 +231,8 @@ def publish(
         for chart in judge_charts(report):
             jsonl.write_atomic(out / f"{chart.name}.svg", chart.render("svg"))
         lines.append(f"Tables: {out / 'agreement.md'}")
-    shown: list[Piece] = [_judge_rows(report)] if report.judges else [*tables[:1]]
-    return Result(data, [tables[0].title, *shown, *lines], table=tables[0])
+    pieces: list[Piece] = [_judge_rows(report)] if report.judges else [*tables[:1]]
+    return Result(data, [tables[0].title, *pieces, *lines], table=tables[0])
 
 
 def _judge_rows(report: AgreementReport) -> list[Row]:

@@ -109,11 +109,11 @@ def board_result(
 ) -> Result:
     """Return a board as written: its main numbers, headline, judge, and where its page is."""
     places = {"out": str(page.parent), "page": str(page), "notes": lines}
-    shown: list[Piece] = [_main_numbers(view), view.headline.sentence]
+    pieces: list[Piece] = [_main_numbers(view), view.headline.sentence]
     if view.trust.level in ("do not trust", "not usable"):
-        shown.reverse()
-    shown += [view.trust.sentence(view.board.judge), *lines, f"Page: {page}"]
-    return Result({**content, **places, **more}, shown, table=view.board.main)
+        pieces.reverse()
+    pieces += [view.trust.sentence(view.board.judge), *lines, f"Page: {page}"]
+    return Result({**content, **places, **more}, pieces, table=view.board.main)
 
 
 def _main_numbers(view: View) -> list[Row]:

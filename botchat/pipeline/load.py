@@ -95,27 +95,21 @@ class SeedSetData:
         """Notes on a board, each with something to do: by the user, or by a command."""
         from botchat.metrics import reply_faults
 
-        judge, seed_set = board.judge, self.seed_set
+        judge = board.judge
         if invented:
-            yield INVENTED.format(seed_set)
-        if lost := sorted(self.cases.without_dialogues - {*self.unanswered}):
-            yield (
-                f"Judged, but without dialogues on {seed_set}, so not on the board: "
-                f"{', '.join(lost)}. Make them again with generate, which the ledger answers."
-            )
-        if self.unanswered:
-            counts = ", ".join(f"{n} of {name}" for name, n in self.unanswered.items())
-            yield f"Dialogues that got no usable reply: {counts}. Run generate again."
-        if changed := [name for name, each in board.verdicts.items() if not each.is_as_asked]:
-            yield (
-                f"The prompt of {', '.join(changed)} has changed since {judge} answered it: run "
-                "the judge again."
-            )
+            yield INVENTED.format(self.seed_set)
+        missing = sorted(self.cases.without_dialogues - {*self.unanswered})
+        parts = [f"{name} was judged and has no dialogues" for name in missing]
+        unanswered = self.unanswered.items()
+        parts += [f"{n} dialogues of {name} got no usable reply" for name, n in unanswered]
+        if parts:
+            yield f"Run generate again: {'; '.join(parts)}."
+        changed = [name for name, verdicts in board.verdicts.items() if not verdicts.is_as_asked]
+        parts = [f"the prompt of {', '.join(changed)} has changed since it answered"] * any(changed)
         if n := self.outdated[judge]:
-            yield (
-                f"{n} judgments are about dialogues that have changed since and do not count: run "
-                "the judge again."
-            )
+            parts.append(f"{n} judgments are about dialogues that have changed and do not count")
+        if parts:
+            yield f"Run the judge {judge} again: {'; '.join(parts)}."
         if own := self_judged_models(self.workspace, judge, self.dialogues):
             yield f"{judge} judges itself: {', '.join(own)}. Name a judge that is not here."
         yield from board.notes
@@ -144,10 +138,10 @@ class CurrentCases:
         is_cut = len(names) > 1 or re.search(r"-n\d+$", protocol)
         end = judgment.shown if is_cut else None
         try:
-            shown = [self._cut(name, judgment.seed_id, end) for name in names]
+            dialogues = [self._cut(name, judgment.seed_id, end) for name in names]
         except KeyError:
             return None
-        return case_digest(protocol, *shown) == judgment.case
+        return case_digest(protocol, *dialogues) == judgment.case
 
     def current(self, protocol: str, path: Path) -> tuple[list[Judgment], int]:
         """Return the judgments of a stage file that are current, and how many are outdated."""

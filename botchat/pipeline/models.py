@@ -225,10 +225,7 @@ def _rows(workspace: Workspace) -> list[Row]:
         *sorted(judges),
         *((name, "panel", f"{p.strategy}, judges: {len(p.members)}") for name, p in panels),
     ]
-    empty = dict.fromkeys((*facts, "adapted"))
-    return rows + [
-        {"name": name, "kind": kind, "what": text} | empty for name, kind, text in others
-    ]
+    return rows + [{"name": name, "kind": kind, "what": text} for name, kind, text in others]
 
 
 def _described(settings: ModelSettings) -> str:

@@ -179,12 +179,10 @@ def test_what_was_edited_by_hand_is_said(place, server, capsys):
     assert "has changed" not in capsys.readouterr().out
     edit(place / "tone.txt", "How kind?", "How rude?")
     did(place, *board, "m")
-    assert "The prompt of tone has changed since m answered it" in capsys.readouterr().out
+    assert "Run the judge m again: the prompt of tone has changed since" in capsys.readouterr().out
     made.rename(place / "elsewhere")
     did(place, *board, "rules")
-    assert (
-        "Judged, but without dialogues on small, so not on the board: m." in capsys.readouterr().out
-    )
+    assert "Run generate again: m was judged and has no dialogues." in capsys.readouterr().out
     (verdicts,) = (place / "judgments" / "small" / "unieval").glob("*.jsonl")
     good = verdicts.read_text()
     for odd in ("7x", "99", "-1"):
