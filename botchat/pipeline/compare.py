@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,16 +64,7 @@ def compare(
             )
     unchanged = [name for name in boards.models if boards.is_unchanged(name)]
     candidates = models or [name for name in boards.models if not is_floor_bot(name)]
-    tests = [
-        (name, p_fell(*changes))
-        for name in candidates
-        if name not in unchanged
-        for changes in (boards.changes(name, n) for n in boards.tested_n)
-        if len(changes[0])
-    ]
-    p: dict[str, float] = {}
-    for (name, _), value in zip(tests, holm([value for _, value in tests]), strict=True):
-        p[name] = min(value, p.get(name, 1.0))
+    p = _p_values(boards, [name for name in candidates if name not in unchanged])
     fell = [name for name, value in p.items() if value <= alpha]
     lines = list(_lines(boards, unchanged, p, fell, alpha))
     table, paths = _table(boards, p), {"before": str(old.path), "after": str(new.path)}
@@ -117,13 +107,13 @@ class SavedBoard:
         return max((int(match[1]) for match in keys if match), default=0)
 
     @property
-    def settings(self) -> dict[str, dict[str, str]]:
-        """Protocol and N -> label -> part of its signature."""
-        settings = {}
+    def settings(self) -> dict[tuple[str, str], str | None]:
+        """Judge and prompt of each signature: (label, protocol and N) -> part."""
+        settings: dict[tuple[str, str], str | None] = {}
         for signature in self.signatures:
             parts = {part.partition(":")[0]: part for part in signature.split("|")}
-            protocol = (signature.split("|")[1:2] or [signature])[0]
-            settings[f"{protocol} {parts['n']}" if "n" in parts else protocol] = parts
+            protocol = " ".join([*signature.split("|")[1:2], *filter(None, [parts.get("n")])])
+            settings |= {(label, protocol): parts.get(label) for label in ("judge", "prompt")}
         return settings
 
 
@@ -179,6 +169,16 @@ class Boards:
         return changes[known], np.unique(topics, return_inverse=True)[1][known]
 
 
+def _p_values(boards: Boards, models: Sequence[str]) -> dict[str, float]:
+    """Return model -> p that it did not fall at either N (Holm), where there is a seed to test."""
+    changes = [(name, boards.changes(name, n)) for name in models for n in boards.tested_n]
+    tests = [(name, p_fell(*change)) for name, change in changes if len(change[0])]
+    p: dict[str, float] = {}
+    for (name, _), value in zip(tests, holm([value for _, value in tests]), strict=True):
+        p[name] = min(value, p.get(name, 1.0))
+    return p
+
+
 def _success(index: int | None, n: int, largest: int) -> float:
     """Return whether a dialogue has no AI utterance up to N; ``index``: its first one."""
     if index is None or index < 0 or (index == NOT_SAID and n < largest):
@@ -200,14 +200,13 @@ def _mismatches(boards: Boards) -> Iterator[str]:
         yield "they share no seed"
     if old.n != new.n:
         yield f"N is {old.n} before, {new.n} after"
-    lines = {}
-    settings = old.settings, new.settings
-    for protocol, label in product(settings[0].keys() & settings[1].keys(), ("judge", "prompt")):
-        before, after = (parts[protocol].get(label) for parts in settings)
+    lines: dict[str, None] = {}
+    for label, protocol in sorted(old.settings.keys() & new.settings.keys()):
+        before, after = (board.settings[label, protocol] for board in (old, new))
         if before != after:
             suffix = f" of {protocol}" if label == "prompt" else ""
-            lines[f"{before} before, {after} after{suffix}"] = label
-    yield from sorted(lines, key=lambda line: (lines[line], line))
+            lines[f"{before} before, {after} after{suffix}"] = None
+    yield from lines
 
 
 def _lines(

@@ -10,14 +10,14 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from botchat.errors import ConfigError
-from botchat.interfaces import quirks_suffix, settings_digest
+from botchat.interfaces import Row, quirks_suffix, settings_digest
 from botchat.metrics.reply_faults import dialogue_faults
 from botchat.models.self_chat import PROMPT, TokenCounter, generate_dialogue
 from botchat.parallel import together
 from botchat.pipeline.plan import DryRunSession, Plan, plan, token_counter
 from botchat.pipeline.session import EarlyStop, Session, run_concurrently, run_session
 from botchat.pipeline.spending import Meter, Spending
-from botchat.records import N_SEED, SIGNED, UNANSWERED, Dialogue, Seed
+from botchat.records import N_SEED, SIGNED, Dialogue, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl, provenance
 from botchat.workspace.folder import Workspace, stage_order
@@ -57,11 +57,13 @@ class Generated:
     new: int
     """Dialogues made in this run."""
     path: Path
+    unanswered: int
+    """Dialogues that another run may still finish."""
 
     @property
-    def unanswered(self) -> int:
-        """Dialogues that another run may still finish."""
-        return sum(n for outcome, n in self.stopped.items() if outcome in UNANSWERED)
+    def row(self) -> Row:
+        """All but `unanswered`."""
+        return {key: value for key, value in asdict(self).items() if key != "unanswered"}
 
 
 def plan_generate(request: Generating, workspace: Workspace) -> Plan:
@@ -91,7 +93,7 @@ def generate(
     language = workspace.language(request.seed_set)
     job = partial(ask, request, workspace)
     generated = run_session(workspace, seeds, spending, meter, job, language)
-    rows = [asdict(each) for each in generated]
+    rows = [each.row for each in generated]
     return Result({"rows": rows}, [rows], sum(each.unanswered for each in generated))
 
 
@@ -269,4 +271,6 @@ class _Job:
         counts = Counter(dialogue.status for dialogue in dialogues)
         complete = counts.pop("complete", 0)
         stopped = {status.removeprefix("stopped:"): counts[status] for status in sorted(counts)}
-        return Generated(self.contestant, complete, stopped, len(self.pending), self.path)
+        unanswered = len(self._seeds) - sum(dialogue.answered for dialogue in dialogues)
+        new = len(self.pending)
+        return Generated(self.contestant, complete, stopped, new, self.path, unanswered)

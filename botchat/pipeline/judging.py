@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -126,18 +127,22 @@ def plan_all(jobs: Sequence[JudgingJob], workspace: Workspace) -> Plan:
 def ask_all(
     jobs: Sequence[JudgingJob], workspace: Workspace, spending: Spending, meter: Meter | None
 ) -> list[StageResult]:
-    """Ask one after the other, of one set and language; judges are looked up before any is paid."""
-
-    async def ask(session: Session, stops: EarlyStop) -> list[StageResult]:
-        for job in jobs:
-            job.judges(session)
-        results = []
-        for job in jobs:
-            results += await job.ask(workspace, session, stops)
-            stops.raise_first()
-        return results
-
+    """Ask one after the other, of one set and language."""
+    ask = partial(ask_jobs, jobs, workspace)
     return run_session(workspace, jobs[0].seeds, spending, meter, ask, jobs[0].language)
+
+
+async def ask_jobs(
+    jobs: Sequence[JudgingJob], workspace: Workspace, session: Session, stops: EarlyStop
+) -> list[StageResult]:
+    """Do as `ask_all`, in a session that is open; judges are looked up before any is paid."""
+    for job in jobs:
+        job.judges(session)
+    results = []
+    for job in jobs:
+        results += await job.ask(workspace, session, stops)
+        stops.raise_first()
+    return results
 
 
 class JudgmentWriter:

@@ -53,10 +53,11 @@ class SeedSetData:
     """Protocols that can be asked in the workspace."""
     cases: CurrentCases
     large: bool
+    """Whether `judgments` leaves out those on pairs, which would not fit into memory."""
 
     @cached_property
     def judgments(self) -> dict[str, dict[str, list[Judgment]]]:
-        """Judge -> protocol -> judgments with their reasons; those on pairs not of a large set."""
+        """Judge -> protocol -> judgments with their reasons, read when they are asked for."""
         return {
             judge: {
                 name: self.cases.current(name, self.files[judge][name])[0]
@@ -105,7 +106,7 @@ class SeedSetData:
         if parts:
             yield f"Run generate again: {'; '.join(parts)}."
         changed = [name for name, verdicts in board.verdicts.items() if not verdicts.is_as_asked]
-        parts = [f"the prompt of {', '.join(changed)} has changed since it answered"] * any(changed)
+        parts = [f"the prompt of {', '.join(changed)} has changed since it answered"] * bool(changed)
         if n := self.outdated[judge]:
             parts.append(f"{n} judgments are about dialogues that have changed and do not count")
         if parts:
@@ -119,7 +120,7 @@ class SeedSetData:
 
 
 class CurrentCases:
-    """Judgments on the dialogues as they are now, told from those on earlier ones."""
+    """Reads judgments on the dialogues as they are now, without those on earlier ones."""
 
     def __init__(self, dialogues: Dialogues) -> None:
         self._dialogues = dialogues

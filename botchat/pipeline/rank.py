@@ -41,33 +41,26 @@ def rank(
 
     if not paths:
         raise ConfigError("name a file of votes or of win rates: botchat rank FILE")
-    per_pair = PER_PAIR if per_pair is None else per_pair
     meter = meter or Meter()
-    meter.begin("read votes", len(paths))
-    parts: list[Votes] = []
-    notes: list[str] = []
-    name = paths[0].stem + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
-    board = None
-    for path in paths:
-        data, where = votes_in(path), str(path)
-        if is_rates(data):
-            if len(paths) > 1 or judges:
-                raise ConfigError(f"{where} has rates, not votes: rank it alone, without --judge")
-            comparisons = comparisons_from_rates(rows(data, where), per_pair, where)
-            board = votes.of_rates(comparisons, name, per_pair, elo)
-            notes.append(
-                f"{where}: pairwise win rates: {len(comparisons.models)} models, "
-                f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
-                "each (--per-pair)"
-            )
-        else:
-            file = read_votes(data, where)
-            parts.append(file.votes)
-            notes.append(file.note)
-        meter.done += 1
     meter.begin("count and rate", 0)
-    if board is None:
-        all_votes = Votes.together(parts)
+    name = paths[0].stem + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+    contents = [(votes_in(path), str(path)) for path in paths]
+    if rates := next((each for each in contents if is_rates(each[0])), None):
+        table, where = rates
+        if len(paths) > 1 or judges:
+            raise ConfigError(f"{where} has rates, not votes: rank it alone, without --judge")
+        per_pair = PER_PAIR if per_pair is None else per_pair
+        comparisons = comparisons_from_rates(rows(table, where), per_pair, where)
+        board = votes.of_rates(comparisons, name, per_pair, elo)
+        notes = [
+            f"{where}: pairwise win rates: {len(comparisons.models)} models, "
+            f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
+            "each (--per-pair)"
+        ]
+    else:
+        files = [read_votes(*each) for each in contents]
+        notes = [file.note for file in files]
+        all_votes = Votes.together([file.votes for file in files])
         if unknown := [judge for judge in judges if judge not in all_votes.judges]:
             known = ", ".join(all_votes.judges[:20])
             raise MissingDataError(f"no votes of the judge {unknown[0]!r}; available: {known}")

@@ -14,7 +14,7 @@ from botchat.pipeline import judge as judging
 from botchat.pipeline.contestants import seed_set_of, self_judged_models, stored_name
 from botchat.pipeline.generate import Generated, Generating, first_seeds
 from botchat.pipeline.judge import Judging
-from botchat.pipeline.judging import JudgingJob, StageResult
+from botchat.pipeline.judging import JudgingJob, StageResult, ask_jobs
 from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.plan import DryRunSession, Plan, plan
 from botchat.pipeline.session import RULES, EarlyStop, Session, catalogue_of, run_session
@@ -90,13 +90,10 @@ def run(
             meter.tell(line)
     _refuse_more_than(spending, planned)
     seeds, language = workspace.seeds(request.seed_set), workspace.language(request.seed_set)
-    n_seeds = len(first_seeds(seeds, request.limit))
     generated: list[Generated] = []
     left_out: list[str] = []
-    n_lost = 0  # dialogues of models that could not answer at all, such as with a wrong key
 
     async def ask(session: Session, stops: EarlyStop) -> list[StageResult]:
-        nonlocal n_lost
         _check_judge(request, workspace, session)  # nothing is paid for if it cannot be asked
         generated.extend(await generating.ask(_generating(request), workspace, session, stops))
         if stops.limit is not None:
@@ -106,37 +103,36 @@ def run(
         left_out.extend(lines)
         for each in generated:
             if (error := stops.fatal.pop(each.model, None)) is not None:
-                n = n_seeds - each.complete - sum(each.stopped.values())
-                meter.failures[str(error)] += n
-                n_lost += n
-        results = []
-        for job in jobs:
-            results += await job.ask(workspace, session, stops)
-            stops.raise_first()
-        return results
+                meter.failures[str(error)] += each.unanswered  # such as with a wrong key
+        return await ask_jobs(jobs, workspace, session, stops)
 
     judged = run_session(workspace, seeds, spending, meter, ask, language)
     for line in left_out:
         meter.tell(line)
-    judge_name = judged[0].judge
+    board = _board(workspace, request.seed_set, judged[0].judge, formats, meter)
+    data = {
+        **board.data,
+        "plan": planned.rows,
+        "generated": [each.row for each in generated],
+        "judged": [asdict(each) for each in judged],
+        "left_out": left_out,
+    }
+    n_unanswered = sum(each.unanswered for each in generated)
+    return Result(data, board.shown, n_unanswered + sum(each.unanswered for each in judged))
+
+
+def _board(
+    workspace: Workspace, seed_set: str, judge: str, formats: Sequence[str], meter: Meter
+) -> Result:
     try:
-        board = leaderboard(workspace, request.seed_set, [judge_name], formats=formats, meter=meter)
+        return leaderboard(workspace, seed_set, [judge], formats=formats, meter=meter)
     except MissingDataError:
         if not meter.failures:
             raise
         ((failure, _),) = meter.failures.most_common(1)
         raise MissingDataError(
-            f"{failure} ({judge_name} has judged nothing); run again when it answers"
+            f"{failure} ({judge} has judged nothing); run again when it answers"
         ) from None
-    data = {
-        **board.data,
-        "plan": planned.rows,
-        "generated": [asdict(each) for each in generated],
-        "judged": [asdict(each) for each in judged],
-        "left_out": left_out,
-    }
-    n_unanswered = n_lost + sum(each.unanswered for each in generated)
-    return Result(data, board.shown, n_unanswered + sum(each.unanswered for each in judged))
 
 
 def resolve(request: Running, workspace: Workspace) -> Running:
