@@ -100,14 +100,12 @@ def _chosen(
                 f"the ledger has no call of {name!r}{did_you_mean(name, known)} "
                 f"(there are: {', '.join(sorted(known))})"
             )
-    # A reply that was nothing but reasoning is empty, and stored as it came.
-    stored = {*outcomes, *(("ok", "truncated") if "empty" in outcomes else ())}
-    wanted = {"outcome": stored, "model": {*names, *names.values()}}
-    values = {column: json.dumps([*some]) for column, some in wanted.items() if some}
-    which = " AND ".join(f"{column} IN (SELECT value FROM json_each(?))" for column in values)
+    chosen = {*names, *names.values()} or known
     keys, failed = set(), set()
-    for call in ledger.calls(f"WHERE {which}", *values.values()):
-        reply = strip_reasoning(call.reply())
+    for call in ledger.calls(
+        "WHERE model IN (SELECT value FROM json_each(?))", json.dumps([*chosen])
+    ):
+        reply = strip_reasoning(call.reply())  # one that was nothing but reasoning is empty
         if not outcomes or reply.outcome in outcomes:
             keys.add(call.key)
             if not reply.usable:

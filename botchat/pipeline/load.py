@@ -106,7 +106,9 @@ class SeedSetData:
         if parts:
             yield f"Run generate again: {'; '.join(parts)}."
         changed = [name for name, verdicts in board.verdicts.items() if not verdicts.is_as_asked]
-        parts = [f"the prompt of {', '.join(changed)} has changed since it answered"] * bool(changed)
+        parts = [f"the prompt of {', '.join(changed)} has changed since it answered"] * bool(
+            changed
+        )
         if n := self.outdated[judge]:
             parts.append(f"{n} judgments are about dialogues that have changed and do not count")
         if parts:
