@@ -134,7 +134,7 @@ class Session:
             from botchat.models.executor import WorkerPool
 
             self._pool = WorkerPool(spending.executor)
-        self._batches = workspace.ledger_path.parent / "batches"
+        self._batches = workspace.hidden / "batches"
         self._servers: dict[tuple[object, ...], tuple[Server, RateLimiter]] = {}
         self._models: dict[tuple[str, str, str], CachedModel] = {}
 
@@ -343,8 +343,7 @@ def run_session(
     async def run() -> list[T]:
         stops, ledger = EarlyStop(), workspace.ledger()
         session = Session(workspace, seeds, ledger, spending, meter or Meter(), language)
-        batches = workspace.ledger_path.parent / "batches"
-        if not spending.batch and any(batches.glob("*/*.jsonl")):
+        if not spending.batch and any((workspace.hidden / "batches").glob("*/*.jsonl")):
             log.warning(
                 "some calls of this workspace are in batches that were not collected, and a run "
                 "without --batch pays for them again"
@@ -354,11 +353,8 @@ def run_session(
             stops.raise_first()
         except asyncio.CancelledError:
             if n := session.n_in_flight:
-                log.warning(
-                    "waiting up to %d s for %d replies under way; interrupt again to drop them",
-                    DRAIN_S,
-                    n,
-                )
+                advice = "interrupt again to drop them"
+                log.warning(f"waiting up to {DRAIN_S:.0f} s for {n} replies under way; {advice}")
             raise
         finally:
             try:
