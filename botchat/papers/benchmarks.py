@@ -215,9 +215,8 @@ def _rated_texts(texts: Sequence[OwnText]) -> Benchmark:
     }  # fmt: skip
     parts = {key: (MATEVAL, _PLACES[key], scores) for key, scores in labels.items() if scores}
     rated = RatedTexts("texts", ("judges", "Texts: correlation with human scores"), "number", parts)
-    return Benchmark(
-        [ProtocolCases(MATEVAL, [partial(text_case, t) for t in texts])], rated.compared
-    )
+    cases = ProtocolCases(MATEVAL, [partial(text_case, t) for t in texts])
+    return Benchmark([cases], rated.compared)
 
 
 def own_file(file: Path) -> Benchmark:
