@@ -36,7 +36,7 @@ from botchat.models.connection import server_of
 from botchat.models.endpoint import EndpointModel
 from botchat.models.limits import RateLimiter
 from botchat.models.self_chat import chat_messages
-from botchat.pipeline.run.work import run_now
+from botchat.pipeline.session import run_sync
 from botchat.records import Dialogue, Seed
 from botchat.workspace import jsonl
 from botchat.workspace.ledger import Ledger
@@ -93,7 +93,7 @@ def harness(url, n_calls, in_flight):
             await server.aclose()
             ledger.close()
 
-    run_now(run())
+    run_sync(run())
 
 
 def plain(url, n_calls, in_flight):

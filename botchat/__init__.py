@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 _PLACES = {
     "Comparisons": "ratings.comparisons:Comparisons",
     "Result": "results:Result",
-    "Spending": "pipeline.run.spending:Spending",
+    "Spending": "pipeline.spending:Spending",
     "Workspace": "workspace.folder:Workspace",
     "__version__": "records:VERSION",
     "bradley_terry": "ratings.bradley_terry:fit",
     "elo": "ratings.elo:bootstrap_elo",
     "plot": "pipeline.figure:figure",
-    "read": "pipeline.reading:read",
+    "read": "pipeline.load:read",
 }
 """Public name -> where it stands: a name imports its own room and no other."""
 

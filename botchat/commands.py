@@ -15,10 +15,10 @@ from cyclopts import App, Group, Parameter
 from cyclopts.help import DefaultFormatter, PanelSpec
 from rich import box
 
-from botchat.pipeline.run.spending import JudgeName, Spending
+from botchat.pipeline.spending import JudgeName, Spending
 
 if TYPE_CHECKING:
-    from botchat.pipeline.run.meter import Meter
+    from botchat.pipeline.spending import Meter
     from botchat.results import Result
     from botchat.workspace.folder import Workspace
 else:  # annotations are read when a command line is, and these are not imported for that
@@ -84,7 +84,7 @@ def _workspace(workspace: Workspace | str | Path | None) -> Workspace:
 
 
 def _set(workspace: Workspace, name: str) -> str:
-    from botchat.pipeline.run.contestants import seed_set_of
+    from botchat.pipeline.contestants import seed_set_of
 
     return seed_set_of(workspace, name)
 
@@ -113,15 +113,15 @@ def run(
 
     What is there already is not asked again. What is left out, [run] of botchat.toml says.
     """
-    from botchat.pipeline import whole_run
+    from botchat.pipeline import run as stage
 
     place, name = _workspace(workspace), JudgeName(judge, judge_model)
-    wanted = whole_run.Running(seeds, _each(model), name, _each(protocol), limit, replace)
+    wanted = stage.Running(seeds, _each(model), name, _each(protocol), limit, replace)
     spending = spending.within(place)
     if spending.plan:
-        title = whole_run.title(wanted, place)
-        return whole_run.plan_run(wanted, place).result(title, spending)
-    return whole_run.run(wanted, place, spending, meter, _each(format))
+        title = stage.title(wanted, place)
+        return stage.plan_run(wanted, place).result(title, spending)
+    return stage.run(wanted, place, spending, meter, _each(format))
 
 
 @app.command(group=DAILY)
@@ -207,7 +207,7 @@ def compare(
 @app.command(group=BEGIN)
 def demo(*, workspace: Here = None, meter: Progress = None) -> Result:
     """Everything offline: sample seeds, bots, rules judge, a board."""
-    from botchat.pipeline.whole_run import demo as show_demo
+    from botchat.pipeline.run import demo as show_demo
 
     return show_demo(_workspace(workspace or "botchat-demo"), meter)
 

@@ -7,16 +7,14 @@ what decides is behind `Judge`.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import islice
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import msgspec
 
-from botchat.records import N_SEED, UNANSWERED, Dialogue, Judgment, Outcome, Remark, Verdict
+from botchat.records import N_SEED, UNANSWERED, Dialogue, Outcome, Remark, Verdict
 
 Row: TypeAlias = dict[str, Any]
 """One row of a table, JSON-ready: column key -> value; ``None`` or absent: missing.
@@ -297,29 +295,6 @@ def case_digest(protocol: str, *dialogues: ShownDialogue) -> str:
     """Return the digest of a case that shows these, in this order."""
     joined = b"\0".join([protocol.encode(), *[dialogue.digest for dialogue in dialogues]])
     return hashlib.sha256(joined).digest()[:8].hex()
-
-
-def utterances_shown(judgment: Judgment) -> int | None:
-    """Return the utterances that a case showed of each dialogue; None: all, as UniEval does."""
-    cut = len(judgment.contestants) > 1 or re.search(r"-n\d+$", judgment.protocol)
-    return judgment.shown if cut else None
-
-
-def digests_of_pairs(
-    protocol: str, digests: Sequence[bytes], first: Iterable[int], second: Iterable[int]
-) -> bytes:
-    """Return the digests of many cases of two dialogues each, 8 bytes a case.
-
-    ``digests``: `ShownDialogue.digest` of every dialogue; ``first``, ``second``: indices into them.
-    """
-    sha256 = hashlib.sha256
-    begins = [b"%b\0%b\0" % (protocol.encode(), digest) for digest in digests]
-    cases = zip(map(begins.__getitem__, first), map(digests.__getitem__, second), strict=True)
-
-    def some() -> bytes:  # a list of millions of digests takes six times what is in them
-        return b"".join([sha256(one + two).digest()[:8] for one, two in islice(cases, 1 << 16)])
-
-    return b"".join(iter(some, b""))
 
 
 @lru_cache(maxsize=1 << 15)

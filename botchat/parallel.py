@@ -1,67 +1,15 @@
-"""Tasks on several cores or machines, by joblib; and concurrent coroutines.
-
-Tasks are pure functions with their arguments (`functools.partial`), which can be pickled.
-"""
+"""Concurrent coroutines: groups that end together, jobs that stop at once."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import multiprocessing
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-import joblib
-from joblib.parallel import get_active_backend
-
-from botchat.errors import BotChatError, ConfigError
-
-R = TypeVar("R")
 T = TypeVar("T")
-
-_WORTH_S = 4.0
-"""CPU seconds of work below which starting workers costs more than it saves: a process that loky
-starts imports numpy and botchat anew."""
-
-
-def n_workers(n_jobs: int | None = None) -> int:
-    """Return how many tasks run at a time: ``n_jobs`` as in joblib, where -1 is one a core.
-
-    By default the caller's ``joblib.parallel_config`` decides, else one a core; a worker starts no
-    workers.
-    """
-    if n_jobs == 0:
-        raise ConfigError("0 workers: give at least 1, or -1 for one a core")
-    backend, _ = get_active_backend()
-    if n_jobs is None:
-        with joblib.parallel_config() as caller:  # changes nothing; tells what is set
-            configured = caller["n_jobs"]
-        is_worker = backend.nesting_level or multiprocessing.parent_process()
-        n_jobs = configured if isinstance(configured, int) else 1 if is_worker else -1
-    return int(backend.effective_n_jobs(n_jobs))
-
-
-def run_tasks(
-    tasks: Sequence[Callable[[], R]], seconds: float, n_jobs: int | None = None
-) -> list[R]:
-    """Return the results of tasks in order; they run where the caller's joblib backend says.
-
-    ``seconds``: CPU time of all tasks, about; short work is done in this process, unless ``n_jobs``
-    insists. Raises `BotChatError` if a process was killed.
-    """
-    workers = n_workers(n_jobs)
-    if workers == 1 or (n_jobs is None and seconds < _WORTH_S):
-        return [task() for task in tasks]
-    try:
-        return list(joblib.Parallel(workers)((task, (), {}) for task in tasks))
-    except BrokenProcessPool:
-        raise BotChatError(
-            "a process that helped was killed, perhaps because memory ran out; "
-            "free some and run the command again"
-        ) from None
 
 
 @contextmanager

@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -130,54 +128,6 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
 
 Dialogues: TypeAlias = Mapping[str, Mapping[str, Dialogue]]
 """Contestant -> seed id -> dialogue."""
-
-
-@dataclass(frozen=True)
-class Outline:
-    """Counts of a contestant's dialogues without their texts."""
-
-    lengths: Mapping[str, int]
-    """Seed id -> utterances."""
-    answered: int
-    complete: int
-    signatures: frozenset[str]
-
-
-def outline(dialogues: Mapping[str, Dialogue]) -> Outline:
-    """The outline of one contestant's dialogues; those of `Unread` are not read for it."""
-    if isinstance(dialogues, Unread):
-        return dialogues.outline
-    listed = dialogues.values()
-    return Outline(
-        {sys.intern(seed_id): len(dialogue.utterances) for seed_id, dialogue in dialogues.items()},
-        sum(dialogue.answered for dialogue in listed),
-        sum(dialogue.complete for dialogue in listed),
-        frozenset(dialogue.signature for dialogue in listed),
-    )
-
-
-class Unread(Mapping[str, Dialogue]):
-    """A contestant's dialogues by seed id, read whenever one is asked for: a large set's."""
-
-    def __init__(
-        self, read: Callable[[], Mapping[str, Dialogue]], now: Mapping[str, Dialogue]
-    ) -> None:
-        """``now``: what ``read`` gives."""
-        self._read, self.outline = read, outline(now)
-
-    def __getitem__(self, seed_id: str) -> Dialogue:
-        """The dialogue on a seed."""
-        if seed_id not in self.outline.lengths:
-            raise KeyError(seed_id)
-        return self._read()[seed_id]
-
-    def __iter__(self) -> Iterator[str]:
-        """Seed ids."""
-        return iter(self.outline.lengths)
-
-    def __len__(self) -> int:
-        """Number of dialogues."""
-        return len(self.outline.lengths)
 
 
 class Remark(msgspec.Struct, frozen=True, gc=False):

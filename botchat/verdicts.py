@@ -52,7 +52,7 @@ class Verdicts:
 
     All arrays have shape (n,). ``seed``, ``first``, ``second``, ``signature``: indices into the
     names. ``result``: for ``first``, nan where unreadable. ``shown``: utterances shown of each
-    dialogue. ``case``: digest of what was shown, as a number; 0 for none.
+    dialogue.
     """
 
     seed_ids: tuple[str, ...]
@@ -64,7 +64,6 @@ class Verdicts:
     result: Floats
     shown: Indices
     signature: Indices
-    case: npt.NDArray[np.uint64]
 
     @classmethod
     def of(cls, judgments: Iterable[Judgment], protocol: ResultReader) -> Verdicts:
@@ -126,9 +125,9 @@ class Verdicts:
 
 _COLUMNS: Mapping[str, Any] = {
     **dict.fromkeys(("seed", "first", "second"), np.intp),
-    **{"result": np.float64, "shown": np.intp, "signature": np.intp, "case": np.uint64},
+    **{"result": np.float64, "shown": np.intp, "signature": np.intp},
 }
-_FIELDS = attrgetter("seed_id", "contestants", "verdict", "shown", "signature", "case")
+_FIELDS = attrgetter("seed_id", "contestants", "verdict", "shown", "signature")
 
 
 class VerdictsBuilder:
@@ -138,16 +137,21 @@ class VerdictsBuilder:
         """Nothing yet; ``protocol`` knows what a verdict means."""
         self._result = lru_cache(maxsize=1 << 12)(protocol.result)
         self._seeds, self._contestants, self._signatures = _Numbers(), _Numbers(), _Numbers()
-        self._blocks = [tuple(np.empty(0, dtype) for dtype in _COLUMNS.values())]
+        self._blocks = [tuple(np.empty(0, dtype) for dtype in (*_COLUMNS.values(), np.bool_))]
+        self.n_outdated = 0
+        """Verdicts that `verdicts` left out."""
 
-    def add(self, judgments: Sequence[Judgment | PairJudgment]) -> None:
-        """Add some, older ones first; raises `DataError` as `ResultReader.result`."""
+    def add(
+        self, judgments: Sequence[Judgment | PairJudgment], current: Sequence[bool] | None = None
+    ) -> None:
+        """Add some, older ones first; raises `DataError` as `ResultReader.result`.
+
+        ``current``: whether each is on the dialogues as they are, by default all.
+        """
         if not judgments:
             return
         n = len(judgments)
-        seeds, contestants, verdicts, shown, signatures, cases = zip(
-            *map(_FIELDS, judgments), strict=True
-        )
+        seeds, contestants, verdicts, shown, signatures = zip(*map(_FIELDS, judgments), strict=True)
         numbers = self._contestants.of(chain.from_iterable(contestants), 2 * n)
         columns = (
             self._seeds.of(seeds, n),
@@ -156,12 +160,12 @@ class VerdictsBuilder:
             list(map(self._result, verdicts)),
             shown,
             self._signatures.of(signatures, n),
-            list(map(_number, cases)),
         )
-        self._blocks.append(tuple(map(np.asarray, columns, _COLUMNS.values())))
+        flags = np.ones(n, np.bool_) if current is None else np.asarray(current, np.bool_)
+        self._blocks.append((*map(np.asarray, columns, _COLUMNS.values()), flags))
 
     def verdicts(self) -> Verdicts:
-        """The last on each seed and order, in order of first appearance."""
+        """Return the last on each seed and order, if it is current, as they first appeared."""
         columns = list(map(np.concatenate, zip(*self._blocks, strict=True)))
         seed, first, second, *_ = columns
         key = (seed * len(self._contestants) + first) * len(self._contestants) + second
@@ -171,17 +175,10 @@ class VerdictsBuilder:
             from_end = np.unique(key[::-1], return_index=True)[1]
             latest = (len(key) - 1 - from_end)[np.argsort(appeared)]
             columns = [column[latest] for column in columns]
-        return Verdicts(
-            tuple(self._seeds), tuple(self._contestants), tuple(self._signatures), *columns
-        )
-
-
-def _number(case: str) -> int:
-    """A digest of 16 hex digits as a number, 0 where it is none."""
-    try:
-        return int(case, 16) if len(case) == 16 else 0
-    except ValueError:
-        return 0
+        *columns, current = columns
+        self.n_outdated = int((~current).sum())
+        names = tuple(self._seeds), tuple(self._contestants), tuple(self._signatures)
+        return Verdicts(*names, *columns).only(current)
 
 
 class _Numbers(dict[str, int]):

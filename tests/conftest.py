@@ -120,13 +120,9 @@ PICTURED = {"golden", "test_board.py", "test_figures.py"}
 def undrawn(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
     """Elsewhere a figure is one fixed picture; tests/golden and test_figures hold how all look.
 
-    Boards have an Elo of few shuffles. Everywhere, work that is worth several processes to its
-    users stays in this one.
+    Boards have an Elo of few shuffles.
     """
-    from botchat import parallel
-
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(parallel, "_WORTH_S", 900.0)
         if PICTURED.isdisjoint((request.path.parent.name, request.path.name)):
             from botchat.ratings import elo
             from botchat.ratings.elo import EloSettings

@@ -33,7 +33,6 @@ from botchat.records import (
     Seed,
     eligible_seeds,
     human_dialogue,
-    outline,
 )
 from botchat.verdicts import Verdicts
 from botchat.workspace.criteria import is_reserved
@@ -168,7 +167,9 @@ def build_board(
     ]
     parts, ranking = (*arenas, *others), [part for part in (*arenas, *others) if part.keys]
     mean = Column(f"mean_{measured.unit}", f"Mean {measured.unit}", "number")
-    complete = {name: outline(by_seed).complete for name, by_seed in contestants.items()}
+    complete = {
+        name: sum(d.complete for d in by_seed.values()) for name, by_seed in contestants.items()
+    }
     signatures = [judged[name].signature for name in sorted(judged)]
     return Board(
         seed_set=seed_set,
@@ -232,7 +233,8 @@ def imported_contestants(dialogues: Dialogues) -> dict[str, str]:
     """
     imported = {}
     for name, by_seed in dialogues.items():
-        parts = {part for text in outline(by_seed).signatures for part in text.split("|")}
+        signatures = {dialogue.signature for dialogue in by_seed.values()}
+        parts = {part for text in signatures for part in text.split("|")}
         if digests := sorted(part for part in parts if part.startswith("imported:")):
             imported[name] = "+".join(digests)
     return imported

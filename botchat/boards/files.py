@@ -16,7 +16,7 @@ from botchat.boards.writers import Content, document, table_files, to_json
 from botchat.interfaces import settings_digest
 from botchat.metrics.annotations import accused_index
 from botchat.protocols.reports import as_prose, as_records, as_text
-from botchat.records import HUMAN, Dialogues, Unread
+from botchat.records import HUMAN, Dialogues
 
 MOST_IN_JSON = 10_000
 """Rows of a table that are in ``leaderboard.json`` too: all pairs of 100 models."""
@@ -81,6 +81,7 @@ def by_seed(board: Board, dialogues: Dialogues) -> dict[str, Any]:
 
     ``by_seed``: model -> seed id -> first AI utterance by the leading protocol, 0: none, None: not
     known (or none, and the dialogue broke off). ``dialogues``: model -> digest of all of them.
+    ``topics``: seed id -> topic, where seeds have one.
     """
     first: dict[str, dict[str, int | None]] = {}
     leading = next((part for part in board.of(DetectionResult) if part.protocol.leads), None)
@@ -95,6 +96,7 @@ def by_seed(board: Board, dialogues: Dialogues) -> dict[str, Any]:
     digests = {
         name: settings_digest(*((at, d.utterances) for at, d in sorted(by.items())))
         for name, by in dialogues.items()
-        if name != HUMAN and not isinstance(by, Unread)
+        if name != HUMAN
     }
-    return {"by_seed": first, "dialogues": digests}
+    topics = board.verdicts[leading.protocol.name].topics if leading else {}
+    return {"by_seed": first, "dialogues": digests} | ({"topics": topics} if topics else {})

@@ -133,7 +133,6 @@ def verdicts(votes: Votes, signature: str) -> Verdicts:
         votes.result,
         np.zeros(n, np.intp),
         np.zeros(n, np.intp),
-        np.zeros(n, np.uint64),
     )
 
 

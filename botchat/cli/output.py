@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from botchat.boards.tables import Table
     from botchat.interfaces import Row
-    from botchat.pipeline.run.meter import Meter
+    from botchat.pipeline.spending import Meter
 
 WIDTH = 100
 """Columns of a line where stdout is no terminal, and at most."""
@@ -200,7 +200,7 @@ def cell(value: Any) -> str:
 @contextmanager
 def _progress(quiet: bool) -> Iterator[Meter]:
     """Yield a meter that is shown on stderr, where that is a terminal: step, bar, time, dollars."""
-    from botchat.pipeline.run.meter import Meter
+    from botchat.pipeline.spending import Meter
 
     meter = Meter(quiet=quiet, tell=note)
     if quiet or not sys.stderr.isatty() or os.environ.get("TERM") in ("dumb", "unknown"):

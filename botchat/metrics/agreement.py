@@ -50,12 +50,14 @@ def compare(
     annotations: Iterable[Annotation] | VerdictArrays,
     truth_prefix: str | None = "human",
     lengths: Mapping[tuple[str, str], float] | None = None,
+    topics: Mapping[str, str] | None = None,
 ) -> Agreement:
     """Compare judges on comparisons; at most one verdict a judge, item and order of showing.
 
     ``truth_prefix``: None where there are no annotators. ``lengths``: (item, contestant) -> length
-    of the text. Raises `MissingDataError` without a judge, or without an annotator where a prefix
-    is given, and `DataError` as `VerdictArrays.of`.
+    of the text. ``topics``: item -> topic, which is the cluster in its place. Raises
+    `MissingDataError` without a judge, or without an annotator where a prefix is given, and
+    `DataError` as `VerdictArrays.of`.
     """
     arrays = annotations
     if not isinstance(arrays, VerdictArrays):
@@ -64,7 +66,7 @@ def compare(
     if not arrays.judges or (truth_prefix is not None and not people):
         raise _too_few(truth_prefix, arrays.verdicts)
     truth = arrays.majority(people)
-    tables = _Tables(arrays, _longer(arrays, lengths or {}))
+    tables = _Tables(arrays.by_topic(topics or {}), _longer(arrays, lengths or {}))
     ranked = [(judge, arrays.verdicts[judge]) for judge in arrays.judges]
     if truth_prefix is not None:
         # The majority is one label, held by both columns: count it once.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 import msgspec
@@ -125,6 +125,12 @@ class VerdictArrays:
             cells = np.sort((case * 4 + codes % 4)[codes != ABSENT])
             digests.append([judge, sha256(cells.astype("<i8").tobytes()).hexdigest()])
         return settings_digest(self.items, self.contestants, digests)
+
+    def by_topic(self, topics: Mapping[str, str]) -> VerdictArrays:
+        """Return the same with an item's topic in its place, where it has one."""
+        names = [topics.get(item, item) for item in self.items]
+        items, place = np.unique(np.array(names, object), return_inverse=True)
+        return replace(self, items=tuple(items), item=place[self.item])
 
     def majority(self, annotators: Sequence[str]) -> Codes:
         """The side that more of the annotators prefer, or a tie, if any gave a verdict; (c, 2)."""

@@ -19,12 +19,11 @@ from botchat.papers.chateval import faireval, topical_chat
 from botchat.papers.printed import tables_of
 from botchat.papers.stories import mateval, recorded
 from botchat.papers.turing import turing
+from botchat.pipeline import judging
 from botchat.pipeline.agree import publish
-from botchat.pipeline.run import ask
-from botchat.pipeline.run.ask import Cases
-from botchat.pipeline.run.contestants import with_controls
-from botchat.pipeline.run.meter import Meter
-from botchat.pipeline.run.spending import JudgeName, Spending
+from botchat.pipeline.contestants import with_controls
+from botchat.pipeline.judging import ProtocolCases
+from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.results import Result
 from botchat.workspace import jsonl, panels
 from botchat.workspace.folder import Workspace
@@ -78,12 +77,12 @@ def bench(
         return bench_botchat(data, out)
     benchmark = recorded(_files(data)) if published else _read(name, data)
     cases = [_first(each, limit) for each in benchmark.cases]
-    jobs = [ask.Asked(seed_set, (), judge, cases) for judge in judges]
+    jobs = [judging.JudgingJob(seed_set, (), judge, cases) for judge in judges]
     if spending.plan:
         if not jobs:
             raise ConfigError("--plan needs a judge; name one with --judge")
         title = f"{name}, judges {', '.join(str(judge.name) for judge in judges)}"
-        return ask.plan_all(jobs, workspace).result(title, spending)
+        return judging.plan_all(jobs, workspace).result(title, spending)
 
     def compare() -> Result:
         judged, printed = _judged(workspace, seed_set, cases), tables_of(name)
@@ -99,22 +98,24 @@ def bench(
 
     try:
         if jobs:
-            ask.ask_all(jobs, workspace, spending, meter)
+            judging.ask_all(jobs, workspace, spending, meter)
     except LimitReached as limit_reached:
         limit_reached.partial_result = compare()
         raise
     return compare()
 
 
-def _first(cases: Cases, limit: int | None) -> Cases:
+def _first(cases: ProtocolCases, limit: int | None) -> ProtocolCases:
     """Return the cases of the first ``limit`` items."""
     if limit is not None and limit < 1:
         raise ConfigError(f"--limit {limit}: at least one item is needed")
     items = {*[*dict.fromkeys(make().seed_id for make in cases.make)][:limit]}
-    return Cases(cases.protocol, [make for make in cases.make if make().seed_id in items])
+    return ProtocolCases(cases.protocol, [make for make in cases.make if make().seed_id in items])
 
 
-def _judged(workspace: Workspace, seed_set: str, cases: Sequence[Cases]) -> dict[str, Judgments]:
+def _judged(
+    workspace: Workspace, seed_set: str, cases: Sequence[ProtocolCases]
+) -> dict[str, Judgments]:
     """Return the stored judgments of the cases as they are now, by name of the protocol."""
     judged = dict[str, Judgments]()
     for protocol, makes in cases:

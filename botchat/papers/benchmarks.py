@@ -23,8 +23,8 @@ from botchat.metrics.agreement import ItemScore, compare, compare_scores
 from botchat.metrics.annotations import VerdictArrays
 from botchat.papers.printed import column
 from botchat.pipeline.agree import signature
-from botchat.pipeline.ledger import expenses
-from botchat.pipeline.run.ask import Cases
+from botchat.pipeline.judging import ProtocolCases
+from botchat.pipeline.ledger import cost_per_verdict
 from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labels
 from botchat.protocols.items import items, paragraphs
 from botchat.protocols.mateval import MATEVAL, TEXT, OwnText, text_case
@@ -63,7 +63,7 @@ class Answered:
 
     def costs(self, protocol: Protocol) -> dict[str, Row]:
         """Return the price of a verdict by judge."""
-        return expenses(self.workspace, self.judged[protocol.name])
+        return cost_per_verdict(self.workspace, self.judged[protocol.name])
 
 
 class Comparison(NamedTuple):
@@ -77,7 +77,7 @@ class Comparison(NamedTuple):
 class Benchmark(NamedTuple):
     """Items with human labels or scores."""
 
-    cases: Sequence[Cases]  # of each protocol
+    cases: Sequence[ProtocolCases]  # of each protocol
     compared: Callable[[Answered], Comparison]  # compares every judge with the labels
     needs_judges: bool = True
 
@@ -91,7 +91,7 @@ def refuse_several(names: Sequence[str]) -> None:
 
 def answer_pairs(name: str, pairs: Sequence[AnswerPair]) -> Benchmark:
     """Return pairs of answers, asked about in both orders (Wang et al. 2023; ChatEval §4.1)."""
-    cases = [Cases(ANSWERS, list(pair_cases(pairs)))]
+    cases = [ProtocolCases(ANSWERS, list(pair_cases(pairs)))]
     return Benchmark(cases, partial(_compare_answers, name, pairs))
 
 
@@ -215,7 +215,8 @@ def _rated_texts(texts: Sequence[OwnText]) -> Benchmark:
     }  # fmt: skip
     parts = {key: (MATEVAL, _PLACES[key], scores) for key, scores in labels.items() if scores}
     rated = RatedTexts("texts", ("judges", "Texts: correlation with human scores"), "number", parts)
-    return Benchmark([Cases(MATEVAL, [partial(text_case, t) for t in texts])], rated.compared)
+    cases = ProtocolCases(MATEVAL, [partial(text_case, t) for t in texts])
+    return Benchmark([cases], rated.compared)
 
 
 def own_file(file: Path) -> Benchmark:

@@ -20,7 +20,7 @@ from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics.agreement import ItemScore
 from botchat.papers.benchmarks import Benchmark, Files, RatedTexts, answer_pairs, refuse_several
-from botchat.pipeline.run.ask import Cases
+from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.frame import neutralise, prompt_frame
 from botchat.protocols.protocol import Protocol
@@ -138,7 +138,7 @@ def topical_chat(files: Files) -> Benchmark:
         {aspect: (protocol, 0, labels[aspect]) for aspect, protocol in ASPECTS.items()},
     )
     cases = [
-        Cases(protocol, [partial(aspect_case, response, aspect) for response in responses])
+        ProtocolCases(protocol, [partial(aspect_case, response, aspect) for response in responses])
         for aspect, protocol in ASPECTS.items()
     ]
     return Benchmark(cases, rated.compared)

@@ -26,7 +26,7 @@ from botchat.languages import Language, built_in
 from botchat.metrics.agreement import ItemScore
 from botchat.metrics.error_reports import KindReport, read_kinds
 from botchat.papers.benchmarks import Benchmark, Files, RatedTexts, refuse_several
-from botchat.pipeline.run.ask import Cases
+from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERROR_TYPES
@@ -81,7 +81,7 @@ def mateval(files: Files) -> Benchmark:
     """Return the stories with points off for five kinds of error; raises as `read_stories`."""
     language, stories = read_stories(files)
     protocol = asked_in(language)
-    cases = Cases(protocol, [partial(case, story, protocol) for story in stories])
+    cases = ProtocolCases(protocol, [partial(case, story, protocol) for story in stories])
     return Benchmark([cases], _rated(stories, protocol).compared)
 
 

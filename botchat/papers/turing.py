@@ -20,7 +20,7 @@ from botchat.metrics.agreement import compare
 from botchat.metrics.annotations import NOBODY, Annotation
 from botchat.papers.benchmarks import Answered, Benchmark, Comparison, Files, with_ends
 from botchat.pipeline.agree import BUILT_IN, signature
-from botchat.pipeline.run.ask import Cases
+from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.rates import preferences
 from botchat.records import HUMAN, Dialogue
@@ -44,7 +44,9 @@ def turing(files: Files) -> Benchmark:
     dialogues = [dialogue for items in sources.values() for dialogue, _ in items]
     dialogues.sort(key=lambda each: sha256(each.seed_id.encode()).digest())  # --limit mixes them
     cases = [c for d in dialogues for c in UNIEVAL.cases((), {d.model: {d.seed_id: d}})]
-    return Benchmark([Cases(UNIEVAL, cases)], partial(_compare, sources), needs_judges=False)
+    return Benchmark(
+        [ProtocolCases(UNIEVAL, cases)], partial(_compare, sources), needs_judges=False
+    )
 
 
 def read_items(files: Files) -> dict[str, list[Item]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,12 @@ from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED
 from botchat.metrics.agreement import compare
 from botchat.metrics.annotations import VerdictArrays, is_annotator
 from botchat.metrics.vote_arrays import Votes
-from botchat.pipeline.ledger import expenses
-from botchat.pipeline.run.contestants import full_name, with_controls
-from botchat.pipeline.run.read_set import Read, read
-from botchat.protocols.protocol import Protocol
+from botchat.pipeline.contestants import stored_name, with_controls
+from botchat.pipeline.ledger import cost_per_verdict
+from botchat.pipeline.load import SeedSetData, load
 from botchat.protocols.rates import preferences
 from botchat.protocols.rates import truth as truth_of
-from botchat.records import HUMAN, SIGNED, Dialogues, Judgment
+from botchat.records import HUMAN, SIGNED, Judgment
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -38,11 +37,13 @@ BUILT_IN = "who wrote what (built in)"
 OF_WRITERS = "built-in"
 """In place of a prefix of annotators: `BUILT_IN`, though people labelled."""
 
-
 _NO_RANKS = {
     f"{key}{end}": None for key in ("spearman", "kendall") for end in ("", "_low", "_high")
 }
 """Who wrote what ranks nobody."""
+
+Judged = Mapping[str, Sequence[Judgment]]
+"""Judge -> judgments in one protocol."""
 
 
 def agree(
@@ -64,18 +65,17 @@ def agree(
     """
     if not files and seed_set is None:
         raise ConfigError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
-    stage = _Stage()
-    if seed_set is not None:
-        stages = _stages(read(workspace, seed_set))
-        if protocol is None or protocol not in stages:
-            raise ConfigError(
-                f"--protocol {protocol or 'is missing'}{did_you_mean(protocol or '', stages)}: "
-                f"what was judged on {seed_set}: "
-                f"{', '.join(stages) or 'nothing that judges can be compared on'}"
-            )
-        stage = stages[protocol]
-    elif protocol is not None:
+    data = None if seed_set is None else load(workspace, seed_set)
+    protocols = {} if data is None else _judged_protocols(data)
+    if data is None and protocol is not None:
         raise ConfigError(f"--protocol {protocol} is about stage files: add --seeds SET")
+    if data is not None and protocol not in protocols:
+        raise ConfigError(
+            f"--protocol {protocol or 'is missing'}{did_you_mean(protocol or '', protocols)}: "
+            f"what was judged on {seed_set}: "
+            f"{', '.join(protocols) or 'nothing that judges can be compared on'}"
+        )
+    judged = protocols.get(protocol or "", {})
     parts, notes = [], []
     for path in files:
         from botchat.importers.vote_files import read_votes  # pandas
@@ -85,12 +85,12 @@ def agree(
         earlier = len(file.votes) - len(parts[-1])
         again = f"; {earlier:,} given again by the same judge, the last counts" if earlier else ""
         notes.append(f"{file.note}{again}.")
-    known = dict.fromkeys([*(name for part in parts for name in part.judges), *stage.judged])
-    kept = _chosen(workspace, list(known), judges, truth)
-    judged = {name: stage.judged[name] for name in stage.judged if name in kept}
+    known = dict.fromkeys([*(name for part in parts for name in part.judges), *judged])
+    kept = _select(workspace, list(known), judges, truth)
+    judged = {name: judgments for name, judgments in judged.items() if name in kept}
     votes = Votes.together([part.by(list(kept)) for part in parts]) if parts else None
-    names = tuple(path.name for path in files)
-    report = _report(workspace, replace(stage, judged=judged), votes, names, truth)
+    names = [path.name for path in files]
+    report = _report(workspace, data, protocol, judged, votes, names, truth)
     report = replace(report, notes=[*notes, *report.notes])
     if out is None and seed_set is not None:
         out = workspace.out(seed_set) / f"agreement-{protocol}"
@@ -98,7 +98,7 @@ def agree(
 
 
 def votes_in(path: Path) -> bytes:
-    """A file of votes; `MissingDataError` without one, `DataError` if it is too long."""
+    """Read a file of votes; `MissingDataError` without one, `DataError` if it is too long."""
     if not path.exists():
         raise MissingDataError(
             f"no file {path}; name a csv, tsv, json, jsonl or parquet of votes, such as "
@@ -107,36 +107,36 @@ def votes_in(path: Path) -> bytes:
     return jsonl.content(path)
 
 
-def set_reports(workspace: Workspace, found: Read) -> dict[str, AgreementReport]:
-    """Protocol -> the comparison of a set's judges, where there are two, not all annotators."""
+def set_reports(data: SeedSetData) -> dict[str, AgreementReport]:
+    """Return protocol -> the comparison of a set's judges, if there are two, not all annotators."""
     return {
-        name: _report(workspace, stage)
-        for name, stage in _stages(found).items()
-        if len(stage.judged) > 1 and not all(is_annotator(judge, HUMAN) for judge in stage.judged)
+        name: _report(data.workspace, data, name, judged)
+        for name, judged in _judged_protocols(data).items()
+        if len(judged) > 1 and not all(is_annotator(judge, HUMAN) for judge in judged)
     }
 
 
-@dataclass(frozen=True)
-class _Stage:
-    """What the stage files of one protocol say."""
-
-    seed_set: str | None = None
-    protocol: Protocol | None = None
-    """``None``: nothing of stage files takes part."""
-    judged: Mapping[str, Sequence[Judgment]] = field(default_factory=dict)
-    dialogues: Dialogues = field(default_factory=dict)
-    stale: Mapping[str, int] = field(default_factory=dict)
+def _judged_protocols(data: SeedSetData) -> dict[str, Judged]:
+    """Return the judgments that judges can be compared on, by protocol."""
+    names = sorted({name for by_protocol in data.judgments.values() for name in by_protocol})
+    return {
+        name: {judge: by[name] for judge, by in data.judgments.items() if by.get(name)}
+        for name in names
+        if data.catalogue.find(name) is not None
+    }
 
 
 def _report(
     workspace: Workspace,
-    stage: _Stage,
+    data: SeedSetData | None,
+    name: str | None,
+    judged: Judged,
     votes: Votes | None = None,
     files: Sequence[str] = (),
     truth: str | None = None,
 ) -> AgreementReport:
-    """Compare judges by stage files and by ``votes`` of ``files``."""
-    protocol, judged = stage.protocol, dict(stage.judged)
+    """Compare judges by judgments in the protocol ``name`` and by ``votes`` of ``files``."""
+    protocol = data.catalogue.find(name) if data and name else None
     rows = votes.annotations() if votes else []
     judges = {row.judge for row in rows} or {*judged}
     if protocol is not None:
@@ -152,8 +152,10 @@ def _report(
     elif prefix is None and True in labelled:
         prefix = HUMAN
     arrays = VerdictArrays.of(rows, prefix)
-    compared = compare(arrays, prefix, judge_agreement.shown_lengths(stage.dialogues, judged))
-    costs = expenses(workspace, judged) if judged else {}
+    lengths = judge_agreement.shown_lengths(data.dialogues if data else {}, judged)
+    topics = {seed.id: seed.topic for seed in data.seeds if seed.topic} if data else {}
+    compared = compare(arrays, prefix, lengths, topics)
+    costs = cost_per_verdict(workspace, judged) if judged else {}
     if prefix == BUILT_IN:  # nobody was asked for these labels
         compared = replace(
             compared,
@@ -161,62 +163,43 @@ def _report(
             rankings=[row for row in compared.rankings if row["judge"] != BUILT_IN],
             annotators=(),
         )
-    name = None if protocol is None else protocol.name
-    parts = {"set": stage.seed_set, "protocol": name, "files": "+".join(files)}
-    subject = [f"{name} on {stage.seed_set}"] if stage.seed_set else []
+    parts = {"set": data.seed_set if data else None, "protocol": name, "files": "+".join(files)}
+    subject = [f"{name} on {data.seed_set}"] if data else []
     judged_rows = [row | costs.get(row["judge"], {}) for row in compared.judges]
     return AgreementReport(
         **vars(replace(compared, judges=judge_agreement.ordered(judged_rows))),
         subject=", ".join([*subject, *files]),
         labels={None: "", BUILT_IN: BUILT_IN}.get(prefix, judge_agreement.HUMAN_LABELS),
         signature=signature("agree", parts, arrays.digest, prefix),
-        notes=list(_notes(stage, judged, prefix)),
+        notes=list(_notes(data, judged, prefix)),
     )
 
 
-def _stages(found: Read) -> dict[str, _Stage]:
-    """What judges can be compared on, by name of the protocol."""
-    stages = {}
-    for name in sorted({name for by in found.judged.values() for name in by}):
-        if (protocol := found.catalogue.find(name)) is not None:
-            judged = {judge: by[name] for judge, by in found.judged.items() if by.get(name)}
-            stale = {judge: found.stale[judge] for judge in judged}
-            stages[name] = _Stage(found.seed_set, protocol, judged, found.dialogues, stale)
-    return stages
-
-
-def _chosen(
+def _select(
     workspace: Workspace, known: Sequence[str], judges: Sequence[str], truth: str | None
 ) -> set[str]:
-    """Names that take part: those asked for, their controls, and all people."""
+    """Return the names that take part: those of ``judges``, their controls, and all annotators."""
     if not judges:
         return set(known)
     kept = {name for name in known if is_annotator(name, truth or HUMAN)}
-    for asked in judges:
-        full = full_name(asked, workspace)
-        found = {
-            name
-            for name in known
-            if name in (asked, full)
-            or name.startswith(f"{asked}@")
-            or name in (f"{asked}{CALL_MATCHED}", f"{full}{CALL_MATCHED}")
-        }
-        if not found:
-            hint = did_you_mean(asked, known)
+    for judge in judges:
+        full = stored_name(judge, workspace)
+        names = {judge, full, f"{judge}{CALL_MATCHED}", f"{full}{CALL_MATCHED}"}
+        matches = {name for name in known if name in names or name.startswith(f"{judge}@")}
+        if not matches:
+            hint = did_you_mean(judge, known)
             raise MissingDataError(
-                f"no verdicts of the judge {asked!r}{hint}; there are: {', '.join(known)}"
+                f"no verdicts of the judge {judge!r}{hint}; there are: {', '.join(known)}"
             )
-        kept |= found
+        kept |= matches
     return kept
 
 
-def _notes(
-    stage: _Stage, judged: Mapping[str, Sequence[Judgment]], prefix: str | None
-) -> Iterator[str]:
+def _notes(data: SeedSetData | None, judged: Judged, prefix: str | None) -> Iterator[str]:
     for name in judged:
-        if stage.stale.get(name):
+        if data and (n := data.outdated.get(name)):
             yield (
-                f"{stage.stale[name]} judgments of {name} are about dialogues that have changed "
+                f"{n} judgments of {name} are about dialogues that have changed "
                 "since and do not count; run the judge again."
             )
         kinds = Counter(judgment.signature for judgment in judged[name])
@@ -248,8 +231,8 @@ def publish(
         for chart in judge_charts(report):
             jsonl.write_atomic(out / f"{chart.name}.svg", chart.render("svg"))
         lines.append(f"Tables: {out / 'agreement.md'}")
-    shown: list[Piece] = [_judge_rows(report)] if report.judges else [*tables[:1]]
-    return Result(data, [tables[0].title, *shown, *lines], table=tables[0])
+    pieces: list[Piece] = [_judge_rows(report)] if report.judges else [*tables[:1]]
+    return Result(data, [tables[0].title, *pieces, *lines], table=tables[0])
 
 
 def _judge_rows(report: AgreementReport) -> list[Row]:

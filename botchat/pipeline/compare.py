@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from botchat.metrics.statistics import holm, sign_flip
 from botchat.protocols.rates import PASS_AT
 from botchat.records import HUMAN
 from botchat.results import Result
-from botchat.verdicts import Floats
+from botchat.verdicts import Floats, Indices
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
@@ -43,18 +42,19 @@ def compare(
 
     A model fell if its success rate at the largest N or at `FIRST_N` did, paired by seed: exact
     sign-flip tests, corrected by Holm for all models and both rates. ``failure`` names the models
-    that fell, or says that nothing was tested.
-
-    Raises:
-        MissingDataError, DataError, ConfigError: no such board, none that can be compared, no such
-            model.
+    that fell, or says that nothing was tested. Raises `MissingDataError`, `DataError` or
+    `ConfigError`: no such board, none that can be compared, no such model.
     """
+    from botchat.boards.names import is_floor_bot
+
     if not 0 < alpha < 1:
         raise ConfigError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
-    boards = Boards(read_board(workspace, before), read_board(workspace, after))
-    if why := list(_mismatches(boards)):
+    old, new = read_board(workspace, before), read_board(workspace, after)
+    boards = Boards(old, new)
+    if mismatches := list(_mismatches(boards)):
         raise DataError(
-            f"{before} and {after} do not measure the same: {'; '.join(why)}; make both alike"
+            f"{before} and {after} do not measure the same: {'; '.join(mismatches)}; make both "
+            "alike"
         )
     for name in models:
         if name not in boards.models:
@@ -63,33 +63,13 @@ def compare(
                 f"{', '.join(boards.models[:8])}"
             )
     unchanged = [name for name in boards.models if boards.is_unchanged(name)]
-    tested = [
-        name
-        for name in models or boards.models
-        if name not in unchanged and (models or not _is_bot(name))
-    ]
-    tests = [
-        (name, n)
-        for name in tested
-        for n in dict.fromkeys((boards.n, FIRST_N))
-        if np.isfinite(boards.changes(name, n)).any()
-    ]
-    adjusted = holm([_p_fell(boards.changes(name, n)) for name, n in tests])
-    p = {name: min(q for (of, _), q in zip(tests, adjusted, strict=True) if of == name)
-         for name, _ in tests}  # fmt: skip
+    candidates = models or [name for name in boards.models if not is_floor_bot(name)]
+    p = _p_values(boards, [name for name in candidates if name not in unchanged])
     fell = [name for name, value in p.items() if value <= alpha]
     lines = list(_lines(boards, unchanged, p, fell, alpha))
-    table = _table(boards, p)
-    data = {
-        "rows": table.records,
-        "alpha": alpha,
-        "tested": list(p),
-        "unchanged": unchanged,
-        "fell": fell,
-        "notes": lines,
-        "before": str(boards.old.path),
-        "after": str(boards.new.path),
-    }
+    table, paths = _table(boards, p), {"before": str(old.path), "after": str(new.path)}
+    data = {"rows": table.records, "alpha": alpha, "tested": list(p), "unchanged": unchanged}
+    data |= {"fell": fell, "notes": lines, **paths}
     failure = None
     if fell:
         failure = GateFailed(
@@ -100,7 +80,7 @@ def compare(
             "nothing was tested: no changed model has UniEval verdicts on seeds of both boards; "
             "judge UniEval, or name a model with --model"
         )
-    elif gone := [name for name in boards.old.rows if name not in boards.new.rows]:
+    elif gone := [name for name in old.rows if name not in new.rows]:
         failure = GateFailed(f"not tested: {', '.join(gone)}, not on the second board any more")
     return Result(data, [table, table.note, *lines], failure=failure)
 
@@ -113,10 +93,12 @@ class SavedBoard:
     rows: Mapping[str, Row]
     """Model -> its row; humans have none."""
     signatures: Sequence[str]
-    by_seed: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
+    by_seed: Mapping[str, Mapping[str, int | None]]
     """Model -> seed id -> first AI utterance; 0: none, None: not known."""
-    dialogues: Mapping[str, str] = field(default_factory=dict)
+    dialogues: Mapping[str, str]
     """Model -> digest of its dialogues."""
+    topics: Mapping[str, str]
+    """Seed id -> topic, where it has one."""
 
     @property
     def n(self) -> int:
@@ -125,65 +107,18 @@ class SavedBoard:
         return max((int(match[1]) for match in keys if match), default=0)
 
     @property
-    def seeds(self) -> set[str]:
-        """Seeds with a verdict."""
-        return {seed for by in self.by_seed.values() for seed in by}
-
-    @property
-    def settings(self) -> dict[str, dict[str, str]]:
-        """Protocol and N -> label -> part of its signature."""
-        settings = {}
+    def settings(self) -> dict[tuple[str, str], str | None]:
+        """Judge and prompt of each signature: (label, protocol and N) -> part."""
+        settings: dict[tuple[str, str], str | None] = {}
         for signature in self.signatures:
             parts = {part.partition(":")[0]: part for part in signature.split("|")}
-            protocol = (signature.split("|")[1:2] or [signature])[0]
-            settings[f"{protocol} {parts['n']}" if "n" in parts else protocol] = parts
+            protocol = " ".join([*signature.split("|")[1:2], *filter(None, [parts.get("n")])])
+            settings |= {(label, protocol): parts.get(label) for label in ("judge", "prompt")}
         return settings
 
 
-class Boards:
-    """Two boards, and the models that are on both."""
-
-    def __init__(self, old: SavedBoard, new: SavedBoard) -> None:
-        """Raises `DataError` if no model is on both."""
-        self.old, self.new, self.n = old, new, old.n
-        self.models = [name for name in old.rows if name in new.rows]
-        if not self.models:
-            raise DataError(f"no model is on both boards: {old.path} and {new.path}")
-
-    def is_unchanged(self, model: str) -> bool:
-        """Whether its dialogues are word for word the same on both boards."""
-        digest = self.old.dialogues.get(model)
-        return digest is not None and digest == self.new.dialogues.get(model)
-
-    def changes(self, model: str, n: int) -> Floats:
-        """Success at N after less before on every seed of both boards, nan where not known."""
-        old, new = self.old.by_seed.get(model, {}), self.new.by_seed.get(model, {})
-        shared = sorted(old.keys() & new.keys())
-        pairs = [[_success(by[at], n, self.n) for by in (new, old)] for at in shared]
-        return np.array([after - before for after, before in pairs], float)
-
-
-def _success(index: int | None, n: int, largest: int) -> float:
-    """Whether a dialogue has no AI utterance up to N; ``index``: its first one."""
-    if index is None or index < 0 or (index == NOT_SAID and n < largest):
-        return np.nan
-    return float(index != NOT_SAID and not 0 < index <= n)
-
-
-def _p_fell(changes: Floats) -> float:
-    """One-sided p that a model did not fall: of two equal ones, as likely as the other side."""
-    known = changes[np.isfinite(changes)]
-    return sign_flip(known) / 2 if known.sum() < 0 else 1.0
-
-
-def _is_bot(name: str) -> bool:
-    from botchat.boards.names import is_floor_bot
-
-    return is_floor_bot(name)
-
-
 def read_board(workspace: Workspace, name: str) -> SavedBoard:
-    """The board of a set, of a folder, or of a json file; raises as `compare`."""
+    """Read the board of a set, of a folder, or of a json file; raises as `compare`."""
     path = Path(name)
     if path.is_dir():
         path /= "leaderboard.json"
@@ -200,11 +135,78 @@ def read_board(workspace: Workspace, name: str) -> SavedBoard:
     try:
         data = json.loads(jsonl.content(path))
         rows = {row["model"]: row for row in data["rows"] if row["model"] != HUMAN}
-        by_seed = {name: dict(by) for name, by in data.get("by_seed", {}).items()}
-        signatures, dialogues = list(data["signatures"]), dict(data.get("dialogues", {}))
-        return SavedBoard(path, rows, signatures, by_seed, dialogues)
+        by_seed = {model: dict(seeds) for model, seeds in data.get("by_seed", {}).items()}
+        digests, topics = (dict(data.get(key, {})) for key in ("dialogues", "topics"))
+        return SavedBoard(path, rows, list(data["signatures"]), by_seed, digests, topics)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{path} is not what leaderboard writes; make the board again") from None
+
+
+class Boards:
+    """Two boards, and the models that are on both."""
+
+    def __init__(self, old: SavedBoard, new: SavedBoard) -> None:
+        """Raises `DataError` if no model is on both."""
+        self.old, self.new = old, new
+        self.tested_n = tuple(dict.fromkeys((old.n, FIRST_N)))
+        self.models = [name for name in old.rows if name in new.rows]
+        if not self.models:
+            raise DataError(f"no model is on both boards: {old.path} and {new.path}")
+
+    def is_unchanged(self, model: str) -> bool:
+        """Return whether its dialogues are word for word the same on both boards."""
+        digest = self.old.dialogues.get(model)
+        return digest is not None and digest == self.new.dialogues.get(model)
+
+    def changes(self, model: str, n: int) -> tuple[Floats, Indices]:
+        """Return success at N after less before on each seed known on both, and its cluster."""
+        old, new = (board.by_seed.get(model, {}) for board in (self.old, self.new))
+        seeds = sorted(old.keys() & new.keys())
+        topics = [self.new.topics.get(seed, seed) for seed in seeds]
+        pairs = [[_success(by[seed], n, self.old.n) for by in (new, old)] for seed in seeds]
+        changes = np.array([after - before for after, before in pairs], float)
+        known = np.isfinite(changes)
+        return changes[known], np.unique(topics, return_inverse=True)[1][known]
+
+
+def _p_values(boards: Boards, models: Sequence[str]) -> dict[str, float]:
+    """Return model -> p that it did not fall at either N (Holm), where there is a seed to test."""
+    changes = [(name, boards.changes(name, n)) for name in models for n in boards.tested_n]
+    tests = [(name, p_fell(*change)) for name, change in changes if len(change[0])]
+    p: dict[str, float] = {}
+    for (name, _), value in zip(tests, holm([value for _, value in tests]), strict=True):
+        p[name] = min(value, p.get(name, 1.0))
+    return p
+
+
+def _success(index: int | None, n: int, largest: int) -> float:
+    """Return whether a dialogue has no AI utterance up to N; ``index``: its first one."""
+    if index is None or index < 0 or (index == NOT_SAID and n < largest):
+        return np.nan
+    return float(index != NOT_SAID and not 0 < index <= n)
+
+
+def p_fell(changes: Floats, cluster: Indices) -> float:
+    """Return the one-sided p that a model did not fall: where it did, half of the two-sided one."""
+    sums = np.asarray(np.bincount(cluster, changes), np.float64)
+    return sign_flip(sums) / 2 if changes.sum() < 0 else 1.0
+
+
+def _mismatches(boards: Boards) -> Iterator[str]:
+    """Yield why no difference of two boards is a model's: other seeds, judges, prompts or N."""
+    old, new = boards.old, boards.new
+    ids = [{seed for by in board.by_seed.values() for seed in by} for board in (old, new)]
+    if all(ids) and ids[0].isdisjoint(ids[1]):
+        yield "they share no seed"
+    if old.n != new.n:
+        yield f"N is {old.n} before, {new.n} after"
+    lines: dict[str, None] = {}
+    for label, protocol in sorted(old.settings.keys() & new.settings.keys()):
+        before, after = (board.settings[label, protocol] for board in (old, new))
+        if before != after:
+            suffix = f" of {protocol}" if label == "prompt" else ""
+            lines[f"{before} before, {after} after{suffix}"] = None
+    yield from lines
 
 
 def _lines(
@@ -214,19 +216,16 @@ def _lines(
     fell: Sequence[str],
     alpha: float,
 ) -> Iterator[str]:
-    """What does not agree between the boards, what was tested, and what came of it."""
-    for kind, here, other in (("gone", boards.old, boards.new), ("new", boards.new, boards.old)):
-        names = [name for name in here.rows if name not in other.rows]
-        if names:
+    """Yield what does not agree between the boards, what was tested, and what came of it."""
+    old, new = boards.old, boards.new
+    for kind, board, other in (("gone", old, new), ("new", new, old)):
+        if names := [name for name in board.rows if name not in other.rows]:
             yield f"{kind}: {', '.join(names)}"
-    for protocol in boards.old.settings.keys() - boards.new.settings.keys():
-        yield f"{protocol}: only on the first board"
-    if unchanged:
-        n = len(unchanged)
+    if n := len(unchanged):
         yield f"unchanged: {n} model{'s' * (n != 1)} answered word for word as before"
     if p:
         yield (
-            f"Tested: {', '.join(p)}; success at N = {boards.n} and {FIRST_N}, paired by seed. A "
+            f"Tested: {', '.join(p)}; success at N = {old.n} and {FIRST_N}, paired by seed. A "
             f"model fell where p (Holm) is at most {alpha:g}."
         )
     yield from (f"{name} fell, p {p[name]:.2g} (Holm)" for name in fell)
@@ -234,41 +233,17 @@ def _lines(
         yield "no model fell"
 
 
-def _mismatches(boards: Boards) -> Iterator[str]:
-    """Why no difference of two boards is a model's: other seeds, judges, prompts or N."""
-    old, new = boards.old, boards.new
-    if old.seeds and new.seeds and not old.seeds & new.seeds:
-        yield "they share no seed"
-    if old.n != new.n:
-        yield f"N is {old.n} before, {new.n} after"
-    lines = {}
-    settings = old.settings, new.settings
-    for protocol, label in product(settings[0].keys() & settings[1].keys(), ("judge", "prompt")):
-        before, after = settings[0][protocol].get(label), settings[1][protocol].get(label)
-        if before != after:
-            of = f" of {protocol}" if label == "prompt" else ""
-            lines[f"{before} before, {after} after{of}"] = label
-    yield from sorted(lines, key=lambda line: (lines[line], line))
-
-
 def _table(boards: Boards, p: Mapping[str, float]) -> Table:
     from botchat.boards.tables import Column, table
 
-    rows: list[Row] = []
     columns = [Column("model", "Model", "name")]
-    for n in dict.fromkeys((boards.n, FIRST_N)):
-        heading = f"Success @{n}, change"
-        columns.append(Column(f"change_n{n}", heading, "rate", interval=True))
-    for name in boards.models:
-        row: Row = {"model": name, "p": p.get(name)}
-        for n in dict.fromkeys((boards.n, FIRST_N)):
-            changes = boards.changes(name, n)
-            known = changes[np.isfinite(changes)]
-            # A change from -1 to 1 as a share of its range.
-            share = proportion_ci((known + 1) / 2, None, f"change_n{n}")
-            row |= {key: None if v is None else 2 * v - 1 for key, v in share.items()}
-        rows.append(row)
+    rows: list[Row] = [{"model": name, "p": p.get(name)} for name in boards.models]
+    for n in boards.tested_n:
+        key = f"change_n{n}"
+        columns.append(Column(key, f"Success @{n}, change", "rate", interval=True))
+        for row in rows:
+            row |= proportion_ci(*boards.changes(row["model"], n), key, (-1.0, 1.0))
     columns.append(Column("p", "p (Holm)", "decimal"))
     note = "Changes in points of success rate, with 95 % intervals; paired by seed."
-    signature = f"{boards.old.path} → {boards.new.path}"
-    return table("changes", "Changes", columns, rows, [signature], note, [f"change_n{boards.n}"])
+    signatures = [f"{boards.old.path} → {boards.new.path}"]
+    return table("changes", "Changes", columns, rows, signatures, note, [columns[1].key])

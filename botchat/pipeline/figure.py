@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, MissingDataError, did_you_mean
-from botchat.pipeline.ledger import conversation_costs
-from botchat.pipeline.run.read_set import board_of, read
+from botchat.pipeline.ledger import cost_per_dialogue
+from botchat.pipeline.load import load, load_board
 from botchat.ratings.elo import EloSettings
 from botchat.results import Result
 from botchat.workspace import jsonl
@@ -30,62 +30,20 @@ def figure(
     size: tuple[float, float | None] | None = None,
     elo: EloSettings | None = None,
 ) -> Figure:
-    """One figure by its name, as `botchat.report.figures` draws it; shows itself in a notebook.
+    """Return one figure by its name, as `botchat.report.figures` draws it, for a notebook.
 
     Neither the caller's ``rcParams`` nor the backend change. Figures of judges beside each other
-    take the protocol: ``cost-agreement-gteval``.
-
-    ``size``: width and height in inches (``None``: as high as it needs); default: a paper's page.
+    take the protocol: ``cost-agreement-gteval``. ``size``: width and height in inches (None: as
+    high as it needs); default: a paper's page.
 
     Raises:
         ConfigError: several judges and none named, or a size that cannot be.
-        MissingDataError: no such figure of these judgments; says which there are.
+        MissingDataError: no such figure of these judgments; names those available.
     """
     from botchat.report.figures import WIDTH
 
     width, height = size or (WIDTH, None)
-    return choose(workspace, seed_set, name, judge, elo)[0].figure(width, height)
-
-
-def choose(
-    workspace: Workspace,
-    seed_set: str,
-    name: str,
-    judge: str | None,
-    elo: EloSettings | None = None,
-) -> list[Chart]:
-    """The figure that `figure` draws, or all of a board; raises as it does."""
-    from botchat.pipeline.agree import set_reports
-    from botchat.report.figures import board_charts, judge_charts
-
-    if judge is None and name.startswith(("cost-agreement", "judge-agreement")):
-        charts = [
-            replace(chart, name=f"{chart.name}-{protocol}")
-            for protocol, report in set_reports(workspace, read(workspace, seed_set)).items()
-            for chart in judge_charts(report)
-        ]
-    else:
-        found, board = board_of(workspace, seed_set, judge, elo)
-        charts = board_charts(board, conversation_costs(workspace, found.dialogues))
-    chosen = [chart for chart in charts if name in ("", chart.name)]
-    if not chosen:
-        names = [chart.name for chart in charts]
-        known = ", ".join(names) or "none, since fewer than two judges have judged the same"
-        hint = did_you_mean(name, names)
-        raise MissingDataError(f"no figure {name!r} of {seed_set}{hint}; there are: {known}")
-    return chosen
-
-
-def read_size(text: str) -> tuple[float, float | None]:
-    """``7x4.5`` as width and height in inches, ``3.3`` as a width; `ConfigError` for others."""
-    width, cross, height = text.lower().partition("x")
-    with suppress(ValueError):
-        size = float(width), float(height) if cross else None
-        if all(side is None or 1 <= side <= 100 for side in size):
-            return size
-    raise ConfigError(
-        f"--size {text}: give width and height in inches (1 to 100), such as 7x4.5, or the width"
-    )
+    return _charts(workspace, seed_set, name, judge, elo)[0].figure(width, height)
 
 
 def write_figures(
@@ -105,18 +63,55 @@ def write_figures(
     """
     from botchat.report.figures import FORMATS, WIDTH
 
-    width, height = read_size(size) if size else (WIDTH, None)
+    width, height = _read_size(size) if size else (WIDTH, None)
     if form not in FORMATS:
         raise ConfigError(f"--format {form}: a figure is written as {', '.join(FORMATS)}")
-    if out is not None and (ending := out.suffix.removeprefix(".")) in FORMATS and name:
-        form, paths = ending, [out]
-    else:
-        paths = []
-    charts = choose(workspace, seed_set, name, judge)
+    charts = _charts(workspace, seed_set, name, judge)
     folder = out or workspace.out(seed_set)
-    paths = paths or [folder / f"{chart.name}.{form}" for chart in charts]
+    paths = [folder / f"{chart.name}.{form}" for chart in charts]
+    if name and (ending := folder.suffix.removeprefix(".")) in FORMATS:
+        form, paths = ending, [folder]
     for chart, path in zip(charts, paths, strict=True):
         jsonl.write_atomic(path, chart.render(form, width, height))
-    return Result(
-        {"rows": [{"figure": str(path)} for path in paths]}, [str(path) for path in paths]
+    return Result({"rows": [{"figure": str(path)} for path in paths]}, list(map(str, paths)))
+
+
+def _charts(
+    workspace: Workspace,
+    seed_set: str,
+    name: str,
+    judge: str | None,
+    elo: EloSettings | None = None,
+) -> list[Chart]:
+    """Return the figure that `figure` draws, or all of a board; raises as it does."""
+    from botchat.pipeline.agree import set_reports
+    from botchat.report.figures import board_charts, judge_charts
+
+    if judge is None and name.startswith(("cost-agreement", "judge-agreement")):
+        charts = [
+            replace(chart, name=f"{chart.name}-{protocol}")
+            for protocol, report in set_reports(load(workspace, seed_set)).items()
+            for chart in judge_charts(report)
+        ]
+    else:
+        data, board = load_board(workspace, seed_set, judge, elo)
+        charts = board_charts(board, cost_per_dialogue(workspace, data.dialogues))
+    matches = [chart for chart in charts if name in ("", chart.name)]
+    if not matches:
+        names = [chart.name for chart in charts]
+        known = ", ".join(names) or "none, since fewer than two judges have judged the same"
+        hint = did_you_mean(name, names)
+        raise MissingDataError(f"no figure {name!r} of {seed_set}{hint}; there are: {known}")
+    return matches
+
+
+def _read_size(text: str) -> tuple[float, float | None]:
+    """Read ``7x4.5`` as width and height in inches, ``3.3`` as a width; or raise `ConfigError`."""
+    width, cross, height = text.lower().partition("x")
+    with suppress(ValueError):
+        size = float(width), float(height) if cross else None
+        if all(side is None or 1 <= side <= 100 for side in size):
+            return size
+    raise ConfigError(
+        f"--size {text}: give width and height in inches (1 to 100), such as 7x4.5, or the width"
     )

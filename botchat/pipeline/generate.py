@@ -10,17 +10,14 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from botchat.errors import ConfigError
-from botchat.interfaces import quirks_suffix, settings_digest
+from botchat.interfaces import Row, quirks_suffix, settings_digest
 from botchat.metrics.reply_faults import dialogue_faults
 from botchat.models.self_chat import PROMPT, TokenCounter, generate_dialogue
 from botchat.parallel import together
-from botchat.pipeline.run import plan
-from botchat.pipeline.run.meter import Meter
-from botchat.pipeline.run.plan import Plan, PlanningSession
-from botchat.pipeline.run.session import Session, in_session
-from botchat.pipeline.run.spending import Spending
-from botchat.pipeline.run.work import Stops, work_through
-from botchat.records import N_SEED, SIGNED, UNANSWERED, Dialogue, Seed
+from botchat.pipeline.plan import DryRunSession, Plan, plan, token_counter
+from botchat.pipeline.session import EarlyStop, Session, run_concurrently, run_session
+from botchat.pipeline.spending import Meter, Spending
+from botchat.records import N_SEED, SIGNED, Dialogue, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl, provenance
 from botchat.workspace.folder import Workspace, stage_order
@@ -35,7 +32,7 @@ MOST_TURNS = 1_000
 
 @dataclass(frozen=True)
 class Generating:
-    """Which dialogues are to be there."""
+    """Dialogues to generate on a set."""
 
     seed_set: str
     models: Sequence[str]
@@ -51,7 +48,7 @@ class Generating:
 
 @dataclass(frozen=True)
 class Generated:
-    """What `generate` made for one contestant."""
+    """Dialogues of one contestant after `generate`."""
 
     model: str
     complete: int
@@ -60,68 +57,65 @@ class Generated:
     new: int
     """Dialogues made in this run."""
     path: Path
+    unanswered: int
+    """Dialogues that another run may still finish."""
 
     @property
-    def unanswered(self) -> int:
-        """Dialogues that another run may still finish."""
-        return sum(n for outcome, n in self.stopped.items() if outcome in UNANSWERED)
+    def row(self) -> Row:
+        """All but `unanswered`."""
+        return {key: value for key, value in asdict(self).items() if key != "unanswered"}
 
 
 def plan_generate(request: Generating, workspace: Workspace) -> Plan:
-    """What `generate` would send."""
-    _, seeds = checked(request, workspace)
-
-    async def walked(session: PlanningSession, counter: TokenCounter) -> None:
-        await walk(request, workspace, session, counter)
-
-    return plan.plan(workspace, seeds, walked, workspace.language(request.seed_set))
+    """Return what `generate` would send."""
+    _, seeds = _turns_and_seeds(request, workspace)
+    language = workspace.language(request.seed_set)
+    return plan(workspace, seeds, partial(walk, request, workspace), language)
 
 
 async def walk(
-    request: Generating, workspace: Workspace, session: PlanningSession, counter: TokenCounter
+    request: Generating, workspace: Workspace, session: DryRunSession
 ) -> dict[str, dict[str, Dialogue]]:
-    """The contestants' dialogues, as they are or as a plan makes them up; nothing is stored."""
-    turns, seeds = checked(request, workspace)
-    jobs = _jobs(request, workspace, session, turns, seeds)
+    """Return the contestants' dialogues, stored or as a plan makes them up; store nothing."""
+    jobs = _jobs(request, workspace, session)
+    session.step = "generate"
     for job in jobs:
-        session.about = ("generate", (job.contestant,))
         for seed in job.pending:
-            job.have[seed.id] = await job.make(seed, counter)
-    return {job.contestant: job.have for job in jobs}
+            job.dialogues[seed.id] = await job.make(seed, session.counter)
+    return {job.contestant: job.dialogues for job in jobs}
 
 
 def generate(
     request: Generating, workspace: Workspace, spending: Spending, meter: Meter | None
 ) -> Result:
     """Extend every ChatSEED by each model."""
-    _, seeds = checked(request, workspace)
+    _, seeds = _turns_and_seeds(request, workspace)
     language = workspace.language(request.seed_set)
-    asked = partial(ask, request, workspace)
-    made = in_session(workspace, seeds, spending, meter, asked, language)
-    rows = [asdict(each) for each in made]
-    return Result({"rows": rows}, [rows], sum(each.unanswered for each in made))
+    job = partial(ask, request, workspace)
+    generated = run_session(workspace, seeds, spending, meter, job, language)
+    rows = [each.row for each in generated]
+    return Result({"rows": rows}, [rows], sum(each.unanswered for each in generated))
 
 
 async def ask(
-    request: Generating, workspace: Workspace, session: Session, stops: Stops
+    request: Generating, workspace: Workspace, session: Session, stops: EarlyStop
 ) -> list[Generated]:
-    """`generate` in a session that is there."""
-    turns, seeds = checked(request, workspace)
-    jobs, counter = _jobs(request, workspace, session, turns, seeds), plan.token_counter()
+    """Do as `generate`, in a session that is open."""
+    jobs, counter = _jobs(request, workspace, session), token_counter()
     for job in jobs:
         if job.pending:
             jsonl.Appender[Dialogue](job.path).ready()
-    n_calls = (turns - N_SEED) * sum(len(job.pending) for job in jobs)
+    n_calls = sum((job.turns - N_SEED) * len(job.pending) for job in jobs)
     session.meter.begin("generate", n_calls, by_replies=True)
-    made = await together(job.run(counter, stops) for job in jobs)
-    calls = {job.contestant: [*_calls(job.have.values())] for job in jobs}
-    new = {one.model for one in made if one.new}
+    generated = await together(job.run(counter, stops) for job in jobs)
+    calls = {job.contestant: [*_calls(job.dialogues.values())] for job in jobs}
+    new = {each.model for each in generated if each.new}
     provenance.note(workspace, session.ledger, request.seed_set, "generate", calls, new)
-    return made
+    return generated
 
 
-def checked(request: Generating, workspace: Workspace) -> tuple[int, list[Seed]]:
-    """Utterances of a finished dialogue, and the whole set, after a check of the settings."""
+def _turns_and_seeds(request: Generating, workspace: Workspace) -> tuple[int, list[Seed]]:
+    """Return the utterances of a finished dialogue, and the whole set; check both."""
     turns = workspace.config.generation.turns if request.turns is None else request.turns
     if turns <= N_SEED:
         raise ConfigError(
@@ -139,35 +133,34 @@ def checked(request: Generating, workspace: Workspace) -> tuple[int, list[Seed]]
     return turns, seeds
 
 
-def _jobs(
-    request: Generating, workspace: Workspace, session: Session, turns: int, seeds: Sequence[Seed]
-) -> list[_Job]:
-    """One job a contestant. Every name is resolved before the first call is sent."""
-    jobs: dict[str, _Job] = {}
-    for model in dict.fromkeys(request.models):
-        job = _Job(request, workspace, session, model, turns, seeds)
-        jobs[job.contestant] = job
+def _jobs(request: Generating, workspace: Workspace, session: Session) -> list[_Job]:
+    """Return one job a contestant. Every name is resolved before the first call is sent."""
+    turns, seeds = _turns_and_seeds(request, workspace)
+    seeds = first_seeds(seeds, request.limit)
+    models = dict.fromkeys(request.models)
+    listed = [_Job(request, workspace, session, model, turns, seeds) for model in models]
+    jobs = {job.contestant: job for job in listed}
     if not request.replace:
         for job in jobs.values():
             job.refuse_others(session.ledger)
     return list(jobs.values())
 
 
-def first_seeds(seeds: Sequence[Seed], limit: int | None) -> Sequence[Seed]:
-    """The first ``limit`` seeds, or all; `ConfigError` for a limit below 1."""
+def first_seeds(seeds: list[Seed], limit: int | None) -> list[Seed]:
+    """Return the first ``limit`` seeds, or all; `ConfigError` for a limit below 1."""
     if limit is not None and limit < 1:
         raise ConfigError(f"--limit {limit}: at least one seed is needed")
     return seeds[:limit]
 
 
-def _made_by(signature: str) -> list[str]:
-    """What a dialogue's signature says of the models: what they were told, and their settings."""
+def _settings_parts(signature: str) -> list[str]:
+    """Return the parts of a dialogue's signature about the models' prompts and settings."""
     return [part for part in signature.split("|") if part.startswith(("prompt:", "settings:"))]
 
 
 def _calls(dialogues: Iterable[Dialogue]) -> Iterator[str]:
-    """Ledger keys of the utterances."""
-    return (fact.call for one in dialogues for fact in one.facts if fact.call)
+    """Yield the ledger keys of the utterances."""
+    return (fact.call for dialogue in dialogues for fact in dialogue.facts if fact.call)
 
 
 class _Job:
@@ -182,27 +175,25 @@ class _Job:
         turns: int,
         seeds: Sequence[Seed],
     ) -> None:
-        """``turns``: utterances of a finished dialogue; ``seeds``: the whole set."""
-        partner = () if request.partner is None else (request.partner,)
-        self.names: tuple[str, ...] = (model, *partner)
-        """Who speaks, as on the command line."""
-        self.speakers = [session.speaker(name) for name in self.names]
+        """``turns``: utterances of a finished dialogue; ``seeds``: those to continue."""
+        names = (model,) if request.partner is None else (model, request.partner)
+        self.speakers = [session.speaker(name) for name in names]
         self.contestant = " + ".join(speaker.model.name for speaker in self.speakers)
-        self.seed_set, self.turns = request.seed_set, turns
+        self.seed_set, self.turns, self._seeds = request.seed_set, turns, seeds
         self.language = workspace.language(self.seed_set)
         settings = settings_digest(
             *((speaker.model.identity, speaker.decoding.settings) for speaker in self.speakers)
         )
-        own = (None if one.system is None else settings_digest(one.system) for one in self.speakers)
-        # Two digests, where two are told two things.
-        told = dict.fromkeys(one or self.language.prompts_digest(PROMPT) for one in own)
-        self._asked = (
+        default = self.language.prompts_digest(PROMPT)
+        systems = [speaker.system for speaker in self.speakers]
+        # Two digests, where two have two prompts.
+        prompts = dict.fromkeys(default if s is None else settings_digest(s) for s in systems)
+        self._signature = (
             f"{SIGNED}|generate|set:{self.seed_set}{self.language.signed}|n:{turns}"
-            f"|prompt:{'+'.join(told)}|settings:{settings}"
+            f"|prompt:{'+'.join(prompts)}|settings:{settings}"
         )
         self.path = workspace.dialogues_path(self.seed_set, self.contestant)
-        self.have = workspace.dialogues(self.seed_set, self.contestant)
-        self._seeds = first_seeds(seeds, request.limit)
+        self.dialogues = workspace.dialogues(self.seed_set, self.contestant)
         self._warned: set[str] = set()
 
     @cached_property
@@ -212,20 +203,25 @@ class _Job:
         return [
             seed
             for seed in self._seeds
-            if (dialogue := self.have.get(seed.id)) is None
+            if (dialogue := self.dialogues.get(seed.id)) is None
             or dialogue.signature != signature
             or dialogue.utterances[:N_SEED] != seed.utterances[:N_SEED]
             or not dialogue.answered
         ]
 
     def sign(self) -> str:
-        return self._asked + quirks_suffix(speaker.model for speaker in self.speakers)
+        return self._signature + quirks_suffix(speaker.model for speaker in self.speakers)
+
+    @property
+    def _is_bot(self) -> bool:
+        return "bot" in self.speakers[0].model.identity
 
     def refuse_others(self, ledger: Ledger) -> None:
-        """`ConfigError` where dialogues would be overwritten that somebody else made."""
-        known = [self.have[seed.id] for seed in self.pending if seed.id in self.have]
-        others = [d for d in known if d.answered and _made_by(d.signature) != _made_by(self._asked)]
-        if not others or "bot" in self.speakers[0].model.identity:
+        """`ConfigError` where dialogues would be overwritten that other settings made."""
+        known = [self.dialogues[seed.id] for seed in self.pending if seed.id in self.dialogues]
+        parts = _settings_parts(self._signature)
+        others = [d for d in known if d.answered and _settings_parts(d.signature) != parts]
+        if not others or self._is_bot:
             return
         speaker, a_call = self.speakers[0], next(iter(_calls(others)), "")
         before = call_facts(ledger, "key=?", a_call).settings
@@ -251,30 +247,30 @@ class _Job:
 
     def warn(self, dialogue: Dialogue) -> None:
         """Report each kind of fault once, while the run goes on."""
-        if "bot" in self.speakers[0].model.identity:
-            return
-        for kind, sentence in dialogue_faults(dialogue):
+        for kind, sentence in () if self._is_bot else dialogue_faults(dialogue):
             if kind not in self._warned:
                 self._warned.add(kind)
                 log.warning(f"{self.contestant} on {dialogue.seed_id}: {sentence}")
 
-    async def run(self, counter: TokenCounter, stops: Stops) -> Generated:
-        new = self.pending
+    async def run(self, counter: TokenCounter, stops: EarlyStop) -> Generated:
         with jsonl.Appender[Dialogue](self.path) as file:
 
-            async def do(seed: Seed) -> None:
-                made = await self.make(seed, counter)
-                file.append(made)
-                self.warn(made)
-                self.have[seed.id] = made
+            async def extend(seed: Seed) -> None:
+                dialogue = await self.make(seed, counter)
+                file.append(dialogue)
+                self.warn(dialogue)
+                self.dialogues[seed.id] = dialogue
 
             parallel = min(speaker.model.parallel for speaker in self.speakers)
-            await work_through(new, do, parallel, stops, self.contestant)
-        if any(dialogue.answered for dialogue in self.have.values()):
-            jsonl.finish(self.path, self.have.values(), stage_order)
+            await run_concurrently(self.pending, extend, parallel, stops, self.contestant)
+        if any(dialogue.answered for dialogue in self.dialogues.values()):
+            jsonl.finish(self.path, self.dialogues.values(), stage_order)
         else:  # no contestant as yet
             self.path.unlink(missing_ok=True)
-        found = Counter(self.have[seed.id].status for seed in self._seeds if seed.id in self.have)
-        complete = found.pop("complete", 0)
-        stopped = {status.removeprefix("stopped:"): found[status] for status in sorted(found)}
-        return Generated(self.contestant, complete, stopped, len(new), self.path)
+        dialogues = [self.dialogues[seed.id] for seed in self._seeds if seed.id in self.dialogues]
+        counts = Counter(dialogue.status for dialogue in dialogues)
+        complete = counts.pop("complete", 0)
+        stopped = {status.removeprefix("stopped:"): counts[status] for status in sorted(counts)}
+        unanswered = len(self._seeds) - sum(dialogue.answered for dialogue in dialogues)
+        new = len(self.pending)
+        return Generated(self.contestant, complete, stopped, new, self.path, unanswered)

@@ -8,27 +8,21 @@ from dataclasses import dataclass
 
 from botchat.errors import ConfigError, MissingDataError
 from botchat.interfaces import MakeCase, case_ref
+from botchat.pipeline.contestants import human_dialogues, select_dialogues
 from botchat.pipeline.generate import first_seeds
-from botchat.pipeline.run.ask import Asked, Cases, ask_all, plan_all, stage_result
-from botchat.pipeline.run.contestants import (
-    at_each_n,
-    of_people,
-    pairwise_contestants,
-    pick,
-)
-from botchat.pipeline.run.meter import Meter
-from botchat.pipeline.run.plan import Plan
-from botchat.pipeline.run.session import catalogue_of
-from botchat.pipeline.run.spending import JudgeName, Spending
+from botchat.pipeline.judging import JudgingJob, ProtocolCases, ask_all, plan_all, stage_result
+from botchat.pipeline.plan import Plan
+from botchat.pipeline.session import catalogue_of
+from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, Dialogues, Seed
+from botchat.records import HUMAN, N_SEED, Dialogues, Seed
 from botchat.results import Result
 from botchat.workspace.folder import Workspace
 
 
 @dataclass(frozen=True)
 class Judging:
-    """Which verdicts are to be there."""
+    """Verdicts to get on a set."""
 
     protocol: str
     seed_set: str
@@ -44,55 +38,84 @@ class Judging:
 
 
 def plan_judge(request: Judging, workspace: Workspace) -> Plan:
-    """What `judge` would send."""
-    return plan_all([asked(request, workspace)], workspace)
+    """Return what `judge` would send."""
+    return plan_all([judging_job(request, workspace)], workspace)
 
 
 def judge(
     request: Judging, workspace: Workspace, spending: Spending, meter: Meter | None
 ) -> Result:
     """Ask and store; one row a protocol and N."""
-    stages = ask_all([asked(request, workspace)], workspace, spending, meter)
-    return stage_result(stages)
+    return stage_result(ask_all([judging_job(request, workspace)], workspace, spending, meter))
 
 
-def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = None) -> Asked:
-    """Everything that the protocol asks about the dialogues there are, or about ``generated``.
+def judging_job(
+    request: Judging, workspace: Workspace, generated: Dialogues | None = None
+) -> JudgingJob:
+    """Return every case of the protocol on the stored dialogues, or on ``generated``.
 
     Raises `ConfigError`: N too small, too few contestants; `MissingDataError`: nothing to ask.
     """
     protocol = catalogue_of(workspace, request.seed_set).named(request.protocol)
-    whole = workspace.seeds(request.seed_set)
-    contestants: Dialogues = pick(workspace, request.seed_set, whole, request.models, generated)
+    seed_set = workspace.seeds(request.seed_set)
+    contestants = select_dialogues(workspace, request.seed_set, seed_set, request.models, generated)
     if request.limit is not None:
-        seeds = first_seeds(whole, request.limit)
+        seeds = first_seeds(seed_set, request.limit)
     else:  # human dialogues only where a model was given the seed
         begun = {id_ for name, by in contestants.items() if name != HUMAN for id_ in by}
-        seeds = [seed for seed in whole if seed.id in begun] or whole
-    among = {seed.id for seed in seeds}
+        seeds = [seed for seed in seed_set if seed.id in begun] or seed_set
+    ids = {seed.id for seed in seeds}
     contestants = {
-        name: {id_: each for id_, each in by_seed.items() if id_ in among}
+        name: {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
         for name, by_seed in contestants.items()
     }
     if protocol.shows == "pair":
-        compared = pairwise_contestants(protocol, contestants, bool(request.models))
-
-        def at(n: int) -> Cases | None:
-            makers = list(protocol.at(n).cases(seeds, compared))
-            if request.comparisons is not None:
-                makers = _some(makers, request.comparisons)
-            return Cases(protocol.at(n), makers) if makers else None
-
-        contestants, cases = compared, at_each_n(workspace, request.turns, at)
+        turns = request.turns or workspace.config.arena.turns
+        cases = _pairwise_cases(request, protocol, turns, seeds, contestants)
     else:
+        cases = _single_cases(request, protocol, seeds, contestants)
+    return JudgingJob(request.seed_set, seed_set, request.judge, cases)
+
+
+def _pairwise_cases(
+    request: Judging,
+    protocol: Protocol,
+    turns: Sequence[int],
+    seeds: Sequence[Seed],
+    contestants: Dialogues,
+) -> list[ProtocolCases]:
+    """Return the cases at each N on pairs of contestants, with ``human`` only if it was named."""
+    compared = {name: by for name, by in contestants.items() if request.models or name != HUMAN}
+    if len(compared) < 2:
+        title = "Arena" if protocol.about_ai else protocol.title
+        raise ConfigError(
+            f"the {title} needs at least two contestants; there is {', '.join(compared) or 'none'}"
+            ": make another with generate --model MODEL, or name one more with --model"
+        )
+    cases = []
+    for n in dict.fromkeys(turns):
+        if n <= N_SEED:
+            raise ConfigError(
+                f"--turns {n}: the first {N_SEED} utterances are human in every dialogue, so at "
+                f"least {N_SEED + 1} are needed"
+            )
+        makers = list(protocol.at(n).cases(seeds, compared))
         if request.comparisons is not None:
-            raise ConfigError(f"--comparisons is for pairs of models; {protocol.name} has none")
-        contestants, cases = _one_by_one(request, protocol, seeds, contestants)
-    return Asked(request.seed_set, whole, request.judge, cases)
+            makers = _draw(makers, request.comparisons)
+        if makers:
+            cases.append(ProtocolCases(protocol.at(n), makers))
+        elif request.turns:
+            raise MissingDataError(
+                f"no two dialogues of one seed have {n} utterances (and a human dialogue of at "
+                f"least 4); generate with --turns {n}"
+            )
+    if not cases:
+        raise MissingDataError("no two dialogues are long enough to compare; see --turns")
+    return cases
 
 
-def _some(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
-    """At most ``k`` comparisons: both orders of seeds drawn at random, as many of each pair.
+def _draw(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
+    """Return at most ``k`` comparisons: both orders of seeds drawn at random, pairs in turn.
 
     The draw is the same every time, and a larger ``k`` holds the smaller.
     """
@@ -118,10 +141,12 @@ def _some(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
     return [makers[i] for i in sorted(kept)]
 
 
-def _one_by_one(
+def _single_cases(
     request: Judging, protocol: Protocol, seeds: Sequence[Seed], contestants: Dialogues
-) -> tuple[Dialogues, list[Cases]]:
-    """Who is asked about, and what, of each by itself or beside the human dialogue."""
+) -> list[ProtocolCases]:
+    """Return the cases on each dialogue by itself, or beside the human one."""
+    if request.comparisons is not None:
+        raise ConfigError(f"--comparisons is for pairs of models; {protocol.name} has none")
     if request.turns and not protocol.has_n:
         raise ConfigError(
             f"--turns belongs to the arena, or to one chat; {protocol.name} has no N of its own"
@@ -133,9 +158,9 @@ def _one_by_one(
             raise ConfigError(
                 f"{protocol.title} compares models with human: name a model besides human"
             )
-        contestants = {**contestants, HUMAN: of_people(seeds)}
+        contestants = {**contestants, HUMAN: human_dialogues(seeds)}
     protocols = [protocol.at(n) for n in request.turns] or [protocol]
-    cases = [Cases(each, list(each.cases(seeds, contestants))) for each in protocols]
+    cases = [ProtocolCases(each, list(each.cases(seeds, contestants))) for each in protocols]
     if short := next((each.n for each, makers in cases if each.n and not makers), None):
         raise MissingDataError(f"--turns {short}: no dialogue of {request.seed_set} is so long")
     if not cases[0].make and protocol.shows == "human":
@@ -143,4 +168,4 @@ def _one_by_one(
             f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "
             "human one; generate with more --turns, or import seeds with 4 and more utterances"
         )
-    return contestants, cases
+    return cases

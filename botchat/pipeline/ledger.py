@@ -6,26 +6,21 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
-
-import msgspec
 
 from botchat.errors import BotChatError, ConfigError, MissingDataError, did_you_mean
 from botchat.interfaces import Row
 from botchat.models.self_chat import strip_reasoning
-from botchat.pipeline.run.contestants import full_name
+from botchat.pipeline.contestants import stored_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment
 from botchat.results import Result
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, read_dialogues, stage_order
 from botchat.workspace.ledger import Ledger
 
-T = TypeVar("T", bound=msgspec.Struct)
-
-MOST_CALLS = 100_000
-"""Calls from which the cost of a dialogue is computed; of a larger set some seeds are used."""
+T = TypeVar("T", Dialogue, Judgment)
 
 
 def stats(workspace: Workspace) -> Result:
@@ -35,12 +30,11 @@ def stats(workspace: Workspace) -> Result:
     sets = [workspace.all_dialogues(name) for name in workspace.seed_sets()]
     paths = sorted(workspace.root.glob("judgments/*/*/*.jsonl"))
     judgments = [judgment for path in paths for judgment in workspace.judgments(path).values()]
-    notes = lost_calls_note(
-        workspace, [by for by_name in sets for by in by_name.values()], judgments
-    )
+    dialogues = [by_seed for by_name in sets for by_seed in by_name.values()]
+    notes = lost_calls_note(workspace, dialogues, judgments)
     hidden = set() if any(row["superseded"] for row in rows) else {"superseded"}
-    shown = [{key: row[key] for key in row if key not in hidden} for row in rows]
-    return Result({"rows": rows, "notes": notes}, [shown, *notes])
+    printed = [{key: row[key] for key in row if key not in hidden} for row in rows]
+    return Result({"rows": rows, "notes": notes}, [printed, *notes])
 
 
 def lost_calls_note(
@@ -83,13 +77,11 @@ def forget(
             workspace.root.glob("generations/*/*.jsonl"),
             read_dialogues,
             lambda dialogue: _rests(dialogue, keys, failed),
-            stage_order,
         )
         judgments = _leave_out(
             workspace.root.glob("judgments/*/*/*.jsonl"),
             workspace.judgments,
             lambda judgment: not keys.isdisjoint(judgment.calls),
-            stage_order,
         )
         counts = {"calls": ledger.forget(keys), "dialogues": dialogues, "judgments": judgments}
     again = "the commands that made them ask these calls again, and replay all others"
@@ -101,21 +93,19 @@ def _chosen(
 ) -> tuple[set[str], set[tuple[str, ...]]]:
     """Return keys of the calls to forget and, of unusable ones, model and messages."""
     known = {name for (name,) in ledger.select("SELECT DISTINCT model FROM calls")}
-    names = {name: full_name(name, workspace) for name in models}
+    names = {name: stored_name(name, workspace) for name in models}
     for name, full in names.items():
         if known.isdisjoint((name, full)):
             raise MissingDataError(
                 f"the ledger has no call of {name!r}{did_you_mean(name, known)} "
                 f"(there are: {', '.join(sorted(known))})"
             )
-    # A reply that was nothing but reasoning is empty, and stored as it came.
-    stored = {*outcomes, *(("ok", "truncated") if "empty" in outcomes else ())}
-    wanted = {"outcome": stored, "model": {*names, *names.values()}}
-    values = {column: json.dumps([*some]) for column, some in wanted.items() if some}
-    which = " AND ".join(f"{column} IN (SELECT value FROM json_each(?))" for column in values)
+    chosen = {*names, *names.values()} or known
     keys, failed = set(), set()
-    for call in ledger.calls(f"WHERE {which}", *values.values()):
-        reply = strip_reasoning(call.reply())
+    for call in ledger.calls(
+        "WHERE model IN (SELECT value FROM json_each(?))", json.dumps([*chosen])
+    ):
+        reply = strip_reasoning(call.reply())  # one that was nothing but reasoning is empty
         if not outcomes or reply.outcome in outcomes:
             keys.add(call.key)
             if not reply.usable:
@@ -148,7 +138,6 @@ def _leave_out(
     paths: Iterable[Path],
     read: Callable[[Path], Mapping[Any, T]],
     is_out: Callable[[T], bool],
-    order: Callable[[T], Any],
 ) -> int:
     """Remove records from stage files; return how many. All are read before any is written."""
     removed, changed = 0, {}
@@ -160,7 +149,7 @@ def _leave_out(
             changed[path] = kept
     for path, kept in changed.items():
         if kept:
-            jsonl.finish(path, kept, order)
+            jsonl.finish(path, kept, stage_order)
             continue
         try:
             path.unlink()
@@ -177,32 +166,25 @@ def _open(workspace: Workspace, *, readonly: bool = True) -> Ledger:
     return Ledger(workspace.ledger_path, readonly=readonly)
 
 
-def conversation_costs(workspace: Workspace, dialogues: Dialogues) -> dict[str, float]:
+def cost_per_dialogue(workspace: Workspace, dialogues: Dialogues) -> dict[str, float]:
     """Return USD of one dialogue by contestant: the cost of its calls, over its dialogues.
 
     Contestants with a call of unknown price, or one that is not in the ledger, are left out, and so
     is `HUMAN`. 0 is free.
     """
-    generated = {name: by for name, by in dialogues.items() if name != HUMAN}
-    n_calls = sum(len(dialogue.facts) for by in generated.values() for dialogue in by.values())
-    step = -(-n_calls // MOST_CALLS) or 1
-    keys = {
+    calls = {
         name: [
             fact.call
-            for dialogue in islice(by.values(), 0, None, step)
+            for dialogue in by_seed.values()
             for fact in dialogue.facts
             if fact.outcome not in UNANSWERED
         ]
-        for name, by in generated.items()
+        for name, by_seed in dialogues.items()
+        if name != HUMAN and by_seed
     }
-    with closing(workspace.ledger(readonly=True)) as ledger:
-        bills = usage.bills(ledger, [key for some in keys.values() for key in some])
-    costs = {}
-    for name, by in generated.items():
-        usd = usage.total(bills, keys[name], "cost_usd")
-        if by and usd is not None:
-            costs[name] = usd / len(range(0, len(by), step))
-    return costs
+    bills = _bills(workspace, chain.from_iterable(calls.values()))
+    totals = {name: usage.total(bills, keys, "cost_usd") for name, keys in calls.items()}
+    return {name: usd / len(dialogues[name]) for name, usd in totals.items() if usd is not None}
 
 
 def total_cost(
@@ -210,35 +192,34 @@ def total_cost(
 ) -> float | None:
     """Return USD of all calls that these rest on; None if it is not known of each."""
     keys = {call for judgment in judgments for call in judgment.calls}
-    for by in dialogues.values():
-        keys |= {fact.call for each in by.values() for fact in each.facts if fact.call}
-    with closing(workspace.ledger(readonly=True)) as ledger:
-        return usage.total(usage.bills(ledger, keys), keys, "cost_usd")
+    for by_seed in dialogues.values():
+        keys |= {fact.call for each in by_seed.values() for fact in each.facts if fact.call}
+    return usage.total(_bills(workspace, keys), keys, "cost_usd")
 
 
-def expenses(workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]) -> dict[str, Row]:
-    """Judge -> ``calls``, ``tokens``, ``usd`` and ``seconds`` of one verdict, from the ledger.
+def cost_per_verdict(
+    workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]
+) -> dict[str, Row]:
+    """Return judge -> ``calls``, ``tokens``, ``usd`` and ``seconds`` of one verdict.
 
-    A call that several verdicts rest on counts once. ``None``: not known of every call. Seconds are
-    the sum of the calls' own, also where they were in flight together.
+    A call that several verdicts rest on counts once. None where it is not known of every call.
+    Seconds are the sum of the calls' own, also where they were in flight together.
     """
-    by_judge = {
+    calls = {
         name: {call for judgment in judgments for call in judgment.calls}
         for name, judgments in judged.items()
     }
+    bills = _bills(workspace, chain.from_iterable(calls.values()))
+    costs: dict[str, Row] = {}
+    for name, keys in calls.items():
+        n = len(judged[name])
+        costs[name] = {"calls": len(keys) / n}
+        for key, figure in (("tokens", "tokens"), ("usd", "cost_usd"), ("seconds", "latency_s")):
+            total = usage.total(bills, keys, figure)
+            costs[name][key] = None if total is None else total / n
+    return costs
+
+
+def _bills(workspace: Workspace, keys: Iterable[str]) -> dict[str, usage.Bill]:
     with closing(workspace.ledger(readonly=True)) as ledger:
-        paid = usage.bills(ledger, set().union(*by_judge.values()))
-
-    def mean(judge: str, figure: str) -> float | None:
-        whole = usage.total(paid, by_judge[judge], figure)
-        return None if whole is None else whole / len(judged[judge])
-
-    return {
-        name: {
-            "calls": len(calls) / len(judged[name]),
-            "tokens": mean(name, "tokens"),
-            "usd": mean(name, "cost_usd"),
-            "seconds": mean(name, "latency_s"),
-        }
-        for name, calls in by_judge.items()
-    }
+        return usage.bills(ledger, keys)

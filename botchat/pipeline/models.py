@@ -25,9 +25,8 @@ from botchat.models.bots import BASELINES
 from botchat.models.endpoint import identity
 from botchat.models.self_chat import PROMPT, chat_messages
 from botchat.parallel import together
-from botchat.pipeline.run.session import RULES, Session, in_session
-from botchat.pipeline.run.work import Stops
 from botchat.pipeline.seeds import MUTUAL, import_seeds, name_of
+from botchat.pipeline.session import RULES, EarlyStop, Session, run_session
 from botchat.records import HUMAN
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
@@ -120,8 +119,8 @@ def _served(url: str) -> list[tuple[str, int | None]]:
 
     Empty if nothing answers, or no list.
     """
-    found = access(ModelSettings(model="m", base_url=url))
-    request = Request(f"{found.base_url}/models{found.query}", headers=dict(found.headers))
+    server = access(ModelSettings(model="m", base_url=url))
+    request = Request(f"{server.base_url}/models{server.query}", headers=dict(server.headers))
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         with urlopen(request, timeout=5) as response:
             listed = json.loads(response.read(2**20))["data"]
@@ -171,10 +170,10 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
             "botchat.toml has no [models.NAME] entry; botchat init PROVIDER writes one"
         )
 
-    async def ask(session: Session, _stops: Stops) -> list[Row]:
+    async def ask(session: Session, _stops: EarlyStop) -> list[Row]:
         return list(await together(_check(session, *item) for item in sorted(entries.items())))
 
-    rows = in_session(workspace, (), None, None, ask)
+    rows = run_session(workspace, (), None, None, ask)
     failed = [row["name"] for row in rows if not row["ok"]]
     failure = BotChatError(f"no answer from {', '.join(failed)}: see why above") if failed else None
     printed = [{name: row[name] for name in ("name", "answer", "what")} for row in rows]
@@ -226,10 +225,7 @@ def _rows(workspace: Workspace) -> list[Row]:
         *sorted(judges),
         *((name, "panel", f"{p.strategy}, judges: {len(p.members)}") for name, p in panels),
     ]
-    empty = dict.fromkeys((*facts, "adapted"))
-    return rows + [
-        {"name": name, "kind": kind, "what": what} | empty for name, kind, what in others
-    ]
+    return rows + [{"name": name, "kind": kind, "what": text} for name, kind, text in others]
 
 
 def _described(settings: ModelSettings) -> str:

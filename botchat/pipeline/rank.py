@@ -10,8 +10,8 @@ from botchat.importers.tables import rows
 from botchat.importers.vote_files import read_votes
 from botchat.metrics.vote_arrays import Votes
 from botchat.pipeline.agree import votes_in
-from botchat.pipeline.leaderboard import published, write_charts
-from botchat.pipeline.run.meter import Meter
+from botchat.pipeline.leaderboard import board_result, write_charts
+from botchat.pipeline.spending import Meter
 from botchat.ratings.elo import EloSettings
 from botchat.ratings.rate_table import PER_PAIR, comparisons_from_rates, is_rates
 from botchat.results import Result
@@ -41,33 +41,30 @@ def rank(
 
     if not paths:
         raise ConfigError("name a file of votes or of win rates: botchat rank FILE")
-    per_pair = PER_PAIR if per_pair is None else per_pair
     meter = meter or Meter()
-    meter.begin("read votes", len(paths))
-    parts: list[Votes] = []
-    notes: list[str] = []
-    name = paths[0].stem + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
-    board = None
-    for path in paths:
-        data, where = votes_in(path), str(path)
-        if is_rates(data):
-            if len(paths) > 1 or judges:
-                raise ConfigError(f"{where} has rates, not votes: rank it alone, without --judge")
-            comparisons = comparisons_from_rates(rows(data, where), per_pair, where)
-            board = votes.of_rates(comparisons, name, per_pair, elo)
-            notes.append(
-                f"{where}: pairwise win rates: {len(comparisons.models)} models, "
-                f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
-                "each (--per-pair)"
-            )
-        else:
-            file = read_votes(data, where)
-            parts.append(file.votes)
-            notes.append(file.note)
-        meter.done += 1
     meter.begin("count and rate", 0)
-    if board is None:
-        board = votes.build(_of_judges(Votes.together(parts), judges), name, elo)
+    name = paths[0].stem + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+    contents = [(votes_in(path), str(path)) for path in paths]
+    if rates := next((each for each in contents if is_rates(each[0])), None):
+        table, where = rates
+        if len(paths) > 1 or judges:
+            raise ConfigError(f"{where} has rates, not votes: rank it alone, without --judge")
+        per_pair = PER_PAIR if per_pair is None else per_pair
+        comparisons = comparisons_from_rates(rows(table, where), per_pair, where)
+        board = votes.of_rates(comparisons, name, per_pair, elo)
+        notes = [
+            f"{where}: pairwise win rates: {len(comparisons.models)} models, "
+            f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
+            "each (--per-pair)"
+        ]
+    else:
+        files = [read_votes(*each) for each in contents]
+        notes = [file.note for file in files]
+        all_votes = Votes.together([file.votes for file in files])
+        if unknown := [judge for judge in judges if judge not in all_votes.judges]:
+            known = ", ".join(all_votes.judges[:20])
+            raise MissingDataError(f"no votes of the judge {unknown[0]!r}; available: {known}")
+        board = votes.build(all_votes.by(judges) if judges else all_votes, name, elo)
     view = pages.View.of(board)
     content = board_files.as_json(board, view.headline, view.trust)
     texts = board_files.board_files(board, view.headline, view.trust, formats, content)
@@ -77,12 +74,4 @@ def rank(
     folder = out or workspace.out(stem)
     write_all(folder, {**texts, **pages.files([view])})
     write_charts(folder, view.charts)
-    return published(view, content, [*notes, *board.notes], folder / "index.html", files=notes)
-
-
-def _of_judges(votes: Votes, judges: Sequence[str]) -> Votes:
-    """Return the votes of some judges, or all if none is named."""
-    if unknown := [name for name in judges if name not in votes.judges]:
-        known = ", ".join(votes.judges[:20])
-        raise MissingDataError(f"no votes of the judge {unknown[0]!r}; available: {known}")
-    return votes.by(judges) if judges else votes
+    return board_result(view, content, [*notes, *board.notes], folder / "index.html", files=notes)

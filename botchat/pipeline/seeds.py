@@ -12,14 +12,12 @@ from botchat.errors import ConfigError, MissingDataError
 from botchat.importers import dialogues, hub, tables
 from botchat.importers.dialogues import ImportedDialogue
 from botchat.interfaces import Row, settings_digest
-from botchat.pipeline.run.plan import token_counter
+from botchat.pipeline.plan import token_counter
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED, SIGNED, Dialogue, Seed, Utterance
 from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace, stage_order
 
-ACCEPTED = f"mutual, a folder of MuTual, a file ({', '.join(tables.SUFFIXES)}), {hub.SYNTAX}"
-"""Sources of seeds, in words."""
 MUTUAL = "mutual-test"
 """Name of the set of MuTual's test dialogues."""
 _LONGEST_NAME = 200
@@ -79,19 +77,20 @@ def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
 
 
 def read_source(source: str, cache_dir: Path) -> list[Seed]:
-    """Read the seeds of a source, see `ACCEPTED`; downloads go to ``cache_dir``."""
+    """Read the seeds of a source; downloads go to ``cache_dir``."""
     if source == "mutual":
         source = str(hub.fetch_mutual(cache_dir))
     if source.startswith("hf://"):
         return dialogues.read_seeds(tables.rows_of(hub.load_rows(source), source), source)
     path = Path(source).expanduser()
     if path.is_dir():
-        names = [file.relative_to(path).as_posix() for file in path.rglob("test_*.txt")]
-        kept = [name for name in names if dialogues.MUTUAL_FILE.fullmatch(name)]
-        files = {name: jsonl.content(path / name) for name in kept}
+        names = {file.relative_to(path).as_posix(): file for file in path.rglob("test_*.txt")}
+        kept = {name: f for name, f in names.items() if dialogues.MUTUAL_FILE.fullmatch(name)}
+        files = {name: jsonl.content(file) for name, file in kept.items()}
         return dialogues.read_mutual(files, str(path))
     if not path.is_file() or path.suffix.lower() not in tables.SUFFIXES:
-        raise ConfigError(f"seeds source {source!r} is not a file of this kind: {ACCEPTED}")
+        kinds = f"mutual, a folder of MuTual, a file ({', '.join(tables.SUFFIXES)}), {hub.SYNTAX}"
+        raise ConfigError(f"seeds source {source!r} is not a file of this kind: {kinds}")
     return dialogues.read_seeds(tables.rows(jsonl.content(path), str(path)), str(path))
 
 
@@ -127,14 +126,9 @@ def import_dialogues(
         if new_seeds:
             workspace.write_seeds(seed_set, [*known, *new_seeds])
         jsonl.finish(path, records, stage_order)
-    row: Row = {
-        "set": seed_set,
-        "model": model,
-        "dialogues": len(matches),
-        "stopped": sum(not record.complete for record in records),
-        "new_seeds": len(new_seeds),
-        "path": path,
-    }
+    row: Row = {"set": seed_set, "model": model, "dialogues": len(matches)}
+    row["stopped"] = sum(not record.complete for record in records)
+    row |= {"new_seeds": len(new_seeds), "path": path}
     more = {"format": form, "read": len(imported), "left_out": {**left_out}, "signature": signature}
     counts = f"{len(imported)} dialogues read ({form}), {len(matches)} imported"
     return Result(row | more, [f"{counts}; left out: {left or 'none'}", [row]])

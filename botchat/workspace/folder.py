@@ -11,7 +11,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import cached_property, lru_cache, partial
+from functools import cached_property
 from importlib import resources
 from itertools import chain
 from pathlib import Path
@@ -35,7 +35,6 @@ from botchat.records import (
     Judgment,
     Provenance,
     Seed,
-    Unread,
     natural_sort_key,
     slug,
 )
@@ -176,32 +175,24 @@ class Workspace:
         return read_dialogues(self.dialogues_path(seed_set, contestant))
 
     def all_dialogues(
-        self, seed_set: str, *, unanswered: bool = False, held: bool = True
+        self, seed_set: str, *, unanswered: bool = False
     ) -> dict[str, Mapping[str, Dialogue]]:
         """Return every generated contestant's dialogues: contestant -> seed id -> dialogue.
 
         Left out are models without any answered dialogue, except with ``unanswered``, and
-        dialogues that begin with no ChatSEED of the set. ``held``: in memory; else each
-        contestant's are read when they are asked for.
+        dialogues that begin with no ChatSEED of the set.
         """
         starts = {seed.id: seed.utterances[:N_SEED] for seed in self.seeds(seed_set)}
-
-        def belonging(stored: Mapping[str, Dialogue]) -> dict[str, Dialogue]:
-            known = [(d, starts[key]) for key, d in stored.items() if key in starts]
-            return {d.seed_id: d for d, start in known if d.utterances[: len(start)] == start}
-
-        reread = lru_cache(maxsize=1)(lambda path: belonging(read_dialogues(path)))
         contestants: dict[str, Mapping[str, Dialogue]] = {}
         for path in self.dialogue_files(seed_set):
             stored = read_dialogues(path)
-            dialogues = belonging(stored)
+            known = [(d, starts[key]) for key, d in stored.items() if key in starts]
+            dialogues = {d.seed_id: d for d, start in known if d.utterances[: len(start)] == start}
             if n_other := len(stored) - len(dialogues):
                 fault = "do not belong to the set %s and do not count; generate again"
                 log.warning(f"%s: %d dialogues {fault}", path, n_other, seed_set)
             if any(unanswered or dialogue.answered for dialogue in dialogues.values()):
-                name = next(iter(dialogues.values())).contestant
-                unread = Unread(partial(reread, path), dialogues)
-                contestants[name] = dialogues if held else unread
+                contestants[next(iter(dialogues.values())).contestant] = dialogues
         return dict(sorted(contestants.items()))
 
     def dialogue_files(self, seed_set: str) -> list[Path]:

@@ -13,7 +13,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.models.limits import Retry
-from botchat.pipeline.run import session
+from botchat.pipeline import session
 from botchat.records import UNANSWERED, Dialogue, Judgment
 from botchat.workspace import jsonl
 from botchat.workspace.ledger import Ledger

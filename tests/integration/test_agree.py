@@ -256,6 +256,22 @@ def test_judgments_of_other_dialogues_do_not_count(judged, tmp_path, capsys):
     assert any("about dialogues that have changed" in note for note in found["notes"])
 
 
+def test_seeds_of_one_topic_are_one_case(judged, tmp_path, capsys):
+    """The same accuracy, with the interval of the topics; verdicts and signature stay."""
+    folder = shutil.copytree(judged, tmp_path / "topics")
+    path = folder / "seeds" / "small.jsonl"
+    seeds = [
+        msgspec.structs.replace(seed, topic="cars" if seed.id < "s2" else "food")
+        for seed in jsonl.read(path, Seed)
+    ]
+    jsonl.finish(path, seeds, lambda seed: seed.id)
+    alone, together = (agreed(capsys, place, "unieval") for place in (judged, folder))
+    (by_seed,), (by_topic,) = alone["judges"], together["judges"]
+    assert by_topic["accuracy"] == by_seed["accuracy"]
+    assert by_topic["accuracy_low"] < by_seed["accuracy_low"]
+    assert together["signature"] == alone["signature"]
+
+
 def test_the_control_asks_each_model_of_a_mixed_panel(tmp_path, capsys):
     """Two models, four calls: two samples of each, of the bare question; planned too."""
     with Server(umpire) as server:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from botchat.cli.main import main
-from botchat.pipeline.run.read_set import read
-from botchat.pipeline.run.session import catalogue_of
+from botchat.pipeline.load import load
+from botchat.pipeline.session import catalogue_of
 from botchat.records import Dialogue, Seed
 from botchat.report import archive
 from botchat.workspace import jsonl
@@ -148,9 +148,9 @@ def test_every_protocol_is_everywhere(tmp_path, capsys):
     assert {row["protocol"] for row in board["tables"]["judge"]["rows"]} == names
     models = [row for row in board["rows"] if row["model"] in MODELS]
     assert all(row["coverage"] == 1.0 for row in models)
-    found = read(here, "small", ["x"])
-    n_verdicts = sum(len(made) for made in found.judged["x"].values())
-    chunks = archive.build(found.seeds, found.dialogues, found.judged, found.catalogue)
+    found = load(here, "small", ["x"])
+    n_verdicts = sum(len(made) for made in found.judgments["x"].values())
+    chunks = archive.build(found.seeds, found.dialogues, found.judgments, found.catalogue)
     assert chunks.about["verdicts"] == n_verdicts
     for name in {one.kind: filed[one.name] or one.name for one in asked}.values():
         compared = said(capsys, "agree", *place, "--protocol", name)

@@ -135,7 +135,7 @@ def snapshots(place, server, name):
 
 
 def test_what_was_measured_is_recorded_and_shown(place, server):
-    """From the ledger, once for a model and stage; the board names two snapshots."""
+    """From the ledger, once for a model and stage; the board has both snapshots."""
     snapshots(place, server, "m-0806")
     run = ("run", "--seeds", "small", "--model", "m", "--judge", "rules", "--protocol", "unieval")
     did(place, *run, "--limit", 2)
@@ -153,7 +153,6 @@ def test_what_was_measured_is_recorded_and_shown(place, server):
     board = json.loads((place / "leaderboards" / "small" / "leaderboard.json").read_text())
     (row,) = board["provenance"]
     assert row["answered"] == ["m-0806", "m-1120"]
-    assert any("was answered by 2 models or snapshots" in note for note in board["notes"])
 
 
 def edit(path, old, new):
@@ -180,12 +179,10 @@ def test_what_was_edited_by_hand_is_said(place, server, capsys):
     assert "has changed" not in capsys.readouterr().out
     edit(place / "tone.txt", "How kind?", "How rude?")
     did(place, *board, "m")
-    assert "The prompt of tone has changed since m answered it" in capsys.readouterr().out
+    assert "Run the judge m again: the prompt of tone has changed since" in capsys.readouterr().out
     made.rename(place / "elsewhere")
     did(place, *board, "rules")
-    assert (
-        "Judged, but without dialogues on small, so not on the board: m." in capsys.readouterr().out
-    )
+    assert "Run generate again: m was judged and has no dialogues." in capsys.readouterr().out
     (verdicts,) = (place / "judgments" / "small" / "unieval").glob("*.jsonl")
     good = verdicts.read_text()
     for odd in ("7x", "99", "-1"):

@@ -10,7 +10,7 @@ import pytest
 from botchat import Workspace
 from botchat.cli.main import main
 from botchat.models.limits import Retry
-from botchat.pipeline.run import session
+from botchat.pipeline import session
 from botchat.records import Seed
 from tests.openai_server import Server
 from tests.rows import rows

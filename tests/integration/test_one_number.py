@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from botchat.pipeline.run.read_set import read
+from botchat.pipeline.load import load
 from botchat.workspace.folder import Workspace
 from tests.commands import said
 
@@ -95,7 +95,7 @@ def cells(page: str) -> dict[str, list[list[str]]]:
 def test_a_number_has_one_interval_everywhere(folder: Path, capsys: Any) -> None:
     """Of each judge, protocol and contestant: one value, one lower and one upper end."""
     places = Places()
-    everyone = read(Workspace(folder), "sample", JUDGES)
+    everyone = load(Workspace(folder), "sample", JUDGES)
     where = ["--seeds", "sample", "--dir", folder]
     for judge in JUDGES:
         board, out = everyone.board(judge), folder / judge

@@ -13,7 +13,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.cli.output import LogFormatter, printable, spent_line
-from botchat.pipeline.run.meter import Meter
+from botchat.pipeline.spending import Meter
 from botchat.records import Seed
 from botchat.workspace import jsonl
 from tests.openai_server import Server, faults

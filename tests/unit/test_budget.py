@@ -21,7 +21,7 @@ from botchat.models.limits import (
     RateLimiter,
     Retry,
 )
-from botchat.pipeline.run.meter import Meter
+from botchat.pipeline.spending import Meter
 from botchat.workspace.ledger import Ledger
 
 QUIET = 50

@@ -16,8 +16,8 @@ from botchat.boards.files import by_seed
 from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.metrics.annotations import NOT_SAID, UNTOLD
 from botchat.metrics.statistics import holm
-from botchat.pipeline.compare import _p_fell
 from botchat.pipeline.compare import compare as compare_boards
+from botchat.pipeline.compare import p_fell
 from botchat.workspace.folder import Workspace
 from tests.boards import make_records
 
@@ -38,6 +38,7 @@ def write_board(
     seeds: str = "s",
     n: int = 16,
     same: tuple[str, ...] = (),
+    topics: dict[str, str] | None = None,
 ) -> str:
     """A board of models with these first AI utterances; dialogues of ``same`` never change."""
     data = {
@@ -47,6 +48,7 @@ def write_board(
             name: {f"{seeds}{i}": first for i, first in enumerate(each)}
             for name, each in models.items()
         },
+        "topics": topics or {},
         "dialogues": {name: "same" if name in same else f"{name} {folder}" for name in models},
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -56,9 +58,9 @@ def write_board(
 
 def compare(tmp_path: Path, before: dict, after: dict, **more):
     """The comparison of two such boards."""
-    same = more.pop("same", ())
-    old = write_board(tmp_path / "old", before, same=same)
-    new = write_board(tmp_path / "new", after, same=same)
+    kept = {key: more.pop(key) for key in ("same", "topics") if key in more}
+    old = write_board(tmp_path / "old", before, **kept)
+    new = write_board(tmp_path / "new", after, **kept)
     return compare_boards(Workspace(tmp_path), old, new, **more)
 
 
@@ -167,15 +169,29 @@ def test_what_cannot_be_compared_is_an_error(tmp_path):
 def test_models_that_did_not_change_are_rarely_blamed():
     """Five models of 100 dialogues, 1,000 comparisons: false alarms at most 5 % and their noise."""
     rng, rates, alarms, caught = np.random.default_rng(0), (0.15, 0.3, 0.5, 0.7, 0.9), 0, 0
+    seeds = np.arange(100)
     for _ in range(1000):
         changes = [np.diff(rng.random((2, 100)) < rate, axis=0)[0] * 1.0 for rate in rates]
         changes = [rng.choice([-1, 1], 100) * change for change in changes]
-        alarms += min(holm([_p_fell(change) for change in changes])) <= 0.05
+        alarms += min(holm([p_fell(change, seeds) for change in changes])) <= 0.05
         # The same with a model that did fall, from 70 to 40 %: Holm still holds for the others.
         worse = (rng.random(100) < 0.4) - (rng.random(100) < 0.7).astype(float)
-        caught += holm([_p_fell(change) for change in (*changes[1:], worse)])[-1] <= 0.05
+        caught += holm([p_fell(change, seeds) for change in (*changes[1:], worse)])[-1] <= 0.05
     assert 0.005 < alarms / 1000 < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1000)
     assert caught / 1000 > 0.9
+
+
+def test_seeds_of_one_topic_are_one_case(tmp_path):
+    """Nine seeds that fell tell as much as their two topics; the change is the same."""
+    before, after = {"a": firsts(60)}, {"a": firsts(51)}
+    alone = compare(tmp_path, before, after)
+    topics = {f"s{i}": "cars" if i % 2 else "food" for i in range(100)}
+    together = compare(tmp_path, before, after, topics=topics)
+    assert (alone.data["fell"], together.data["fell"]) == (["a"], [])
+    (by_seed_row,), (row,) = alone.data["rows"], together.data["rows"]
+    assert row["change_n16"] == by_seed_row["change_n16"]
+    assert row["p"] == pytest.approx(2 * 0.25)  # of two topics, the smaller of two tests
+    assert row["change_n16_high"] > by_seed_row["change_n16_high"]
 
 
 def test_a_board_writes_what_pairs_it_with_a_later_one():

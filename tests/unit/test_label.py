@@ -12,7 +12,7 @@ import pytest
 from botchat.errors import BotChatError, ConfigError, DataError, MissingDataError
 from botchat.interfaces import ShownDialogue, case_digest
 from botchat.pipeline.label import label
-from botchat.pipeline.run.read_set import read
+from botchat.pipeline.load import load
 from botchat.records import HUMAN, slug
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace, stage_order
@@ -72,7 +72,7 @@ def test_a_label_is_filed_under_its_case(
 ) -> None:
     """The digest says what was shown; the judgment counts like any judge's."""
     assert filed(workspace, row(protocol, names, verdict)) == [1]
-    judged = read(workspace, "made-up", ["human:amy"]).judged
+    judged = load(workspace, "made-up", ["human:amy"]).judgments
     (label,) = judged["human:amy"][protocol]
     assert (label.contestants, label.verdict, label.seed_id) == (names, verdict, SEED.id)
     shown = {"gteval": len(SEED.utterances), "arena-n8": 8}

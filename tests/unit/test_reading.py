@@ -5,22 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import joblib
 import msgspec
 import numpy as np
 import pytest
 
-from botchat import parallel
-from botchat.boards.board import Board
-from botchat.boards.files import board_files
-from botchat.boards.headline import headline
-from botchat.boards.judge_checks import judge_trust
-from botchat.boards.writers import Content
+from botchat.boards.board import Board, build_board
 from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue, case_digest
-from botchat.pipeline.run import read_set
+from botchat.pipeline.load import CurrentCases, load
 from botchat.protocols.catalogue import Catalogue
-from botchat.records import HUMAN, Dialogue, Judgment, Unread
+from botchat.records import HUMAN, Dialogue, Judgment
 from botchat.verdicts import Verdicts
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -66,14 +60,19 @@ def append(path: Path, *lines: Dialogue | Judgment) -> None:
             file.append(line)
 
 
-def board(workspace: Workspace, *, in_columns: bool) -> Board:
-    """The board of the judge."""
-    return read_set.read(workspace, "set", [JUDGE], in_columns=in_columns).board(JUDGE, QUICK)
+def boards(workspace: Workspace) -> list[Board]:
+    """The board of the judge: of the verdicts on pairs in columns, and of all judgments."""
+    data = load(workspace, "set", [JUDGE])
+    judgments = data.judgments[JUDGE]
+    of_rows = build_board(
+        data.seeds, data.dialogues, judgments, seed_set="set", judge=JUDGE, elo=QUICK
+    )
+    return [data.board(JUDGE, QUICK), of_rows]
 
 
-def files(board: Board) -> dict[str, Content]:
-    """Every table, note and signature."""
-    return board_files(board, headline(board), judge_trust(board))
+def tables(board: Board) -> dict[str, object]:
+    """Every table and signature."""
+    return {part.name: (part.records, part.signatures) for part in board.every_table}
 
 
 def change_dialogue(workspace: Workspace, records: Records, seed_id: str) -> Dialogue:
@@ -92,35 +91,14 @@ def columns(workspace: Workspace, protocol: str) -> tuple[Verdicts, int]:
     path = workspace.judgments_path("set", protocol, JUDGE)
     asked = Catalogue().find(protocol)
     assert asked is not None
-    known = read_set.still_there(read_set.read_columns(path, asked), dialogues)
-    current = known.only(read_set.currency_task(protocol, known, dialogues)())
-    return current, len(known) - len(current)
+    return CurrentCases(dialogues).columns(asked, path)
 
 
-def test_the_board_is_the_same_from_columns_and_by_several_workers(workspace, monkeypatch):
-    """They read, measure and play, and it all arrives."""
-    by_rows, by_columns = (board(workspace, in_columns=kind) for kind in (False, True))
-    assert files(by_columns) == files(by_rows)
+def test_the_board_is_the_same_from_columns(workspace):
+    """All of it arrives."""
+    by_columns, by_rows = boards(workspace)
+    assert tables(by_columns) == tables(by_rows)
     assert {"arena-n16", "gteval", "unieval"} <= {part.name for part in by_rows.tables}
-    monkeypatch.setattr(parallel, "_WORTH_S", 0)
-    with joblib.parallel_config(backend="loky", n_jobs=2):
-        together = board(workspace, in_columns=True)
-    assert files(together) == files(by_rows)
-
-
-def test_the_board_is_the_same_when_no_dialogues_are_held(workspace, records, monkeypatch):
-    """Each contestant's are read whenever they are asked for; those that changed are as stale."""
-    change_dialogue(workspace, records, next(s.id for s in records.seeds if len(s.utterances) >= 4))
-    for path in (workspace.root / "judgments" / "set" / "unieval").iterdir():
-        path.unlink()
-    held = board(workspace, in_columns=True)
-    monkeypatch.setattr(read_set, "MOST_HELD_MB", -1)
-    read = read_set.read(workspace, "set", [JUDGE], in_columns=True)
-    unread = {name for name, by_seed in read.dialogues.items() if isinstance(by_seed, Unread)}
-    assert unread == {*records.dialogues} - {HUMAN}
-    with pytest.raises(KeyError):
-        read.dialogues["good"]["no such seed"]
-    assert files(read.board(JUDGE, QUICK)) == files(held)
 
 
 def test_the_board_is_the_same_after_changes(workspace, records):
@@ -140,10 +118,10 @@ def test_the_board_is_the_same_after_changes(workspace, records):
             workspace.judgments_path("set", protocol, JUDGE),
             *(msgspec.structs.replace(again, verdict=verdict) for verdict in ("1", "2")),
         )
-    by_rows, by_columns = (board(workspace, in_columns=kind) for kind in (False, True))
-    assert files(by_columns) == files(by_rows)
-    assert any("dialogues that have changed since" in note for note in by_rows.notes)
-    assert any("made with 2 different settings" in note for note in by_rows.notes)
+    by_columns, by_rows = boards(workspace)
+    assert tables(by_columns) == tables(by_rows)
+    assert any("dialogues that have changed and do not count" in note for note in by_columns.notes)
+    assert any("made with 2 different settings" in note for note in by_columns.notes)
 
 
 def test_the_last_line_on_a_case_is_the_one_that_counts(workspace, records):

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from botchat.errors import ConfigError, did_you_mean
+from botchat.errors import ConfigError, FatalModelError, LimitReached, did_you_mean
 from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.languages import ENGLISH, Language
 from botchat.models.bots import baseline
 from botchat.models.cached import DRAIN_S, CachedModel
 from botchat.models.limits import FREE, Budget, Prices, RateLimiter, Retry
 from botchat.models.self_chat import Speaker
-from botchat.parallel import stoppable
-from botchat.pipeline.run.meter import Meter
-from botchat.pipeline.run.spending import JudgeName, Spending
-from botchat.pipeline.run.work import Stops, run_now
+from botchat.parallel import seldom_collected, stoppable, together
+from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
 from botchat.workspace import config, panels
@@ -48,9 +48,63 @@ _NO_BATCH = (
 
 
 def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue:
-    """The protocols that can be named in a workspace, as they are asked in the set's language."""
+    """Return the protocols that can be named in a workspace, asked in the set's language."""
     language = ENGLISH if seed_set is None else workspace.language(seed_set)
     return catalogue(workspace.config.protocols, language)
+
+
+@dataclass
+class EarlyStop:
+    """Reasons why items could not be done: models that cannot answer at all, a reached limit."""
+
+    fatal: dict[str, FatalModelError] = field(default_factory=dict)
+    limit: LimitReached | None = None
+
+    def raise_first(self) -> None:
+        """Raise what ended the run early, if anything did."""
+        if self.limit is not None:
+            raise self.limit
+        if self.fatal:
+            raise FatalModelError("; ".join(str(error) for error in self.fatal.values()))
+
+
+def run_sync(job: Coroutine[Any, Any, T]) -> T:
+    """Run to the end, also where an event loop is running already, as in a notebook."""
+    with seldom_collected():
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(job)
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, job).result()
+
+
+async def run_concurrently(
+    items: Collection[T],
+    do: Callable[[T], Awaitable[None]],
+    parallel: int,
+    stops: EarlyStop,
+    model: str,
+) -> None:
+    """Do every item, ``parallel`` at a time.
+
+    After a `FatalModelError` or `LimitReached`, noted in ``stops``, nothing new is begun, and what
+    is under way is finished. Any other exception cancels the pool.
+    """
+    iterator = iter(items)
+
+    async def worker() -> None:
+        for item in iterator:
+            if model in stops.fatal or stops.limit is not None:
+                return
+            try:
+                await do(item)
+            except FatalModelError as error:
+                stops.fatal.setdefault(model, error)
+            except LimitReached as error:
+                stops.limit = error
+
+    await together(worker() for _ in range(max(1, min(parallel, len(items)))))
 
 
 class Session:
@@ -65,7 +119,7 @@ class Session:
         meter: Meter,
         language: Language = ENGLISH,
     ) -> None:
-        """Use `in_session`."""
+        """Use `run_session`."""
         self._language = language
         self.meter = meter
         self._batch = spending.batch
@@ -80,79 +134,74 @@ class Session:
             from botchat.models.executor import WorkerPool
 
             self._pool = WorkerPool(spending.executor)
-        self._batches = workspace.ledger_path.parent / "batches"
+        self._batches = workspace.hidden / "batches"
         self._servers: dict[tuple[object, ...], tuple[Server, RateLimiter]] = {}
         self._models: dict[tuple[str, str, str], CachedModel] = {}
 
     def speaker(self, name: str, stage: str = "generate") -> Speaker:
-        """A model that writes, in dialogues or else; `ConfigError` for a name that cannot be used.
+        """Return a model that writes utterances; `ConfigError` for a name that cannot be used.
 
-        ``stage``: what its calls are filed under.
+        ``stage``: where its calls are filed in the ledger.
         """
         resolved = config.model_name(name, self._config)
         if resolved.kind == "human":
             raise ConfigError(
                 "human is not generated: the set's own dialogues are the contestant human already"
             )
-        of = resolved.settings
-        longest = _first_set(of.max_tokens, UTTERANCE_TOKENS) if of else None
-        decoding = Decoding(of.temperature, longest) if of else Decoding()
-        system = of.system_prompt if of else None
-        return Speaker(self._model(resolved, stage, decoding.max_tokens), decoding, system)
+        if (settings := resolved.settings) is None:
+            return Speaker(self._model(resolved, stage, None), Decoding(), None)
+        longest = _first_set(settings.max_tokens, UTTERANCE_TOKENS)
+        model = self._model(resolved, stage, longest)
+        return Speaker(model, Decoding(settings.temperature, longest), settings.system_prompt)
 
-    def judge(self, asked: JudgeName, subject: Subject) -> Judge:
-        """The judge of that name, for questions about ``subject``.
+    def judge(self, judge: JudgeName, subject: Subject) -> Judge:
+        """Return the judge of that name, for questions about ``subject``.
 
         Raises `ConfigError` if it cannot be used or be asked like this.
         """
-        if callable(asked.name):
+        name, model = judge.name, judge.model
+        if callable(name):
             from botchat.judges.single import FunctionJudge
 
-            return FunctionJudge(asked.name)
-        name, panel = asked.name, panels.find(asked.name, self._config.panels)
-        if name.startswith(panels.CONTROL):
-            return self._control(asked)
-        if panel is not None:
-            return self._built(name, panel, asked.model, subject=subject)
-        if asked.model is not None:
+            return FunctionJudge(name)
+        panel = panels.find(name.removeprefix(panels.CONTROL), self._config.panels)
+        if name.startswith(panels.CONTROL) or panel is not None:
+            return self._panel(name, panel, model, subject)
+        if model is not None:
             hint = did_you_mean(name, [*self._config.panels, *PRESETS])
             raise ConfigError(
                 f"--judge-model is for panels and {name!r} is none{hint}; botchat models lists them"
             )
-        if name in config.OFFLINE:
-            if self._batch:
-                raise ConfigError(_NO_BATCH.format(name))
-            from botchat.judges.rules import RulesJudge
+        if name not in config.OFFLINE:
+            return self._single(name)
+        if self._batch:
+            raise ConfigError(_NO_BATCH.format(name))
+        from botchat.judges.rules import RulesJudge
 
-            if not self._language.english:
-                raise ConfigError(
-                    f"the judge rules reads English only, and this set is {self._language.name} "
-                    f"({self._language.code}); name a model as the judge"
-                )
-            return RulesJudge(self._humans)
-        return self._single(name)
+        if not self._language.english:
+            raise ConfigError(
+                f"the judge rules reads English only, and this set is {self._language.name} "
+                f"({self._language.code}); name a model as the judge"
+            )
+        return RulesJudge(self._humans)
 
-    def _control(self, asked: JudgeName) -> Judge:
-        """The single judges that are asked as often as a panel makes calls."""
-        from botchat.judges.panel import CALL_MATCHED, equal_calls_panel
+    def _panel(
+        self, name: str, panel: PanelSettings | None, model: str | None, subject: Subject
+    ) -> Judge:
+        """Return a panel, or for ``control:PANEL`` single judges with as many calls."""
+        from botchat.judges.panel import CALL_MATCHED, build_panel, equal_calls_panel
 
-        name = asked.name.removeprefix(panels.CONTROL)
-        panel = panels.find(name, self._config.panels)
+        base = name.removeprefix(panels.CONTROL)
         if panel is None:
-            raise ConfigError(f"{asked.name}: {name!r} is no panel; name one, as in models")
-        if asked.model is not None:
-            name = f"{name}@{config.model_name(asked.model, self._config).name}"
-        return self._built(f"{name}{CALL_MATCHED}", equal_calls_panel(panel, asked.model), None)
-
-    def _built(self, name: str, settings: PanelSettings, model: str | None, **of: Any) -> Judge:
-        from botchat.judges.panel import build_panel
-
-        longest: int | None = getattr(settings, "max_tokens", None)
-
-        def ask(member: str) -> ChatModel:
-            return self._judge_model(member, longest)
-
-        return build_panel(name, settings, ask, model, language=self._language, **of)
+            raise ConfigError(f"{name}: {base!r} is no panel; name one, as in models")
+        if base != name:
+            panel, by_name = equal_calls_panel(panel, model), config.model_name
+            suffix = "" if model is None else f"@{by_name(model, self._config).name}"
+            name, model, subject = f"{base}{suffix}{CALL_MATCHED}", None, "answers"
+        longest = panel.max_tokens
+        return build_panel(
+            name, panel, lambda m: self._judge_model(m, longest), model, self._language, subject
+        )
 
     def _single(self, name: str) -> Judge:
         from botchat.judges.single import SingleJudge, repeated_judge
@@ -277,25 +326,24 @@ def _first_set(*limits: int | UnsetType | None) -> int | None:
     return next(limit for limit in limits if not isinstance(limit, UnsetType))
 
 
-def in_session(
+def run_session(
     workspace: Workspace,
     seeds: Sequence[Seed],
     spending: Spending | None,
     meter: Meter | None,
-    ask: Callable[[Session, Stops], Awaitable[list[T]]],
+    ask: Callable[[Session, EarlyStop], Awaitable[list[T]]],
     language: Language = ENGLISH,
 ) -> list[T]:
-    """What ``ask`` makes on the locked workspace; raises what it noted in the stops.
+    """Return the results of ``ask`` on the locked workspace; raise what it noted in the stops.
 
     Replies in flight are stored before it ends; batches are not waited for.
     """
     spending = spending or Spending()
 
     async def run() -> list[T]:
-        stops, ledger = Stops(), workspace.ledger()
+        stops, ledger = EarlyStop(), workspace.ledger()
         session = Session(workspace, seeds, ledger, spending, meter or Meter(), language)
-        batches = workspace.ledger_path.parent / "batches"
-        if not spending.batch and any(batches.glob("*/*.jsonl")):
+        if not spending.batch and any((workspace.hidden / "batches").glob("*/*.jsonl")):
             log.warning(
                 "some calls of this workspace are in batches that were not collected, and a run "
                 "without --batch pays for them again"
@@ -305,11 +353,8 @@ def in_session(
             stops.raise_first()
         except asyncio.CancelledError:
             if n := session.n_in_flight:
-                log.warning(
-                    "waiting up to %d s for %d replies under way; interrupt again to drop them",
-                    DRAIN_S,
-                    n,
-                )
+                advice = "interrupt again to drop them"
+                log.warning(f"waiting up to {DRAIN_S:.0f} s for {n} replies under way; {advice}")
             raise
         finally:
             try:
@@ -319,4 +364,4 @@ def in_session(
         return results
 
     with workspace.locked():
-        return run_now(run())
+        return run_sync(run())

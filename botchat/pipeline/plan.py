@@ -8,20 +8,18 @@ already paid for are all in the plan, whatever the settings.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, Row
 from botchat.languages import ENGLISH, Language
 from botchat.metrics import lengths
 from botchat.models.limits import Prices
 from botchat.models.self_chat import TokenCounter, prompt_tokens, strip_reasoning
-from botchat.pipeline.run.meter import Meter
-from botchat.pipeline.run.session import Session
-from botchat.pipeline.run.spending import Spending
-from botchat.pipeline.run.work import run_now
+from botchat.pipeline.session import Session, run_sync
+from botchat.pipeline.spending import Meter, Spending
 from botchat.records import Seed
 from botchat.results import Result
 from botchat.workspace.config import ModelName
@@ -31,12 +29,6 @@ from botchat.workspace.secrets import public
 
 LEVELS = ("expected", "high")
 
-Place: TypeAlias = tuple[str, tuple[str, ...]]
-"""What a call is about: the step (``generate``, or a protocol) and the contestants."""
-
-Cost: TypeAlias = tuple[int, float | None]
-"""Calls and USD; None: the price of a call is unknown."""
-
 REPLY_TOKENS: Mapping[str, tuple[int, int]] = {
     # BotChat Table 1: median and greatest mean length of 14 models' utterances.
     "generate": (41, 199),
@@ -45,8 +37,8 @@ REPLY_TOKENS: Mapping[str, tuple[int, int]] = {
 }
 """Tokens of a reply, at each level, where the ledger knows none of the model's."""
 
-ENOUGH_CALLS = 20
-"""Replies of a model in the ledger from which its own lengths are taken."""
+ENOUGH_CALLS, RECENT_CALLS = 20, 300
+"""Replies of a model in the ledger from which its own lengths are taken, and the most that are."""
 
 ROUGH = (
     "This plan is rough: the vocabulary of tokens is not here, so they are guessed from bytes "
@@ -58,58 +50,69 @@ UNPRICED = (
     "tokens, in a [models.NAME] of botchat.toml, and name NAME (docs/settings.md)."
 )
 
-RECENT_CALLS = 300
-"""Replies that are looked at for that."""
+
+@dataclass(frozen=True)
+class PlannedCalls:
+    """Calls of one model in one step, at one of `LEVELS`."""
+
+    model: str
+    step: str
+    """``generate``, or a protocol."""
+    level: str
+    calls: int
+    tokens: int
+    """Prompts and replies."""
+    cost_usd: float | None
+    """None: the price is unknown."""
+    limited: bool
+    """Whether limits of a run count them: those of bots they do not."""
 
 
-class PlannedModel:
+class DryRunModel:
     """A model whose calls are answered by the ledger or counted, never sent."""
 
     parallel = 1
 
     def __init__(
-        self, session: PlanningSession, model: ChatModel, stage: str, prices: Prices, limited: bool
+        self, session: DryRunSession, model: ChatModel, stage: str, prices: Prices, limited: bool
     ) -> None:
-        """``limited``: whether limits of a run count its calls."""
         self.name, self.identity = model.name, model.identity
         self.quirks = session.ledger.quirks(model.identity)
         self.context_window = model.context_window or self.quirks.get("context_window")
         self._session, self._prices, self._limited = session, prices, limited
-        self._said, self.completion, self.prompt_factor = session.expected(model.name, stage)
-        self.asked: dict[str, int] = {}
-        """Key of a call -> tokens of its prompt, as we count."""
-        self._places: dict[str, Place] = {}
-        """Key of a call -> what it is about."""
+        self._words, self._completion, self._prompt_factor = session.expected(model.name, stage)
+        self._calls: dict[str, tuple[str, int]] = {}
+        """Key of a call -> its step and the tokens of its prompt, as we count."""
 
-    def planned(self, level: str) -> Planned:
-        """What was counted, as it would be billed."""
-        by_place: dict[Place, list[int]] = {}
-        for key, place in self._places.items():
-            by_place.setdefault(place, []).append(self.asked[key])
-        parts = {place: (len(n), self._billed(n)[1]) for place, n in by_place.items()}
-        billed = self._billed(self.asked.values())
-        return Planned(self.name, level, len(self.asked), *billed, parts, self._limited)
-
-    def _billed(self, prompts: Collection[int]) -> tuple[int, float | None]:
-        """Tokens of prompts and replies together, and USD, of calls with such prompts."""
-        prompt = round(sum(prompts) * self.prompt_factor)
-        completion = round(len(prompts) * self.completion)
-        return prompt + completion, self._prices.cost(prompt, completion)
+    def planned(self) -> list[PlannedCalls]:
+        """Return what was counted, as it would be billed."""
+        by_step: dict[str, list[int]] = {}
+        for step, tokens in self._calls.values():
+            by_step.setdefault(step, []).append(tokens)
+        level, rows = LEVELS[self._session.level], []
+        for step, prompts in by_step.items():
+            prompt = round(sum(prompts) * self._prompt_factor)
+            completion = round(len(prompts) * self._completion)
+            usd, tokens = self._prices.cost(prompt, completion), prompt + completion
+            rows.append(
+                PlannedCalls(self.name, step, level, len(prompts), tokens, usd, self._limited)
+            )
+        return rows
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
-        """The stored reply, or a made-up one that is counted."""
+        """Return the stored reply, or a made-up one that is counted."""
         key = request_key(request_json(self.identity, messages, decoding))
         stored = self._session.ledger.get(key)
         if stored is not None:
             return strip_reasoning(stored)
-        if key not in self.asked:
-            self.asked[key] = prompt_tokens(messages, self._session.count)
-            self._places[key] = self._session.about
-        return Reply("ok", text=_made_up(key, self._said), key=key)
+        if key not in self._calls:
+            tokens = prompt_tokens(messages, self._session.counter.estimate)
+            self._calls[key] = self._session.step, tokens
+        return Reply("ok", text=_made_up(key, self._words), key=key)
 
 
 def _made_up(key: str, tokens: int) -> str:
-    """A reply of about so many tokens, and no verdict; that to another call has other words, of 2.
+    """Return a reply of about so many tokens, and no verdict; each call has words of its own.
 
     Were two the same, so would be what is asked about them: it would be counted as one call.
     """
@@ -118,7 +121,7 @@ def _made_up(key: str, tokens: int) -> str:
     return " ".join([*own, *["word"] * (tokens - 2 * len(own))])
 
 
-class PlanningSession(Session):
+class DryRunSession(Session):
     """A session that sends nothing."""
 
     def __init__(
@@ -127,23 +130,22 @@ class PlanningSession(Session):
         seeds: Sequence[Seed],
         ledger: Ledger,
         level: int,
-        count: Callable[[str], int],
+        counter: TokenCounter,
         language: Language = ENGLISH,
     ) -> None:
         """``level``: index into `LEVELS`."""
         super().__init__(workspace, seeds, ledger, Spending(), Meter(), language)
-        self.planned: dict[tuple[str, str], PlannedModel] = {}
-        self.level = level
-        self.about: Place = ("", ())
-        """Set by who walks through a stage, before what it asks."""
-        self.count = count
+        self.models: dict[tuple[str, str], DryRunModel] = {}
+        self.level, self.counter = level, counter
+        self.step = ""
+        """Set by who walks through a stage, before its calls."""
 
     def _model(self, resolved: ModelName, stage: str, _max_tokens: int | None) -> ChatModel:
         model, limiter, prices = self._uncached(resolved)
         place = (stage, model.name)
-        if place not in self.planned:
-            self.planned[place] = PlannedModel(self, model, stage, prices, limiter is not None)
-        return self.planned[place]
+        if place not in self.models:
+            self.models[place] = DryRunModel(self, model, stage, prices, limiter is not None)
+        return self.models[place]
 
     def expected(self, model: str, stage: str) -> tuple[int, float, float]:
         """Tokens of a reply as we count, and as billed; prompt tokens as billed / as we count."""
@@ -151,60 +153,43 @@ class PlanningSession(Session):
         if len(recent) < ENOUGH_CALLS:
             tokens = REPLY_TOKENS[stage][self.level]
             return tokens, tokens, 1.0
-        factor = (1.0, 2.0)[self.level]
-        said = sum(self.count(reply.text) for _, reply in recent) / len(recent)
+        factor, count = (1.0, 2.0)[self.level], self.counter.estimate
+        counted = sum(count(reply.text) for _, reply in recent) / len(recent)
         billed = sum(reply.usage.completion_tokens or 0 for _, reply in recent) / len(recent)
-        counted = sum(prompt_tokens(messages, self.count) for messages, _ in recent)
-        prompts = sum(reply.usage.prompt_tokens or 0 for _, reply in recent)
-        return max(1, round(factor * said)), factor * billed, prompts / counted
-
-
-@dataclass(frozen=True)
-class Planned:
-    """What one model would be asked, at one of `LEVELS`."""
-
-    model: str
-    level: str
-    calls: int
-    tokens: int
-    """Prompts and replies."""
-    cost_usd: float | None
-    """None: the price is unknown."""
-    parts: Mapping[Place, Cost]
-    """Calls and USD by what they are about; together those above."""
-    limited: bool
-    """Whether limits of a run count it: bots they do not."""
+        prompts = sum(prompt_tokens(messages, count) for messages, _ in recent)
+        billed_prompts = sum(reply.usage.prompt_tokens or 0 for _, reply in recent)
+        return max(1, round(factor * counted)), factor * billed, billed_prompts / prompts
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would send: each model at each level."""
+    """What a run would send: each model, step and level."""
 
-    planned: Sequence[Planned]
+    calls: Sequence[PlannedCalls]
     notes: Sequence[str]
 
     @property
     def rows(self) -> list[Row]:
         """A step each, then all: calls, USD, and the most USD to be expected; None is unknown."""
-        names = dict.fromkeys(step for each in self.planned for step, _ in each.parts)
+        steps = sorted(
+            {each.step: None for each in self.calls}, key=lambda step: step != "generate"
+        )
         rows = []
-        for name in [*sorted(names, key=lambda step: step != "generate"), "total"]:
-            (calls, usd), (_, high) = (self._cost(level, name) for level in LEVELS)
-            rows.append({"step": name, "calls": calls, "cost_usd": usd, "cost_usd_high": high})
+        for step in [*steps, "total"]:
+            (calls, usd), (_, high) = (self._cost(level, step) for level in LEVELS)
+            rows.append({"step": step, "calls": calls, "cost_usd": usd, "cost_usd_high": high})
         return rows
 
-    def _cost(self, level: str, step: str) -> Cost:
-        parts = [
-            cost
-            for each in self.planned
-            for (name, _), cost in each.parts.items()
-            if each.level == level and step in (name, "total")
+    def _cost(self, level: str, step: str) -> tuple[int, float | None]:
+        calls = [
+            each for each in self.calls if each.level == level and step in (each.step, "total")
         ]
-        prices = [usd for _, usd in parts]
-        return sum(n for n, _ in parts), None if None in prices else math.fsum(filter(None, prices))
+        prices = [each.cost_usd for each in calls]
+        usd = None if None in prices else math.fsum(filter(None, prices))
+        return sum(each.calls for each in calls), usd
 
     def result(self, title: str, spending: Spending) -> Result:
-        """Return the plan as people read it; ``title``: what it is of."""
+        """Return the plan as people read it; ``title``: its subject."""
         lines = [f"Plan: {public(title)}", f"  {'step':<14}{'calls':>10}{'USD':>10}"]
         for row in self.rows:
             usd = "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:,.2f}"
@@ -219,27 +204,27 @@ class Plan:
 def plan(
     workspace: Workspace,
     seeds: Sequence[Seed],
-    walk: Callable[[PlanningSession, TokenCounter], Coroutine[Any, Any, None]],
+    walk: Callable[[DryRunSession], Coroutine[Any, Any, Any]],
     language: Language = ENGLISH,
 ) -> Plan:
-    """What a stage would send, for each model at each level; nothing is written.
+    """Return what a stage would send, for each model at each level; nothing is written.
 
     ``seeds``: the whole set; ``walk`` runs the stage with a session's models, storing nothing.
     """
     counter = token_counter()
-    planned = []
+    calls: list[PlannedCalls] = []
     with closing(workspace.ledger(readonly=True)) as ledger:
-        for level, name in enumerate(LEVELS):
-            session = PlanningSession(workspace, seeds, ledger, level, counter.estimate, language)
-            run_now(walk(session, counter))
-            planned += [model.planned(name) for model in session.planned.values()]
-    unknown = dict.fromkeys(each.model for each in planned if each.calls and each.cost_usd is None)
+        for level in range(len(LEVELS)):
+            session = DryRunSession(workspace, seeds, ledger, level, counter, language)
+            run_sync(walk(session))
+            calls += [each for model in session.models.values() for each in model.planned()]
+    unknown = dict.fromkeys(each.model for each in calls if each.cost_usd is None)
     notes = [UNPRICED.format(" and ".join(unknown))] if unknown else []
-    return Plan(planned, notes if counter.exact else [*notes, ROUGH])
+    return Plan(calls, notes if counter.exact else [*notes, ROUGH])
 
 
 def token_counter() -> TokenCounter:
-    """How texts are counted: cl100k tokens, or a cautious guess where it cannot be had."""
+    """Return how texts are counted: cl100k tokens, or a cautious guess where it cannot be had."""
     counter = lengths.counter()
     exact = counter.unit == "tokens"
     return TokenCounter(

@@ -1,0 +1,118 @@
+"""Names of contestants and judges, resolved to their dialogues and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from botchat.errors import ConfigError, MissingDataError, did_you_mean
+from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, is_debate, votes_before_debate
+from botchat.judges.single import base_judge_name
+from botchat.protocols.protocol import Protocol
+from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, Seed, human_dialogue
+from botchat.workspace import config, panels
+from botchat.workspace.folder import SAMPLE, Workspace
+from botchat.workspace.panels import PanelSettings
+
+
+def seed_set_of(workspace: Workspace, name: str = "") -> str:
+    """Return the set that a command is about: named, of ``[run]``, or the only one.
+
+    Raises `ConfigError` if there are several.
+    """
+    own = [known for known in workspace.seed_sets() if known != SAMPLE] or [SAMPLE]
+    if name := name or workspace.config.run.seeds or own[0] * (len(own) == 1):
+        return name
+    raise ConfigError(f"name a set with --seeds, or seeds in [run]: {', '.join(own[:8])}")
+
+
+def select_dialogues(
+    workspace: Workspace,
+    seed_set: str,
+    seeds: Sequence[Seed],
+    models: Sequence[str],
+    generated: Dialogues | None = None,
+) -> Dialogues:
+    """Return the dialogues of some contestants; empty ``models``: of all, ``human`` among them.
+
+    ``generated``: in place of those that are stored; contestant -> seed id -> dialogue.
+    `MissingDataError` for a model without dialogues, or no dialogues at all.
+    """
+    if generated is None:
+        generated = workspace.all_dialogues(seed_set)
+    if not generated:
+        raise MissingDataError(
+            f"no dialogues in {workspace.root / 'generations' / seed_set}; "
+            f"make some with: botchat generate --seeds {seed_set} --model MODEL"
+        )
+    known = {HUMAN: human_dialogues(seeds), **generated}
+    contestants: dict[str, Mapping[str, Dialogue]] = {}
+    for model in models or known:
+        name = model if model in known else stored_name(model, workspace)
+        if name not in known:
+            raise MissingDataError(
+                f"no dialogues of {model!r} on the set {seed_set!r}"
+                f"{did_you_mean(model, generated)} (there are: {', '.join(generated)}); "
+                f"make them with: botchat generate --seeds {seed_set} "
+                f"--model {model}"
+            )
+        contestants[name] = known[name]
+    return contestants
+
+
+def human_dialogues(seeds: Sequence[Seed]) -> dict[str, Dialogue]:
+    """Return the human dialogues of a set by seed id."""
+    return {seed.id: human_dialogue(seed) for seed in seeds if seed.utterances}
+
+
+def stored_name(name: str, workspace: Workspace) -> str:
+    """Return a model's name as it is filed (an endpoint's without credentials)."""
+    try:
+        return config.model_name(name, workspace.config).name
+    except ConfigError:
+        return name
+
+
+def self_judged_models(workspace: Workspace, judge: str, contestants: Iterable[str]) -> list[str]:
+    """Return the contestants that are the judge's own model, whatever it is called."""
+    for ending in (BEFORE_TALK, CALL_MATCHED):
+        judge = judge.removesuffix(ending)
+    judge = base_judge_name(judge)
+    models = workspace.config.models
+    if (panel := panel_of(workspace, judge)) is not None:
+        names = {judge.partition("@")[2], *(member.model or "" for member in panel.members)}
+    else:
+        entry = workspace.config.judges.get(judge)
+        names = {entry.model if entry else judge}
+
+    def identity(name: str) -> object:
+        entry = models.get(name)
+        if entry and entry.base_url:
+            return entry.model, entry.base_url
+        return stored_name(name, workspace)
+
+    own = {identity(name) for name in names}
+    return [name for name in contestants if not own.isdisjoint(map(identity, name.split(" + ")))]
+
+
+def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:
+    """Return the settings of a panel; None if the judge is none."""
+    return panels.find(judge.partition("@")[0], workspace.config.panels)
+
+
+def with_controls(
+    workspace: Workspace, judged: Mapping[str, Sequence[Judgment]], protocol: Protocol
+) -> dict[str, Sequence[Judgment]]:
+    """Return judges by name, each debate followed by its own votes before the debate."""
+    choices = protocol.reading().choices
+    judges: dict[str, Sequence[Judgment]] = {}
+    for name in sorted(judged):
+        judges[name] = judged[name]
+        if is_debate(judged[name]):
+            settings = panel_of(workspace, name)
+            votes = settings is not None and settings.decides == "majority"
+            scores: Literal["mean", "majority"] = "majority" if votes else "mean"
+            judges[f"{name}{BEFORE_TALK}"] = votes_before_debate(
+                judged[name], lambda _: choices, scores
+            )
+    return judges

@@ -1,0 +1,273 @@
+"""Cases put to a judge, side by side, each stored when it is answered; part of all that judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from botchat.errors import ConfigError, FatalModelError
+from botchat.interfaces import Case, CaseRef, Judge, MakeCase, case_ref, quirks_suffix
+from botchat.languages import ENGLISH, Language
+from botchat.parallel import together
+from botchat.pipeline.plan import DryRunSession, Plan, plan
+from botchat.pipeline.session import RULES, EarlyStop, Session, run_concurrently, run_session
+from botchat.pipeline.spending import JudgeName, Meter, Spending
+from botchat.protocols.protocol import Protocol
+from botchat.records import SIGNED, UNANSWERED, Judgment, Seed
+from botchat.results import Result
+from botchat.workspace import jsonl, provenance
+from botchat.workspace.folder import Workspace, judgment_key, stage_order
+from botchat.workspace.ledger import Ledger
+
+MOST_UNREADABLE, MOST_UNREADABLE_OWN = 20, 5
+"""Unreadable replies in a row after which a judge is asked no more; the same of a criterion."""
+
+
+class ProtocolCases(NamedTuple):
+    """Every case of one protocol on a set."""
+
+    protocol: Protocol
+    make: Sequence[MakeCase]
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """Verdicts of a run in one protocol."""
+
+    protocol: str
+    judge: str
+    cases: int
+    """Cases that were asked about."""
+    new: int
+    unreadable: int
+    """Cases that were answered without a verdict, for whatever reason."""
+    path: Path
+    unanswered: int
+    """Cases that another run may still get an answer for."""
+
+
+def stage_result(stages: Sequence[StageResult]) -> Result:
+    """Return a row a protocol."""
+    rows = [{k: v for k, v in asdict(each).items() if k != "unanswered"} for each in stages]
+    return Result({"rows": rows}, [rows], sum(each.unanswered for each in stages))
+
+
+@dataclass(frozen=True)
+class JudgingJob:
+    """Cases put to a judge: a part of every request that judges."""
+
+    seed_set: str
+    seeds: Sequence[Seed]
+    """The whole set; of a benchmark none."""
+    judge: JudgeName
+    cases: Sequence[ProtocolCases]
+
+    async def walk(self, workspace: Workspace, session: DryRunSession) -> None:
+        """Answer every case as a plan does; nothing is stored."""
+        for judge, cases in self.judges(session):
+            session.step = cases.protocol.name
+            writer = JudgmentWriter(workspace, self.seed_set, cases.protocol, judge)
+            for make in cases.make if judge.models else ():
+                case = make()
+                if writer.stored(case) is None:
+                    await judge.answer(case)
+
+    async def ask(
+        self, workspace: Workspace, session: Session, stops: EarlyStop
+    ) -> list[StageResult]:
+        """Ask, in a session that is open; one result for each protocol."""
+        writers = [
+            (JudgmentWriter(workspace, self.seed_set, cases.protocol, judge), cases.make)
+            for judge, cases in self.judges(session)
+        ]
+        for writer, makers in writers:
+            if len(writer.judgments) < len(makers):
+                writer.check_writable()
+        session.meter.begin("judge", sum(len(makers) for _, makers in writers))
+        results = await together(
+            writer.judge_cases(makers, session.meter, stops) for writer, makers in writers
+        )
+        for writer, _ in writers:
+            writer.note(session.ledger)
+        return results
+
+    def judges(self, session: Session) -> list[tuple[Judge, ProtocolCases]]:
+        """Return the judge with the cases that it answers, as their protocol wants it."""
+        for protocol in (
+            [cases.protocol for cases in self.cases] if self.judge.name == RULES else ()
+        ):
+            if protocol.template or not (protocol.about_ai or protocol.kind == "report"):
+                raise ConfigError(
+                    f"--judge {RULES} answers UniEval, Arena, GTEval and diagnosis, not "
+                    f"{protocol.name}; name a model"
+                )
+        subjects = {cases.protocol.subject for cases in self.cases}
+        judges = {subject: session.judge(self.judge, subject) for subject in subjects}
+        return [(judges[cases.protocol.subject], cases) for cases in self.cases]
+
+    @property
+    def language(self) -> Language:
+        """Language of the prompts."""
+        return next((cases.protocol.language for cases in self.cases), ENGLISH)
+
+
+def plan_all(jobs: Sequence[JudgingJob], workspace: Workspace) -> Plan:
+    """Return what `ask_all` would send."""
+
+    async def walk(session: DryRunSession) -> None:
+        for job in jobs:
+            await job.walk(workspace, session)
+
+    return plan(workspace, jobs[0].seeds, walk, jobs[0].language)
+
+
+def ask_all(
+    jobs: Sequence[JudgingJob], workspace: Workspace, spending: Spending, meter: Meter | None
+) -> list[StageResult]:
+    """Ask one after the other, of one set and language."""
+    ask = partial(ask_jobs, jobs, workspace)
+    return run_session(workspace, jobs[0].seeds, spending, meter, ask, jobs[0].language)
+
+
+async def ask_jobs(
+    jobs: Sequence[JudgingJob], workspace: Workspace, session: Session, stops: EarlyStop
+) -> list[StageResult]:
+    """Do as `ask_all`, in a session that is open; judges are looked up before any is paid."""
+    for job in jobs:
+        job.judges(session)
+    results = []
+    for job in jobs:
+        results += await job.ask(workspace, session, stops)
+        stops.raise_first()
+    return results
+
+
+class JudgmentWriter:
+    """The stage file of a judge's answers in a protocol. Cases may be judged side by side."""
+
+    def __init__(
+        self, workspace: Workspace, seed_set: str, protocol: Protocol, judge: Judge
+    ) -> None:
+        """Read the stored judgments; those with another signature are made again."""
+        self._workspace, self._seed_set = workspace, seed_set
+        self.protocol, self.judge = protocol, judge
+        name = protocol.base if protocol.template else protocol.name.split("-")[0]
+        n = f"|n:{protocol.n}" if protocol.n else ""
+        self._signature = (
+            f"{SIGNED}|{name}|set:{seed_set}{protocol.language.signed}{n}"
+            f"|judge:{judge.name}@{judge.digest}"
+            f"|prompt:{protocol.digest}|orders:{protocol.orders}"
+        )
+        self.path = workspace.judgments_path(seed_set, protocol.name, judge.name)
+        self.judgments = workspace.judgments(self.path)
+        """All stored judgments, also of dialogues or settings that have changed."""
+        self._asked: list[tuple[str, tuple[str, ...]]] = []
+        self._new = self._unreadable = 0
+        self._file = jsonl.Appender[Judgment](self.path)
+        self.signature = self._sign()
+
+    def _sign(self) -> str:
+        """Return the signature, with what endpoints have refused by now."""
+        return self._signature + quirks_suffix(self.judge.models)
+
+    def check_writable(self) -> None:
+        """Refuse, before anything is asked, a stage file that cannot be written."""
+        self._file.ready()
+
+    def stored(self, case: Case | CaseRef) -> Judgment | None:
+        """Return the stored judgment of this case as it is asked now, if it is final."""
+        judgment = self.judgments.get((case.seed_id, case.contestants))
+        if (
+            judgment is None
+            or judgment.case != case.digest
+            or judgment.signature != self.signature
+            or judgment.outcome in UNANSWERED
+        ):
+            return None
+        return judgment
+
+    async def judge_cases(
+        self, makers: Sequence[MakeCase], meter: Meter, stops: EarlyStop
+    ) -> StageResult:
+        """Judge what is not stored; then put the file into canonical order."""
+        left = []
+        for make in makers:
+            if judgment := self.stored(case_ref(make)):
+                self._asked.append(judgment_key(judgment))
+            else:
+                left.append(make)
+        meter.done += len(makers) - len(left)
+
+        async def judge_next(make: Callable[[], Case]) -> None:
+            await self.judge_case(make())
+            meter.done += 1
+
+        with self._file:
+            await run_concurrently(left, judge_next, self.judge.parallel, stops, self.judge.name)
+        if any(judgment.outcome not in UNANSWERED for judgment in self.judgments.values()):
+            jsonl.finish(self.path, self.judgments.values(), stage_order)
+        elif self.judgments:
+            self.path.unlink(missing_ok=True)  # nobody has judged as yet
+        judgments = [self.judgments[key] for key in self._asked]
+        answered = [judgment for judgment in judgments if judgment.outcome not in UNANSWERED]
+        return StageResult(
+            protocol=self.protocol.name,
+            judge=self.judge.name,
+            cases=len(judgments),
+            new=self._new,
+            unreadable=sum(judgment.verdict is None for judgment in answered),
+            path=self.path,
+            unanswered=len(judgments) - len(answered),
+        )
+
+    async def judge_case(self, case: Case) -> None:
+        """Ask about a case, unless another maker's was the same, and store the judgment.
+
+        Raises `FatalModelError` if too many replies in a row are unreadable.
+        """
+        judgment = self.stored(case)
+        if judgment is None:
+            self.check_writable()
+            answer = await self.judge.answer(case)
+            self.signature = self._sign()
+            judgment = Judgment(
+                protocol=case.protocol,
+                seed_id=case.seed_id,
+                contestants=case.contestants,
+                judge=self.judge.name,
+                verdict=answer.verdict,
+                reason=answer.reason,
+                shown=len(case.dialogues[0].utterances),
+                case=case.digest,
+                signature=self.signature,
+                outcome=answer.outcome,
+                transcript=answer.transcript,
+                calls=answer.calls,
+            )
+            self._file.append(judgment)
+            self.judgments[judgment_key(judgment)] = judgment
+            self._new += 1
+        self._asked.append(judgment_key(judgment))
+        if self.judge.models:
+            self._stop_if_unreadable(judgment)
+
+    def _stop_if_unreadable(self, judgment: Judgment) -> None:
+        is_unreadable = judgment.verdict is None and judgment.outcome == "ok"
+        self._unreadable = self._unreadable + 1 if is_unreadable else 0
+        if self._unreadable == (MOST_UNREADABLE_OWN if self.protocol.template else MOST_UNREADABLE):
+            last = judgment.transcript[-1].text if judgment.transcript else judgment.reason
+            raise FatalModelError(
+                f"{self.protocol.name}: {self._unreadable} replies of {self.judge.name} in a row "
+                f"are unreadable, so it is stopped; the last: {last[:200]!r}; name another judge "
+                "(of a criterion: mend its prompt), or run again to go on"
+            )
+
+    def note(self, ledger: Ledger) -> None:
+        """Record the models that were asked."""
+        judge = self.judge.name
+        calls = {judge: [key for judgment in self.judgments.values() for key in judgment.calls]}
+        changed = {judge} if self._new else ()
+        provenance.note(self._workspace, ledger, self._seed_set, self.protocol.name, calls, changed)

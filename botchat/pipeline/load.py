@@ -1,0 +1,350 @@
+"""A seed set as it is on disk: seeds, dialogues, and the verdicts on these dialogues."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from botchat.errors import ConfigError, DataError, MissingDataError
+from botchat.interfaces import ShownDialogue, case_digest
+from botchat.metrics.annotations import is_annotator
+from botchat.pipeline.contestants import human_dialogues, self_judged_models
+from botchat.pipeline.ledger import lost_calls_note
+from botchat.pipeline.session import catalogue_of
+from botchat.protocols.catalogue import Catalogue
+from botchat.protocols.protocol import Protocol
+from botchat.ratings.elo import EloSettings
+from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment, PairJudgment, Seed
+from botchat.verdicts import Verdicts, VerdictsBuilder
+from botchat.workspace import jsonl
+from botchat.workspace.folder import INVENTED, Workspace, judgment_key
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from botchat.boards.board import Board
+
+
+@dataclass(frozen=True)
+class SeedSetData:
+    """A set as it is on disk, without verdicts on dialogues that have changed since."""
+
+    workspace: Workspace
+    seed_set: str
+    seeds: list[Seed]
+    """Seeds that a model was given or that were judged; all where there are none."""
+    dialogues: Dialogues
+    """Contestant -> seed id -> dialogue; of ``human`` too."""
+    files: Mapping[str, Mapping[str, Path]]
+    """Judge -> protocol -> stage file."""
+    verdicts: Mapping[str, Mapping[str, Verdicts | list[Judgment]]]
+    """Judge -> protocol -> verdicts on pairs, in columns, or judgments of single dialogues."""
+    outdated: Mapping[str, int]
+    """Judge -> number of judgments of dialogues that have changed."""
+    unanswered: Mapping[str, int]
+    """Model -> number of dialogues in which its endpoint did not answer, where there are any."""
+    catalogue: Catalogue
+    """Protocols that can be asked in the workspace."""
+    cases: CurrentCases
+    large: bool
+    """Whether `judgments` leaves out those on pairs, which would not fit into memory."""
+
+    @cached_property
+    def judgments(self) -> dict[str, dict[str, list[Judgment]]]:
+        """Judge -> protocol -> judgments with their reasons, read when they are asked for."""
+        return {
+            judge: {
+                name: self.cases.current(name, self.files[judge][name])[0]
+                if isinstance(verdicts, Verdicts)
+                else verdicts
+                for name, verdicts in by_protocol.items()
+                if not (self.large and isinstance(verdicts, Verdicts))
+            }
+            for judge, by_protocol in self.verdicts.items()
+        }
+
+    def board(self, judge: str, elo: EloSettings | None = None) -> Board:
+        """Return one judge's numbers."""
+        from botchat.boards.board import build_board
+
+        board = build_board(
+            self.seeds,
+            self.dialogues,
+            self.verdicts[judge],
+            seed_set=self.seed_set,
+            judge=judge,
+            catalogue=self.catalogue,
+            elo=elo,
+        )
+        # Of a contestant on the board, or of the judge's verdicts.
+        provenance = tuple(
+            row
+            for row in self.workspace.measured(self.seed_set).values()
+            if (row.name in self.dialogues if row.stage == "generate" else row.name == judge)
+        )
+        invented = self.workspace.about(self.seed_set).invented
+        notes = tuple(self._notes(board, invented))
+        return replace(board, notes=notes, invented=invented, provenance=provenance)
+
+    def _notes(self, board: Board, invented: bool) -> Iterator[str]:
+        """Notes on a board, each with something to do: by the user, or by a command."""
+        from botchat.metrics import reply_faults
+
+        judge = board.judge
+        if invented:
+            yield INVENTED.format(self.seed_set)
+        missing = sorted(self.cases.without_dialogues - {*self.unanswered})
+        parts = [f"{name} was judged and has no dialogues" for name in missing]
+        unanswered = self.unanswered.items()
+        parts += [f"{n} dialogues of {name} got no usable reply" for name, n in unanswered]
+        if parts:
+            yield f"Run generate again: {'; '.join(parts)}."
+        changed = [name for name, verdicts in board.verdicts.items() if not verdicts.is_as_asked]
+        parts = [f"the prompt of {', '.join(changed)} has changed since it answered"] * bool(
+            changed
+        )
+        if n := self.outdated[judge]:
+            parts.append(f"{n} judgments are about dialogues that have changed and do not count")
+        if parts:
+            yield f"Run the judge {judge} again: {'; '.join(parts)}."
+        if own := self_judged_models(self.workspace, judge, self.dialogues):
+            yield f"{judge} judges itself: {', '.join(own)}. Name a judge that is not here."
+        yield from board.notes
+        yield from reply_faults.fault_notes(self.dialogues)
+        judgments = [each for by in self.judgments[judge].values() for each in by]
+        yield from lost_calls_note(self.workspace, self.dialogues.values(), judgments)
+
+
+class CurrentCases:
+    """Reads judgments on the dialogues as they are now, without those on earlier ones."""
+
+    def __init__(self, dialogues: Dialogues) -> None:
+        self._dialogues = dialogues
+        self._cut = cache(self._shown)  # each dialogue meets all others
+        self.without_dialogues: set[str] = set()
+        """Contestants that were judged and have no dialogues."""
+
+    def _shown(self, name: str, seed_id: str, end: int | None) -> ShownDialogue:
+        if name not in self._dialogues:
+            self.without_dialogues.add(name)
+        return ShownDialogue.of(self._dialogues[name][seed_id], end)
+
+    def is_current(self, protocol: str, judgment: Judgment | PairJudgment) -> bool | None:
+        """Return whether a judgment is on the dialogues as they are; None: one is gone."""
+        names = judgment.contestants
+        is_cut = len(names) > 1 or re.search(r"-n\d+$", protocol)
+        end = judgment.shown if is_cut else None
+        try:
+            dialogues = [self._cut(name, judgment.seed_id, end) for name in names]
+        except KeyError:
+            return None
+        return case_digest(protocol, *dialogues) == judgment.case
+
+    def current(self, protocol: str, path: Path) -> tuple[list[Judgment], int]:
+        """Return the judgments of a stage file that are current, and how many are outdated."""
+        latest: dict[object, Judgment] = {}
+        for block in jsonl.blocks(path, Judgment):
+            latest.update((judgment_key(j), j) for j in block if j.outcome not in UNANSWERED)
+        states = [self.is_current(protocol, judgment) for judgment in latest.values()]
+        kept = [judgment for judgment, state in zip(latest.values(), states, strict=True) if state]
+        return kept, states.count(False)
+
+    def columns(self, protocol: Protocol, path: Path) -> tuple[Verdicts, int]:
+        """Return the same of pairs in columns, without reasons: in a tenth of the memory."""
+        builder = VerdictsBuilder(protocol)
+        for block in jsonl.blocks(path, PairJudgment):
+            answered = [judgment for judgment in block if judgment.outcome not in UNANSWERED]
+            states = [self.is_current(protocol.name, judgment) for judgment in answered]
+            known = [pair for pair in zip(answered, states, strict=True) if pair[1] is not None]
+            builder.add([judgment for judgment, _ in known], [bool(state) for _, state in known])
+        return builder.verdicts(), builder.n_outdated
+
+
+def load(
+    workspace: Workspace, seed_set: str, judges: Sequence[str] = (), *, large: bool = False
+) -> SeedSetData:
+    """Read a set with the verdicts of some judges, by default of all.
+
+    ``large``: hold no judgments of pairs with their reasons.
+    Raises `MissingDataError`: no judgments, or none by a judge that is named; `DataError`: a line
+    that is no judgment, a verdict that cannot be.
+    """
+    seeds, files = workspace.seeds(seed_set), _files(workspace, seed_set, judges)
+    catalogue = catalogue_of(workspace, seed_set)
+    known = catalogue.among({name for by_protocol in files.values() for name in by_protocol})
+    dialogues, unanswered = _dialogues(workspace, seed_set, seeds)
+    cases = CurrentCases(dialogues)
+    verdicts: dict[str, dict[str, Verdicts | list[Judgment]]] = {}
+    outdated = dict.fromkeys(files, 0)
+    judged_ids = set()
+    for judge, by_protocol in files.items():
+        verdicts[judge] = {}
+        for name, path in by_protocol.items():
+            protocol = known.get(name)
+            try:
+                if protocol is not None and protocol.shows != "one":
+                    verdicts[judge][name], n_outdated = cases.columns(protocol, path)
+                else:
+                    judgments, n_outdated = cases.current(name, path)
+                    if protocol is not None:
+                        _check_verdicts(protocol, judgments)
+                    judged_ids |= {judgment.seed_id for judgment in judgments}
+                    verdicts[judge][name] = judgments
+            except DataError as error:
+                fault = str(error)
+                raise DataError(fault if str(path) in fault else f"{path}: {fault}") from None
+            outdated[judge] += n_outdated
+    judged_ids |= {id_ for name, by_seed in dialogues.items() if name != HUMAN for id_ in by_seed}
+    used = [seed for seed in seeds if seed.id in judged_ids] or seeds
+    if HUMAN in dialogues:
+        dialogues[HUMAN] = human_dialogues(used)
+    return SeedSetData(
+        workspace, seed_set, used, dialogues, files, verdicts, outdated, unanswered, catalogue,
+        cases, large,
+    )  # fmt: skip
+
+
+def _check_verdicts(protocol: Protocol, judgments: Sequence[Judgment]) -> None:
+    """Raise `DataError` for a verdict that nobody can have given."""
+    kinds = {(judgment.verdict, judgment.shown): judgment for judgment in judgments}
+    for judgment in kinds.values():
+        verdict = judgment.verdict or ""
+        try:
+            protocol.values(judgment)
+            if protocol.kind == "report":
+                protocol.scores(judgment.verdict)
+            places = verdict.split(" ") if protocol.kind == "place" else []
+            if any(int(place) > judgment.shown for place in places if place.isdecimal()):
+                raise DataError(
+                    f"verdict {verdict!r} accuses an utterance that was not shown, of "
+                    f"{judgment.shown}; delete that line and judge again"
+                )
+        except DataError as error:
+            raise DataError(f"seed {judgment.seed_id}: {error}") from None
+
+
+def _files(
+    workspace: Workspace, seed_set: str, judges: Sequence[str]
+) -> dict[str, dict[str, Path]]:
+    """Return judge -> protocol -> file, of ``judges`` or of all; `MissingDataError` without."""
+    files = workspace.judgment_files(seed_set)
+    if not files:
+        raise MissingDataError(
+            f"no judgments in {workspace.root / 'judgments' / seed_set}; make some with: "
+            f"botchat judge arena --seeds {seed_set} --judge rules"
+        )
+    for judge in judges:
+        if judge not in files:
+            raise MissingDataError(
+                f"{judge!r} has not judged {seed_set}; judges who have: {', '.join(sorted(files))}"
+            )
+    return {judge: files[judge] for judge in dict.fromkeys(judges) or sorted(files)}
+
+
+def _dialogues(
+    workspace: Workspace, seed_set: str, seeds: Sequence[Seed]
+) -> tuple[dict[str, Mapping[str, Dialogue]], dict[str, int]]:
+    """Return dialogues of models that an endpoint answered for, and `SeedSetData.unanswered`."""
+    human = human_dialogues(seeds)
+    dialogues: dict[str, Mapping[str, Dialogue]] = {HUMAN: human} if human else {}
+    unanswered = {}
+    for name, by_seed in workspace.all_dialogues(seed_set, unanswered=True).items():
+        n_unanswered = sum(not dialogue.answered for dialogue in by_seed.values())
+        if n_unanswered:
+            unanswered[name] = n_unanswered
+        if n_unanswered < len(by_seed):
+            dialogues[name] = by_seed
+    return dialogues, unanswered
+
+
+def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[str]:
+    """Return the judge of a command that takes one, or none where nobody has judged.
+
+    Annotators are judges only where nobody else is. Of several, that of ``[run]``; `ConfigError` if
+    it has not judged and none is named.
+    """
+    known = sorted(workspace.judgment_files(seed_set)) if judge is None else [judge]
+    known = [name for name in known if not is_annotator(name, HUMAN)] or known
+    usual = workspace.config.run.judge
+    known = [name for name in known if usual and usual in (name, name.partition("@")[0])] or known
+    if len(known) > 1:
+        raise ConfigError(
+            f"several judges have judged {seed_set}: name one with --judge: {', '.join(known)}"
+        )
+    return known
+
+
+def load_board(
+    workspace: Workspace, seed_set: str, judge: str | None, elo: EloSettings | None = None
+) -> tuple[SeedSetData, Board]:
+    """Return a set with its board by a judge, who may be left out where only one has judged."""
+    data = load(workspace, seed_set, only_judge(workspace, seed_set, judge))
+    return data, data.board(next(iter(data.files)), elo)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A seed set for notebooks, every stage as a data frame, read when it is first asked for.
+
+    Columns are the fields of `botchat.records`, those of the files.
+    """
+
+    workspace: Workspace
+    seed_set: str
+
+    @cached_property
+    def seeds(self) -> DataFrame:
+        """A human dialogue a row."""
+        return _frame(self.workspace.seeds(self.seed_set), Seed)
+
+    @cached_property
+    def generations(self) -> DataFrame:
+        """A generated dialogue a row, those that begin with a ChatSEED of the set as it is now."""
+        dialogues = self.workspace.all_dialogues(self.seed_set, unanswered=True)
+        return _frame((each for by in dialogues.values() for each in by.values()), Dialogue)
+
+    @cached_property
+    def judgments(self) -> DataFrame:
+        """A judgment a row, those on the dialogues as they are now."""
+        by_judge = load(self.workspace, self.seed_set).judgments if self.judges else {}
+        files = (judgments for by in by_judge.values() for judgments in by.values())
+        return _frame((each for judgments in files for each in judgments), Judgment)
+
+    @property
+    def frame(self) -> DataFrame:
+        """`judgments`, the numbers that all others are made of."""
+        return self.judgments
+
+    @cached_property
+    def judges(self) -> list[str]:
+        """Names of who has judged."""
+        return sorted(self.workspace.judgment_files(self.seed_set))
+
+    def board(self, judge: str | None = None, elo: EloSettings | None = None) -> Board:
+        """Return one judge's board; ``judge`` may be left out where only one has judged."""
+        return load_board(self.workspace, self.seed_set, judge, elo)[1]
+
+    def __repr__(self) -> str:
+        """Name set and folder, in one line."""
+        return f"<Run on {self.seed_set} in {self.workspace.root}>"
+
+
+def _frame(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) -> DataFrame:
+    from botchat.boards.tables import of_records  # pandas
+
+    return of_records(records, kind)
+
+
+def read(workspace: Workspace, seed_set: str) -> Run:
+    """Return the run on a set: ``.seeds``, ``.generations``, ``.judgments``, ``.board(judge)``.
+
+    Raises `MissingDataError` if there is no such set.
+    """
+    workspace.seeds(seed_set)
+    return Run(workspace, seed_set)

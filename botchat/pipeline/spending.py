@@ -1,0 +1,115 @@
+"""What a run may cost, what it has done so far, and who judges."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from botchat.errors import ConfigError
+
+if TYPE_CHECKING:  # `--help` needs none of them
+    from botchat.interfaces import Reply
+    from botchat.models.limits import Budget
+    from botchat.workspace.folder import Workspace
+
+LONGEST = 300
+"""Characters kept of the reason of a failure."""
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What a run may cost, None is no limit, and how its calls are made."""
+
+    max_usd: float | None = None
+    """Stop cleanly (exit 3) at this cost; the same command goes on."""
+    max_calls: int | None = None
+    """Stop cleanly after so many calls."""
+    max_tokens: int | None = None
+    """Stop cleanly after so many tokens."""
+    batch: bool = False
+    """Half the price, minutes to hours: the Batch API."""
+    executor: Any = None
+    """Make the calls by workers: loky:N, dask://HOST:PORT, or an executor of Python."""
+    plan: bool = False
+    """Send nothing; calls and dollars of what would be asked."""
+
+    def __post_init__(self) -> None:
+        """Refuse limits of 0 and below, NaN and infinity."""
+        for name in ("max_usd", "max_calls", "max_tokens"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                flag = f"--{name.replace('_', '-')}"
+                raise ConfigError(f"{flag} {value}: give a number above 0, or leave it out")
+
+    def within(self, workspace: Workspace) -> Spending:
+        """Return the same with the workspace's limit of money where it has none of its own."""
+        if self.max_usd is not None:
+            return self
+        return replace(self, max_usd=workspace.config.run.max_usd)
+
+
+@dataclass(frozen=True)
+class JudgeName:
+    """A judge as it is named on the command line."""
+
+    name: Any
+    """``rules``, a ``[judges]`` or ``[panels]`` entry, a preset, any model; or an async function
+    from a case to the text of a reply."""
+    model: str | None = None
+    """Model of a panel's agents that name none (``--judge-model``)."""
+
+
+def _no_budget() -> Budget:
+    from botchat.models.limits import Budget
+
+    return Budget()
+
+
+@dataclass
+class Meter:
+    """What a command has done so far: calls, money, failures, for a display."""
+
+    label: str = ""
+    total: int = 0
+    done: int = 0
+    by_replies: bool = False
+    """``done`` counts replies; else it is counted by who does the step."""
+    calls: int = 0
+    """Replies received in this run."""
+    replayed: int = 0
+    """Replies that came from the ledger, at no cost."""
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    """Why calls were given up -> how many."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Model -> reason of its last failure."""
+    budget: Budget = field(default_factory=_no_budget)
+    """Budget of the run; it knows what is estimated, beside ``cost_usd`` and ``tokens``."""
+    quiet: bool = False
+    """No plan is printed before a run."""
+    tell: Callable[[str], None] = lambda _: None
+    """Prints a line beside the result."""
+
+    def begin(self, label: str, total: int, *, by_replies: bool = False) -> None:
+        """Start counting a new step."""
+        self.label, self.total, self.done, self.by_replies = label, total, 0, by_replies
+
+    def count(self, model: str, reply: Reply, stored: bool) -> None:
+        """Count one reply, or a call that was given up."""
+        self.done += self.by_replies
+        if not reply.usable:
+            self.reasons[model] = reply.detail[:LONGEST]
+        if not reply.answered:
+            self.failures[reply.detail] += 1
+            return
+        self.replayed += stored
+        if not stored:
+            self.calls += 1
+            self.tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+            self.unpriced += reply.cost_usd is None
+            self.cost_usd += reply.cost_usd or 0.0
