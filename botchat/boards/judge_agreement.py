@@ -102,7 +102,7 @@ def _debate_gain(report: AgreementReport, rows: Mapping[str, Row], debate: Row) 
     single = min(singles, key=lambda name: (rows[name].get("calls") or 0, name), default="")
     if (gain := report.gains.get((debate["judge"], single))) is None:
         return ""
-    verb = f"does not beat {single} ({gain.points})"
+    verb = f"does not beat {single}: {gain.points}"
     if gain.is_significant:
         verb = f"gains {gain.points} over {single}"
     price = _times(debate, rows[single])

@@ -129,7 +129,10 @@ class Table:
             return [""] * len(self.frame)
         form = _END_FORMAT.get(column.kind, _FORMAT[column.kind])
         rows = self.frame[column.keys].itertuples(index=False)
-        return [f"{form(r[1])}–{form(r[2])}" if all(map(pd.notna, r)) else "" for r in rows]
+        return [
+            f"{form(low)}{' to ' if low < 0 else '–'}{form(high)}" if pd.notna(low + high) else ""
+            for _, low, high in rows
+        ]
 
     @property
     def rows(self) -> list[Row]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -67,14 +67,13 @@ def compare(
     p = _p_values(boards, [name for name in candidates if name not in unchanged])
     fell = [name for name, value in p.items() if value <= alpha]
     lines = list(_lines(boards, unchanged, p, fell, alpha))
-    table, paths = _table(boards, p), {"before": str(old.path), "after": str(new.path)}
+    table = _table(boards, [name for name in boards.models if name not in unchanged], p)
+    paths = {"before": str(old.path), "after": str(new.path)}
     data = {"rows": table.records, "alpha": alpha, "tested": list(p), "unchanged": unchanged}
     data |= {"fell": fell, "notes": lines, **paths}
     failure = None
     if fell:
-        failure = GateFailed(
-            f"fell: {', '.join(fell)} (false alarms at most {100 * alpha:g} % over all together)"
-        )
+        failure = GateFailed(f"{len(fell)} of {len(p)} models fell")
     elif not p and len(unchanged) < len(boards.models):
         failure = GateFailed(
             "nothing was tested: no changed model has UniEval verdicts on seeds of both boards; "
@@ -82,7 +81,8 @@ def compare(
         )
     elif gone := [name for name in old.rows if name not in new.rows]:
         failure = GateFailed(f"not tested: {', '.join(gone)}, not on the second board any more")
-    return Result(data, [table, table.note, *lines], failure=failure)
+    parts: list[Any] = [table, table.note] if table.records else []
+    return Result(data, [*parts, *lines], failure=failure)
 
 
 @dataclass(frozen=True)
@@ -233,17 +233,17 @@ def _lines(
         yield "no model fell"
 
 
-def _table(boards: Boards, p: Mapping[str, float]) -> Table:
+def _table(boards: Boards, changed: Sequence[str], p: Mapping[str, float]) -> Table:
     from botchat.boards.tables import Column, table
 
     columns = [Column("model", "Model", "name")]
-    rows: list[Row] = [{"model": name, "p": p.get(name)} for name in boards.models]
+    rows: list[Row] = [{"model": name, "p": p.get(name)} for name in changed]
     for n in boards.tested_n:
         key = f"change_n{n}"
         columns.append(Column(key, f"Success @{n}, change", "rate", interval=True))
         for row in rows:
             row |= proportion_ci(*boards.changes(row["model"], n), key, (-1.0, 1.0))
-    columns.append(Column("p", "p (Holm)", "decimal"))
+    columns.append(Column("p", "p (Holm)", "exact"))
     note = "Changes in points of success rate, with 95 % intervals; paired by seed."
     signatures = [f"{boards.old.path} → {boards.new.path}"]
     return table("changes", "Changes", columns, rows, signatures, note, [columns[1].key])

@@ -61,9 +61,8 @@ def init(workspace: Workspace, providers: Sequence[str] = (), data: str | None =
     known = templates()
     if unknown := [name for name in providers if name not in known and not _is_url(name)]:
         hint = did_you_mean(unknown[0], known)
-        raise ConfigError(
-            f"unknown provider {unknown[0]!r}{hint}; name a server's URL, or: {', '.join(known)}"
-        )
+        advice = "name a server's URL, or one of docs/providers.md"
+        raise ConfigError(f"unknown provider {unknown[0]!r}{hint}; {advice}")
     path = workspace.root / "botchat.toml"
     if path.exists():
         raise ConfigError(f"{path} already exists and was not changed; edit it")

@@ -204,7 +204,7 @@ def test_the_votes_before_the_talk_stand_beside_the_panel(judged, capsys):
     alone = agreed(capsys, judged, "gteval", "--judge", "pair")
     assert [r["judge"] for r in alone["judges"]] == names[1:4], "its controls are kept"
     debate, itself, cheapest = found["sentences"]
-    assert debate.startswith("The debate pair does not beat lazy (+38 points (")
+    assert debate.startswith("The debate pair does not beat lazy: +38 points (")
     assert itself.startswith("The debate itself adds nothing measurable: +38 points (")
     assert " over the same agents' votes before it, for " in itself
     assert " over single judges with as many calls, for " in itself
