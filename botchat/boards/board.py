@@ -6,7 +6,6 @@ from it. A new column is a `Column` in the file of its table, whose rows have it
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -198,12 +197,7 @@ def build_board(
         notes=(
             *_notes(judged, parts),
             *(
-                f"The dialogues of {name} were not generated here but imported ({digest})."
-                for name, digest in imported.items()
-            ),
-            *(
-                f"The judgments of {name} by {judge} do not count: no protocol has that name; if "
-                f"it is yours, describe it in [protocols.{name}] of botchat.toml."
+                f"its judgments of {name} do not count, no [protocols.{name}] is in botchat.toml"
                 for name in sorted({*judgments} - {*known})
                 if not is_reserved(name)
             ),
@@ -344,24 +338,17 @@ def _coverage(parts: Iterable[ProtocolResult]) -> dict[str, float]:
 def _notes(
     judged: Mapping[str, ProtocolVerdicts], parts: Sequence[ProtocolResult]
 ) -> Iterator[str]:
-    """What a reader must know is missing, a sentence each."""
+    """What a reader must know about the judge's verdicts, a clause each."""
     results = {part.protocol for part in parts}
     for name, part in judged.items():
         if part.protocol not in results:
-            yield f"{part.protocol.label} has no readable verdict, so no rating."
+            yield f"{part.protocol.label} has no readable verdict, so no rating"
         if (kinds := len(part.signatures)) > 1:
-            yield f"The judgments of {name} were made with {kinds} different settings; judge again."
+            yield f"run it again, {name} was judged with {kinds} different settings"
     for rated in (part for part in parts if isinstance(part, Arena)):
         label, comparisons = rated.protocol.label, rated.counts
         if rated.fitted.warning:
-            yield f"{label}: {rated.fitted.warning}."
+            yield f"{label}: {rated.fitted.warning}"
         if not comparisons.full:
             made, expected = comparisons.made, comparisons.expected
-            yield f"{label}: {made:,} of {expected:,} comparisons were judged."
-    counts = Counter[str]()
-    for verdicts in judged.values():
-        unread = sum(judgment.verdict is None for judgment in verdicts.judgments)
-        counts["unreadable"] += unread + int((~verdicts.verdicts.readable).sum())
-        counts["verdicts"] += len(verdicts.judgments) + len(verdicts.verdicts)
-    if counts["unreadable"]:
-        yield f"{counts['unreadable']:,} of {counts['verdicts']:,} verdicts are unreadable."
+            yield f"{label}: {made:,} of {expected:,} comparisons were judged"

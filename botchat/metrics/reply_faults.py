@@ -34,8 +34,8 @@ def dialogue_faults(dialogue: Dialogue) -> Iterator[tuple[str, str]]:
         yield "loop", f"it repeats one utterance: {replies[-1][:60]!r}"
 
 
-def fault_notes(dialogues: Dialogues) -> Iterator[str]:
-    """Yield a note on marks and one on replies cut by max_tokens, each naming its models."""
+def fault_clauses(dialogues: Dialogues) -> Iterator[str]:
+    """Yield a clause on marks and one on replies cut by max_tokens, each naming its models."""
     marked, cut = [], []
     for name, by_seed in dialogues.items():
         if name == HUMAN or name.startswith("bot:"):
@@ -49,6 +49,6 @@ def fault_notes(dialogues: Dialogues) -> Iterator[str]:
         if facts and n_cut >= _CUT_SHARE * len(facts):
             cut.append(f"{name} {100 * n_cut / len(facts):.0f} %")
     if marked:
-        yield f"Replies with marks of a chat template or another speaker: {', '.join(marked)}."
+        yield f"replies with marks of a chat template or another speaker: {', '.join(marked)}"
     if cut:
-        yield f"Replies cut by max_tokens: {', '.join(cut)}."
+        yield f"replies cut by max_tokens: {', '.join(cut)}"

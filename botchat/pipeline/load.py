@@ -93,7 +93,8 @@ class SeedSetData:
         return replace(board, notes=notes, invented=invented, provenance=provenance)
 
     def _notes(self, board: Board, invented: bool) -> Iterator[str]:
-        """Notes on a board, each with something to do: by the user, or by a command."""
+        """Yield at most five notes: invented, generate again, judge, dialogues, lost calls."""
+        from botchat.boards.board import imported_contestants
         from botchat.metrics import reply_faults
 
         judge = board.judge
@@ -105,18 +106,21 @@ class SeedSetData:
         parts += [f"{n} dialogues of {name} got no usable reply" for name, n in unanswered]
         if parts:
             yield f"Run generate again: {'; '.join(parts)}."
-        changed = [name for name, verdicts in board.verdicts.items() if not verdicts.is_as_asked]
-        parts = [f"the prompt of {', '.join(changed)} has changed since it answered"] * bool(
-            changed
-        )
+        parts = []
+        if changed := [name for name, part in board.verdicts.items() if not part.is_as_asked]:
+            parts.append(f"run it again, the prompt of {', '.join(changed)} has changed")
         if n := self.outdated[judge]:
-            parts.append(f"{n} judgments are about dialogues that have changed and do not count")
-        if parts:
-            yield f"Run the judge {judge} again: {'; '.join(parts)}."
+            parts.append(f"run it again, {n} judgments are about dialogues that have changed")
         if own := self_judged_models(self.workspace, judge, self.dialogues):
-            yield f"{judge} judges itself: {', '.join(own)}. Name a judge that is not here."
-        yield from board.notes
-        yield from reply_faults.fault_notes(self.dialogues)
+            parts.append(f"it judges itself ({', '.join(own)}), name another")
+        if parts := [*parts, *board.notes]:
+            yield f"Judge {judge}: {'; '.join(parts)}."
+        sources = imported_contestants(self.dialogues).items()
+        parts = [
+            f"{name} is not generated here but imported ({digest})" for name, digest in sources
+        ]
+        if parts := [*parts, *reply_faults.fault_clauses(self.dialogues)]:
+            yield f"Dialogues: {'; '.join(parts)}."
         judgments = [each for by in self.judgments[judge].values() for each in by]
         yield from lost_calls_note(self.workspace, self.dialogues.values(), judgments)
 

@@ -109,7 +109,7 @@ def test_dialogues_join_a_set_with_people_and_stand_on_its_board(tmp_path, capsy
     board = said(capsys, "leaderboard", "--seeds", "people", "--dir", w)
     assert {"mine", "bot:parrot"} <= {row["model"] for row in board["rows"]}
     assert f"|{found['signature'].split('|')[1]}" in board["signature"]
-    assert any("mine were not generated here but imported" in note for note in board["notes"])
+    assert any("mine is not generated here but imported" in note for note in board["notes"])
     assert "mine" in (w / "leaderboards" / "people" / "index.html").read_text()
 
 

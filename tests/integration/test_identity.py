@@ -179,7 +179,7 @@ def test_what_was_edited_by_hand_is_said(place, server, capsys):
     assert "has changed" not in capsys.readouterr().out
     edit(place / "tone.txt", "How kind?", "How rude?")
     did(place, *board, "m")
-    assert "Run the judge m again: the prompt of tone has changed since" in capsys.readouterr().out
+    assert "Judge m: run it again, the prompt of tone has changed" in capsys.readouterr().out
     made.rename(place / "elsewhere")
     did(place, *board, "rules")
     assert "Run generate again: m was judged and has no dialogues." in capsys.readouterr().out

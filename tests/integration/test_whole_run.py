@@ -305,7 +305,7 @@ def test_a_judge_that_is_a_contestant_is_told(place, capsys):
     said = capsys.readouterr()
     assert "one is a contestant and its own judge" in said.err
     whole = json.loads(said.out)
-    assert any("same judges itself: one." in note for note in whole["notes"])
+    assert any("it judges itself (one), name another" in note for note in whole["notes"])
 
 
 @pytest.mark.parametrize("invented", [True, False])
@@ -370,4 +370,4 @@ def test_the_weekly_workflow_finds_that_a_model_fell(
         monkeypatch.chdir(checkout)
         assert not (checkout / "generations").exists()
         assert status_of(weekly) == code
-    assert "botchat: fell: two (" in capsys.readouterr().err
+    assert "botchat: 1 of 1 models fell" in capsys.readouterr().err

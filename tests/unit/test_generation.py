@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from botchat import prompts
 from botchat.interfaces import Decoding, Reply
-from botchat.metrics.reply_faults import dialogue_faults, fault_notes, find_mark, is_loop
+from botchat.metrics.reply_faults import dialogue_faults, fault_clauses, find_mark, is_loop
 from botchat.models.self_chat import (
     Speaker,
     TokenCounter,
@@ -171,8 +171,8 @@ def test_the_board_names_models_with_marks_and_cut_replies():
     utterances = ("Hi.", "Ho.", "Well<|im_end|>", "Yes.")
     dialogue = Dialogue("s", "m", utterances, 2, facts, "complete", "sig")
     assert [kind for kind, _ in dialogue_faults(dialogue)] == ["mark"]
-    notes = [*fault_notes({"m": {"s": dialogue}, "human": {"s": dialogue}})]
+    notes = [*fault_clauses({"m": {"s": dialogue}, "human": {"s": dialogue}})]
     assert notes == [
-        "Replies with marks of a chat template or another speaker: m 1 of 2.",
-        "Replies cut by max_tokens: m 50 %.",
+        "replies with marks of a chat template or another speaker: m 1 of 2",
+        "replies cut by max_tokens: m 50 %",
     ]

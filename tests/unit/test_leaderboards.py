@@ -105,7 +105,7 @@ def test_comparisons_that_were_not_judged_are_missing():
     (part,) = partial.arenas
     n, expected = len(kept), len(judgments)
     assert f"|data:{100 * n / expected:.1f}%|" in part.table.signature
-    assert f"Arena @8: {n} of {expected} comparisons were judged." in partial.notes
+    assert f"Arena @8: {n} of {expected} comparisons were judged" in partial.notes
     assert np.isnan(part.matrix("win").loc["a", "c"])
     missing = part.table.values("missing")
     assert sum(missing.values()) == 2 * (expected - n)
@@ -126,7 +126,7 @@ def test_a_model_or_protocol_without_a_readable_verdict(records):
     unread = [msgspec.structs.replace(j, verdict=None) for j in records.judgments["arena-n8"]]
     mute = replace(records, judgments={"arena-n8": unread}).board()
     assert mute.arenas == []
-    assert "Arena @8 has no readable verdict, so no rating." in mute.notes
+    assert "Arena @8 has no readable verdict, so no rating" in mute.notes
 
 
 def test_other_judgments_are_passed_over_and_other_verdicts_stop_the_board(records, board):

@@ -120,8 +120,10 @@ def test_the_board_is_the_same_after_changes(workspace, records):
         )
     by_columns, by_rows = boards(workspace)
     assert tables(by_columns) == tables(by_rows)
-    assert any("dialogues that have changed and do not count" in note for note in by_columns.notes)
-    assert any("made with 2 different settings" in note for note in by_columns.notes)
+    assert any(
+        "judgments are about dialogues that have changed" in note for note in by_columns.notes
+    )
+    assert any("judged with 2 different settings" in note for note in by_columns.notes)
 
 
 def test_the_last_line_on_a_case_is_the_one_that_counts(workspace, records):
