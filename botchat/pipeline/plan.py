@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, Row
@@ -39,6 +40,13 @@ REPLY_TOKENS: Mapping[str, tuple[int, int]] = {
 
 ENOUGH_CALLS, RECENT_CALLS = 20, 300
 """Replies of a model in the ledger from which its own lengths are taken, and the most that are."""
+
+_ABOUT = {
+    "generate": "a call an utterance",
+    "unieval": "each dialogue alone, human ones too",
+    "arena": "pairs, both orders",
+    "gteval": "beside the human dialogue, both orders",
+}
 
 ROUGH = (
     "This plan is rough: the vocabulary of tokens is not here, so they are guessed from bytes "
@@ -193,7 +201,8 @@ class Plan:
         lines = [f"Plan: {public(title)}", f"  {'step':<14}{'calls':>10}{'USD':>10}"]
         for row in self.rows:
             usd = "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:,.2f}"
-            lines.append(f"  {row['step']:<14}{row['calls']:>10,}{usd:>10}")
+            about = _ABOUT.get(row["step"].partition("-n")[0], "")
+            lines.append(f"  {row['step']:<14}{row['calls']:>10,}{usd:>10}   {about}".rstrip())
         if (high := self.rows[-1]["cost_usd_high"]) is not None:
             lines[-1] += f"   at most {high:,.2f}"
         if spending.max_usd is not None:
@@ -218,9 +227,20 @@ def plan(
             session = DryRunSession(workspace, seeds, ledger, level, counter, language)
             run_sync(walk(session))
             calls += [each for model in session.models.values() for each in model.planned()]
+        notes = _minutes(ledger, sum(each.calls for each in calls if each.level == LEVELS[0]))
     unknown = dict.fromkeys(each.model for each in calls if each.cost_usd is None)
-    notes = [UNPRICED.format(" and ".join(unknown))] if unknown else []
+    notes += [UNPRICED.format(" and ".join(unknown))] if unknown else []
     return Plan(calls, notes if counter.exact else [*notes, ROUGH])
+
+
+def _minutes(ledger: Ledger, calls: int) -> list[str]:
+    """Return about how long so many calls take, where the ledger has a last run."""
+    sql = "SELECT at FROM calls WHERE latency_s > 0 ORDER BY at DESC LIMIT ?"
+    gaps = [a - b for (a,), (b,) in pairwise(ledger.select(sql, RECENT_CALLS))]
+    n = next((i for i, gap in enumerate(gaps) if gap > 60), len(gaps))  # another run ends there
+    minutes = max(1, round(calls * sum(gaps[:n]) / max(1, n) / 60))
+    known = calls > 0 and n >= ENOUGH_CALLS
+    return [f"About {minutes:,} min at the rate of the last run."] * known
 
 
 def token_counter() -> TokenCounter:

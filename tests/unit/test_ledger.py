@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from botchat.errors import DataError
 from botchat.hub.repository import read_calls
 from botchat.interfaces import Decoding, Reply, Usage
+from botchat.pipeline.plan import _minutes
+from botchat.workspace import ledger as storage
 from botchat.workspace.ledger import Ledger, request_json, request_key
 from botchat.workspace.usage import stats
 
@@ -115,6 +117,16 @@ def test_failed_attempts_are_counted_in_the_stage_of_their_call(ledger):
         ("generate", 1),
         ("", 1),
     ]
+
+
+def test_a_plan_takes_as_long_as_the_last_run(ledger, monkeypatch):
+    """30 calls, two seconds apart; an earlier run, an hour before, was slower."""
+    times = [*range(0, 900, 30), *range(4500, 4560, 2)]
+    for n, at in enumerate(times):
+        monkeypatch.setattr(storage.time, "time", lambda at=at: float(at))
+        put(ledger, messages=[{"role": "user", "content": str(n)}], latency_s=1.0)
+    assert _minutes(ledger, 600) == ["About 20 min at the rate of the last run."]
+    assert _minutes(ledger, 0) == _minutes(Ledger(None), 600) == []
 
 
 def test_the_calls_of_a_published_run_answer(ledger, tmp_path):
