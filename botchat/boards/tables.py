@@ -103,11 +103,11 @@ class Table:
 
     @property
     def cells(self) -> list[list[str]]:
-        """Every row as people read it: rates in percent, a dash for missing, ``62.5 [47–76]``."""
+        """Every row as people read it: rates in percent, a dash for missing, ``62.5 (47–76)``."""
         columns = []
         for column in self.headline:
             pairs = zip(self.written(column.key), self.intervals(column.key), strict=True)
-            columns.append([f"{value} [{ends}]" if ends else value for value, ends in pairs])
+            columns.append([f"{value} ({ends})" if ends else value for value, ends in pairs])
         return [list(row) for row in zip(*columns, strict=True)]
 
     def written(self, key: str) -> list[str]:

@@ -48,11 +48,7 @@ def counter() -> Counter:
     try:
         encoding = tiktoken.get_encoding(ENCODING)
     except (OSError, ValueError) as error:  # requests' errors are OSErrors
-        log.warning(
-            f"lengths are counted in words, not tokens: the {ENCODING} vocabulary is not on this "
-            "machine and cannot be downloaded; set TIKTOKEN_CACHE_DIR to a folder where tiktoken "
-            "has stored it"
-        )
+        log.warning(f"lengths are in words: no vocabulary {ENCODING} here (docs/install.md)")
         log.debug("cannot load %s: %s", ENCODING, error)
         return Counter("words", words)
     return Counter("tokens", lambda text: len(encoding.encode_ordinary(text)))
