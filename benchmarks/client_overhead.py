@@ -34,7 +34,7 @@ from botchat.interfaces import Decoding
 from botchat.models.cached import CachedModel
 from botchat.models.connection import server_of
 from botchat.models.endpoint import EndpointModel
-from botchat.models.limits import RateLimiter
+from botchat.models.limits import ServerLimit
 from botchat.models.self_chat import chat_messages
 from botchat.pipeline.session import run_sync
 from botchat.records import Dialogue, Seed
@@ -81,7 +81,7 @@ def harness(url, n_calls, in_flight):
                 EndpointModel("m", settings, server),
                 ledger,
                 stage="bench",
-                limiter=RateLimiter(in_flight),
+                limiter=ServerLimit(in_flight),
             )
 
             async def call(n):

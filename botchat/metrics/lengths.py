@@ -48,7 +48,8 @@ def counter() -> Counter:
     try:
         encoding = tiktoken.get_encoding(ENCODING)
     except (OSError, ValueError) as error:  # requests' errors are OSErrors
-        log.warning(f"lengths are in words: no vocabulary {ENCODING} here (docs/install.md)")
+        fault = f"TIKTOKEN_CACHE_DIR has no vocabulary {ENCODING}"
+        log.warning(f"lengths are in words: {fault} (docs/install.md)")
         log.debug("cannot load %s: %s", ENCODING, error)
         return Counter("words", words)
     return Counter("tokens", lambda text: len(encoding.encode_ordinary(text)))

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, describe_quirks
 from botchat.models import limits
-from botchat.models.limits import Budget, CallCost, CostBound, Prices, RateLimiter, Retry
+from botchat.models.limits import Budget, CallCost, CostBound, Prices, Retry, ServerLimit
 from botchat.models.self_chat import strip_reasoning
 from botchat.workspace.ledger import Ledger, request_json, request_key
 
@@ -51,7 +51,7 @@ class CachedModel:
     ledger: Ledger
     stage: str
     """Label of its calls in the ledger."""
-    limiter: RateLimiter | None = None
+    limiter: ServerLimit | None = None
     """Limits of its server; None where no server is asked at once."""
     prices: Prices = field(default_factory=Prices)
     budget: Budget = field(default_factory=Budget)

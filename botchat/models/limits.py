@@ -188,26 +188,22 @@ class Budget:
         return ""
 
 
-class RateLimiter:
-    """One server's capacity, shared by every model and stage that uses it.
+class ServerLimit:
+    """Calls in flight at one server, shared by every model and stage that uses it.
 
-    At most so many calls in flight, which begin evenly spread over a minute. When the server says
-    that it is overloaded, all callers wait as long as it asks.
+    When the server says that it is overloaded, all callers wait as long as it asks.
     """
 
-    def __init__(self, max_concurrency: int, per_minute: float | None = None) -> None:
-        """``per_minute``: calls that may begin in a minute; None is no limit."""
+    def __init__(self, max_concurrency: int) -> None:
+        """At most so many calls in flight."""
         self._places = asyncio.Semaphore(max_concurrency)
-        self._seconds_each = 60 / per_minute if per_minute else 0.0
-        self._next = self._free_at = -math.inf
+        self._free_at = -math.inf
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
-        """Wait for a place in flight, for the rate, and for the end of any pause."""
+        """Wait for a place in flight, and for the end of any pause."""
         async with self._places:
-            start = max(self._next, time.monotonic())
-            self._next = start + self._seconds_each
-            while (wait_s := max(start, self._free_at) - time.monotonic()) > 0:
+            while (wait_s := self._free_at - time.monotonic()) > 0:
                 await asyncio.sleep(wait_s)
             yield
 

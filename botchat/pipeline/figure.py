@@ -99,9 +99,9 @@ def _charts(
     matches = [chart for chart in charts if name in ("", chart.name)]
     if not matches:
         names = [chart.name for chart in charts]
-        known = ", ".join(names) or "none, since fewer than two judges have judged the same"
+        known = ", ".join(names[:8]) or "none, since fewer than two judges have judged the same"
         hint = did_you_mean(name, names)
-        raise MissingDataError(f"no figure {name!r} of {seed_set}{hint}; there are: {known}")
+        raise MissingDataError(f"no figure {name!r} of {seed_set}{hint}; some are: {known}")
     return matches
 
 

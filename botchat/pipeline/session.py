@@ -17,7 +17,7 @@ from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.languages import ENGLISH, Language
 from botchat.models.bots import baseline
 from botchat.models.cached import DRAIN_S, CachedModel
-from botchat.models.limits import FREE, Budget, Prices, RateLimiter, Retry
+from botchat.models.limits import FREE, Budget, Prices, Retry, ServerLimit
 from botchat.models.self_chat import Speaker
 from botchat.parallel import seldom_collected, stoppable, together
 from botchat.pipeline.spending import JudgeName, Meter, Spending
@@ -135,7 +135,7 @@ class Session:
 
             self._pool = WorkerPool(spending.executor)
         self._batches = workspace.hidden / "batches"
-        self._servers: dict[tuple[object, ...], tuple[Server, RateLimiter]] = {}
+        self._servers: dict[tuple[object, ...], tuple[Server, ServerLimit]] = {}
         self._models: dict[tuple[str, str, str], CachedModel] = {}
 
     def speaker(self, name: str, stage: str = "generate") -> Speaker:
@@ -286,7 +286,7 @@ class Session:
             on_reply=partial(self.meter.count, model.name),
         )
 
-    def _uncached(self, resolved: config.ModelName) -> tuple[ChatModel, RateLimiter | None, Prices]:
+    def _uncached(self, resolved: config.ModelName) -> tuple[ChatModel, ServerLimit | None, Prices]:
         if resolved.kind == "bot":
             return baseline(resolved.target, self._humans, self._language), None, FREE
         settings = resolved.settings
@@ -295,26 +295,20 @@ class Session:
         prices = Prices(settings.price_input, settings.price_output, settings.price_cached)
         return model, limiter, prices
 
-    def _endpoint(self, name: str, settings: ModelSettings) -> tuple[EndpointModel, RateLimiter]:
+    def _endpoint(self, name: str, settings: ModelSettings) -> tuple[EndpointModel, ServerLimit]:
         from botchat.models.connection import server_of  # imports aiohttp
         from botchat.models.endpoint import EndpointModel
 
         headers = sorted(settings.headers.items())
         place = (settings.base_url, settings.api_key_env, *headers)
         if place not in self._servers:
-            limits = config.endpoint_settings(settings, self._config)
             server = server_of(settings)
             if self._pool is not None:
                 from botchat.models.executor import WorkerServer
 
                 server = WorkerServer(server.name, server.find_access, self._pool)
-            self._servers[place] = (
-                server,
-                RateLimiter(
-                    limits.max_concurrency or settings.max_concurrency,
-                    limits.requests_per_minute,
-                ),
-            )
+            most = config.server_concurrency(settings, self._config)
+            self._servers[place] = (server, ServerLimit(most))
         server, limiter = self._servers[place]
         model = EndpointModel(name, settings, server)
         model.quirks = self.ledger.quirks(model.identity)

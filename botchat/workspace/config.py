@@ -25,7 +25,6 @@ from botchat.workspace.model_settings import (
     Positive,
     Price,
     Rate,
-    url_fault,
 )
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from botchat.workspace.secrets import SECRET_NAME, public, public_url
@@ -34,21 +33,6 @@ OFFLINE = ("rules",)
 """Names of the judges that make no calls."""
 
 Turns = Annotated[int, msgspec.Meta(gt=N_SEED)]
-
-
-class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One ``[endpoints.NAME]`` entry: limits of a server, for all models and stages together."""
-
-    base_url: str
-    """Address of every model that the limits hold for."""
-    max_concurrency: Positive | None = None
-    """Most calls in flight (default: the largest of its models' own)."""
-    requests_per_minute: Rate | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse an address at which no server can be."""
-        if fault := url_fault(self.base_url):
-            raise ValueError(f"base_url: {fault}")
 
 
 class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -97,7 +81,6 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """A whole ``botchat.toml``."""
 
     models: dict[str, ModelSettings] = {}
-    endpoints: dict[str, EndpointSettings] = {}
     judges: dict[str, JudgeSettings] = {}
     panels: dict[str, PanelSettings] = {}
     protocols: dict[str, CriterionSettings] = {}
@@ -284,13 +267,8 @@ def _entry(name: str, settings: ModelSettings) -> ModelName:
     return ModelName("endpoint", f"{settings.display_name or name}{suffix}", settings)
 
 
-def endpoint_settings(model: ModelSettings, config: Config) -> EndpointSettings:
-    """Return the limits of a model's server, with its concurrency filled in."""
+def server_concurrency(model: ModelSettings, config: Config) -> int:
+    """Return the most calls in flight at a model's server: the largest of its models' own."""
     url = public_url(model.base_url)
-    matches = (e for e in config.endpoints.values() if public_url(e.base_url) == url)
-    endpoint = next(matches, EndpointSettings(base_url=model.base_url))
-    if endpoint.max_concurrency is not None:
-        return endpoint
     neighbours = [m for m in config.models.values() if public_url(m.base_url) == url]
-    most = max(m.max_concurrency for m in (model, *neighbours))
-    return msgspec.structs.replace(endpoint, max_concurrency=most)
+    return max(m.max_concurrency for m in (model, *neighbours))

@@ -143,7 +143,7 @@ def test_every_column_sorts_both_ways_and_the_address_keeps_it(
         shown = browser.run(SHOWN, TABLE)
         fragment = browser.run("return location.hash")
         browser.open(large, fragment)
-        assert browser.run(SHOWN, TABLE) == shown
+        browser.until(lambda shown=shown: browser.run(SHOWN, TABLE) == shown)
 
 
 def test_filter_and_judge_are_in_the_address(browser: Browser, large: Path) -> None:

@@ -13,7 +13,7 @@ from botchat.interfaces import Decoding, Message, Usage
 from botchat.models import connection
 from botchat.models.cached import CachedModel
 from botchat.models.endpoint import EndpointModel
-from botchat.models.limits import Budget, Prices, RateLimiter, Retry
+from botchat.models.limits import Budget, Prices, Retry, ServerLimit
 from botchat.models.self_chat import chat_messages
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import Access, ModelSettings
@@ -84,7 +84,7 @@ def ask(
             model,
             ledger,
             stage="test",
-            limiter=RateLimiter(8),
+            limiter=ServerLimit(8),
             retry=retry,
             budget=budget or Budget(),
             prices=prices or Prices(),
@@ -313,7 +313,7 @@ def test_two_callers_of_one_request_share_one_call(tmp_path):
             http = served(server.url)
             entry = ModelSettings(model="m", base_url=server.url)
             model = CachedModel(
-                EndpointModel("m", entry, http), ledger, stage="t", limiter=RateLimiter(8)
+                EndpointModel("m", entry, http), ledger, stage="t", limiter=ServerLimit(8)
             )
             calls = [asyncio.create_task(model.chat(ASK, Decoding())) for _ in range(5)]
             await asyncio.to_thread(server.wait_for, 1)

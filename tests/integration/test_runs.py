@@ -14,6 +14,7 @@ import pytest
 from botchat.cli.main import main
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import jsonl
+from botchat.workspace.config import load
 from tests.openai_server import Server, converse
 from tests.processes import Started
 
@@ -213,27 +214,24 @@ def test_a_limit_stops_cleanly_and_the_next_run_goes_on(tmp_path, capsys):
         assert server.n_received == CALLS
 
 
-def test_rates_of_an_endpoint_hold_for_all_its_models_together(tmp_path, monkeypatch):
-    """[endpoints]: every call of every model and stage waits for its turn at one limiter."""
+def test_the_models_of_a_server_share_its_places(tmp_path, monkeypatch):
+    """Every call of every model and stage waits for its turn; the largest max_concurrency holds."""
     from botchat.models import limits
 
-    turns, place = [], limits.RateLimiter.place
+    turns, place = [], limits.ServerLimit.place
 
     def noted(self):
         turns.append(self)
         return place(self)
 
-    monkeypatch.setattr(limits.RateLimiter, "place", noted)
+    monkeypatch.setattr(limits.ServerLimit, "place", noted)
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server, n_seeds=3)
-        with (folder / "botchat.toml").open("a") as file:
-            file.write(
-                f'[endpoints.here]\nbase_url = "{server.url}"\nrequests_per_minute = 1000000\n'
-            )
         assert main([*next(commands()), "--dir", str(folder)]) == 0
         assert len(turns) == server.n_received > 0
-    (limiter,) = {*turns}
-    assert limiter._seconds_each == 60 / 1e6
+    (limit,) = {*turns}
+    most = max(model.max_concurrency for model in load(folder / "botchat.toml").models.values())
+    assert limit._places._value == most
 
 
 def test_models_of_hostile_names_have_files_of_their_own(tmp_path):

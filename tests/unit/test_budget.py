@@ -18,8 +18,8 @@ from botchat.models.limits import (
     Budget,
     CallCost,
     Prices,
-    RateLimiter,
     Retry,
+    ServerLimit,
 )
 from botchat.pipeline.spending import Meter
 from botchat.workspace.ledger import Ledger
@@ -70,7 +70,7 @@ class Held(Waiting):
 
 def recorded(model, budget=None, prices=None, **options):
     """The model as a run has it, with a ledger in memory."""
-    options = {"limiter": RateLimiter(64), "retry": Retry(attempts=3, first_s=0.0)} | options
+    options = {"limiter": ServerLimit(64), "retry": Retry(attempts=3, first_s=0.0)} | options
     ledger = options.pop("ledger", None) or Ledger(None)
     return CachedModel(
         model, ledger, stage="t", prices=prices or Prices(), budget=budget or Budget(), **options
@@ -194,7 +194,7 @@ def run_all(data, run, model, texts):
             model,
             budget,
             prices,
-            limiter=RateLimiter(concurrency),
+            limiter=ServerLimit(concurrency),
             on_reply=partial(meter.count, "m"),
         )
         tasks = [
@@ -447,7 +447,7 @@ async def test_a_fault_of_one_request_does_not_stop_the_model():
 async def test_after_a_write_that_failed_nothing_more_is_sent(monkeypatch):
     """The disk is full: what is in flight is asked for no more, what waits is not sent."""
     ledger, model = Ledger(None), Held()
-    stopped = recorded(model, ledger=ledger, limiter=RateLimiter(2))
+    stopped = recorded(model, ledger=ledger, limiter=ServerLimit(2))
     tasks = asking(stopped, 12)
     await quiet()
     model.let_go(0)  # the first goes alone

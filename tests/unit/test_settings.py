@@ -15,7 +15,6 @@ from botchat.protocols.catalogue import catalogue
 from botchat.workspace.config import (
     ArenaSettings,
     Config,
-    EndpointSettings,
     GenerationSettings,
     JudgeSettings,
     RunSettings,
@@ -134,7 +133,7 @@ def test_a_mistake_is_named_with_line_and_key(tmp_path, text, message):
 def test_at_most_60_settings():
     """Names of all keys of botchat.toml."""
     tables = (
-        ModelSettings, EndpointSettings, JudgeSettings, PanelSettings, AgentSettings,
+        ModelSettings, JudgeSettings, PanelSettings, AgentSettings,
         CriterionSettings, GenerationSettings, ArenaSettings, RunSettings,
     )  # fmt: skip
     assert len({name for table in tables for name in table.__struct_fields__}) <= 60
@@ -197,13 +196,12 @@ def test_settings_of_requests_that_only_sound_like_secrets_are_sent(tmp_path):
     rows("an_address_that_cannot_be_is_refused_wherever_it_stands"),
 )
 def test_an_address_that_cannot_be_is_refused_wherever_it_stands(tmp_path, url, said):
-    """In [models], in [endpoints], in a name and in the environment."""
+    """In [models], in a name and in the environment."""
     quoted = url.replace("\\", "\\\\").replace("\t", "\\t")
-    for text in (f'{ENTRY}base_url = "{quoted}"\n', f'[endpoints.e]\nbase_url = "{quoted}"\n'):
-        with pytest.raises(ConfigError, match=said) as caught:
-            load(write(tmp_path, text))
-        assert "base_url: " in str(caught.value)
-        assert "\n" not in str(caught.value)
+    with pytest.raises(ConfigError, match=said) as caught:
+        load(write(tmp_path, f'{ENTRY}base_url = "{quoted}"\n'))
+    assert "base_url: " in str(caught.value)
+    assert "\n" not in str(caught.value)
     if url.startswith("http"):
         with pytest.raises(ConfigError, match=said):
             model_name(f"{url}#m", Config(), {})
@@ -231,7 +229,6 @@ def test_parts_of_an_address_may_stand_in_the_environment(tmp_path):
     ):
         with pytest.raises(ConfigError, match=said):
             load(write(tmp_path, wrong))
-    assert load(write(tmp_path, '[endpoints.e]\nbase_url = "http://h:$PORT/v1"\n')).endpoints
 
 
 def test_headers_may_stand_in_the_environment(tmp_path):
