@@ -8,7 +8,6 @@ off, counted here, because judges miscount, and the verdict is the sum (``"-3"``
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +18,6 @@ from typing import Any
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics import intervals
-from botchat.metrics.statistics import ratio, student_t
 from botchat.protocols import scores
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.protocol import Protocol
@@ -112,7 +110,7 @@ def error_rates(
 
     ``topics``: seed id -> its topic, if it has one; intervals are clustered by topic, else by seed.
 
-    A row has ``model``; mean ``score`` (no lower end if all are equal); for each type of `ERRORS`
+    A row has ``model``; mean ``score``, one point off for each type; for each type of `ERRORS`
     the share of dialogues that have it; ``quoted``: share of all errors whose quote is in the
     utterance named; ``n`` readable ones, ``missing`` (of ``n_seeds``). Intervals end in ``_low``
     and ``_high``; None: nothing to count.
@@ -135,7 +133,10 @@ def error_rates(
             for error in result.errors
         ]
         findings = [(c, by_type(each)) for c, each in found]
-        row = {"model": name, **_mean_score(totals), **_share(errors, "quoted")}
+        clusters, values = zip(*totals, strict=True) if totals else ((), ())
+        # An error of each type is one point off.
+        score = intervals.proportion_ci(values, clusters, "score", (-float(len(ERRORS)), 0.0))
+        row = {"model": name, **score, **_share(errors, "quoted")}
         for type_ in ERRORS:
             row |= _share([(c, each[type_]) for c, each in findings if type_ in each], type_)
         rows.append(row | {"n": len(totals), "missing": n_seeds - len(totals)})
@@ -145,16 +146,3 @@ def error_rates(
 def _share(cases: Sequence[tuple[str, bool]], name: str) -> dict[str, Any]:
     """Return the entries of a share of (cluster, hit)."""
     return intervals.proportion_ci([hit for _, hit in cases], [c for c, _ in cases], name)
-
-
-def _mean_score(totals: Sequence[tuple[str, float]]) -> dict[str, Any]:
-    """Return the mean of (cluster, score), with Student's t of clusters."""
-    values = [total for _, total in totals]
-    mean, half = float(ratio(sum(values), len(values))), math.nan
-    apart = defaultdict[str, float](float)
-    for cluster, total in totals:
-        apart[cluster] += total - mean
-    if len({*values}) > 1 and (n := len(apart)) > 1:
-        error = math.sqrt(n / (n - 1) * sum(a * a for a in apart.values())) / len(values)
-        half = student_t(0.95, n - 1) * error
-    return intervals.ci_columns("score", mean, mean - half, min(mean + half, 0.0))
