@@ -55,7 +55,7 @@ RULES: Mapping[str, CheckRule] = {
     "consistency": CheckRule("Same verdict in both orders", 0.55, 0.70, False,
         "gives the same verdict in both orders in {value} of pairs",
         "changes its verdict when two dialogues are swapped"),
-    "first_preferred": CheckRule("No position bias", 0.25, 0.15, True,
+    "first_preferred": CheckRule("First text preferred", 0.25, 0.15, True,
         "prefers the dialogue shown first in {value} of decided comparisons",
         "decides by which dialogue is shown first"),
     "ties": CheckRule("Decides between two", 0.80, 0.60, True,

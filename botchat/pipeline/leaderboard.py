@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 import webbrowser
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError
 from botchat.interfaces import Row, settings_digest
+from botchat.metrics.annotations import is_annotator
+from botchat.pipeline.ledger import call_texts, total_cost
 from botchat.pipeline.load import SeedSetData, load, only_judge
 from botchat.pipeline.spending import Meter
 from botchat.ratings.elo import EloSettings
+from botchat.records import HUMAN
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -64,7 +68,6 @@ def leaderboard(
     # A judge is checked beside all who judged, whoever is on the page.
     data = load(workspace, seed_set, paged if large else [*paged, *by_judge], large=large)
     from botchat.boards import files as board_files
-    from botchat.pipeline.ledger import total_cost
 
     views, reports = _views(data, elo, meter, paged)
     view = views[0]
@@ -75,16 +78,17 @@ def leaderboard(
     if kept is not None:
         write_all(kept, {name: texts[name] for name in KEPT})
     write_charts(folder, view.charts)
-    page = _write_page(data, views, reports, folder, meter)
+    judgments = [each for by in data.judgments[view.board.judge].values() for each in by]
+    usd = total_cost(workspace, data.dialogues, judgments) if judgments else None
+    page = _write_page(data, views, reports, folder, usd, meter)
     if opens:
         webbrowser.open(page.absolute().as_uri())
     lines = [*view.board.notes, *[_NO_READER.format(*sizes, *MOST_IN_READER)] * large]
     n = int(view.board.main.frame["complete"].max())
     coverage = f"{n:,} of {len(workspace.seeds(seed_set)):,} dialogues"
-    if judgments := [each for by in data.judgments[view.board.judge].values() for each in by]:
+    if judgments:
         unreadable = sum(judgment.verdict is None for judgment in judgments)
         coverage += f"; {unreadable:,} of {len(judgments):,} verdicts unreadable"
-        usd = total_cost(workspace, data.dialogues, judgments)
         coverage += "" if usd is None else f". ${usd:,.2f}"
     return board_result(view, content, [*lines, coverage], page)
 
@@ -118,7 +122,7 @@ def board_result(
 
 def _main_numbers(view: View) -> list[Row]:
     """Return a row a contestant: rank, the number of each protocol with its interval, and USD."""
-    from botchat.report.main_table import numbers, protocol_columns, words
+    from botchat.report.first_screen import numbers, protocol_columns, words
 
     main = view.board.main
     rows: list[Row] = [
@@ -127,7 +131,7 @@ def _main_numbers(view: View) -> list[Row]:
     ]
     for part in protocol_columns(view.board):
         heading = f"{words(part, part.ranking[0])[0].lower()} (95 % CI)"
-        values, digits = numbers(part)
+        values, digits = numbers(part.table, part.ranking[0])
         for row in rows:
             known = [f"{value:.{digits}f}" for value in values.get(row["model"], ())]
             row[heading] = "{} ({}–{})".format(*known) if known else "–"
@@ -169,32 +173,35 @@ def _write_page(
     views: Sequence[View],
     reports: Mapping[str, AgreementReport],
     folder: Path,
+    usd: float | None,
     meter: Meter,
 ) -> Path:
-    """Write the page of some boards with their figures, and its chunks; return its path.
+    """Write a page a judge with all that it loads; return the path of the first.
 
     The page of a large set has no reader.
     """
     from botchat import report as pages
     from botchat.report import archive
 
-    compared = _compared(reports) if len(views) > 1 else []
     judges = [view.board.judge for view in views]
     prompts = [prompt for judge in judges for prompt in _panel_prompts(data, judge)]
     chunks = None
     if not data.large:
         meter.begin("pack transcripts", 0)
-        judgments = {judge: data.judgments[judge] for judge in judges}
-        chunks = archive.build(data.seeds, data.dialogues, judgments, data.catalogue)
-    files = pages.files(views, chunks, compared, prompts)
+        labelled = [name for name in data.judgments if is_annotator(name, HUMAN)]
+        judgments = {name: data.judgments[name] for name in dict.fromkeys([*judges, *labelled])}
+        calls = partial(call_texts, data.workspace)
+        chunks = archive.build(data.seeds, data.dialogues, judgments, data.catalogue, calls)
+    files = pages.files(views, chunks, _compared(reports), prompts, usd)
     write_all(folder, files)
-    for path in {*(folder / archive.FOLDER).glob("*.js")} - {folder / name for name in files}:
+    earlier = {*(folder / archive.FOLDER).glob("*.js"), *folder.glob("judge-*.html")}
+    for path in earlier - {folder / name for name in files}:
         path.unlink(missing_ok=True)  # of an earlier, larger page
     return folder / "index.html"
 
 
 def _compared(reports: Mapping[str, AgreementReport]) -> list[Beside]:
-    """Return the comparison of the judges, a protocol each."""
+    """Return the comparison of the judges, a protocol each, those with human labels first."""
     from botchat import report as pages
     from botchat.boards import judge_agreement
     from botchat.report.figures import judge_charts
@@ -202,8 +209,8 @@ def _compared(reports: Mapping[str, AgreementReport]) -> list[Beside]:
     return [
         pages.Beside(
             report.subject,
-            [*report.sentences, *report.notes],
-            [part for part in judge_agreement.tables(report) if part.name != "rankings"],
+            report.sentences,
+            judge_agreement.tables(report)[0],
             judge_charts(report),
         )
         for report in sorted(reports.values(), key=lambda report: not report.labels)

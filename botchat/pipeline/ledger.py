@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from botchat.errors import BotChatError, ConfigError, MissingDataError, did_you_mean
 from botchat.interfaces import Row
@@ -21,6 +21,9 @@ from botchat.workspace.folder import Workspace, read_dialogues, stage_order
 from botchat.workspace.ledger import Ledger
 
 T = TypeVar("T", Dialogue, Judgment)
+
+CallText: TypeAlias = tuple[list[tuple[str, str]], str, int | None, float | None]
+"""Of a call: messages (role and content), the reply's text, tokens, USD."""
 
 
 def stats(workspace: Workspace) -> Result:
@@ -218,6 +221,21 @@ def cost_per_verdict(
             total = usage.total(bills, keys, figure)
             costs[name][key] = None if total is None else total / n
     return costs
+
+
+def call_texts(workspace: Workspace, keys: Sequence[str]) -> dict[str, CallText]:
+    """Return messages, reply, tokens and USD of the calls ``keys`` that the ledger has."""
+    which = "WHERE key IN (SELECT value FROM json_each(?))"
+    with closing(workspace.ledger(readonly=True)) as ledger:
+        return {
+            call.key: (
+                [(m["role"], m["content"]) for m in json.loads(bytes(call.request))["messages"]],
+                call.text or call.detail,
+                call.reply().usage.total,
+                call.cost_usd,
+            )
+            for call in ledger.calls(which, json.dumps(keys))
+        }
 
 
 def _bills(workspace: Workspace, keys: Iterable[str]) -> dict[str, usage.Bill]:

@@ -1,10 +1,9 @@
-"""The page: one HTML file of a leaderboard, its figures and everything that was said.
+"""The page: one HTML file a judge, with its table, its figures and everything that was said.
 
-Tables and figures are complete without a script; it only sorts, filters, switches judges, and reads
-transcripts from the chunks beside the page (`botchat.report.archive`). A Content-Security-Policy
-lets nothing else run or load.
+Tables and figures are complete without a script; it only sorts, and reads dialogues from the chunks
+beside the page (`botchat.report.archive`). A Content-Security-Policy lets nothing else run or load.
 
-A new part of the page is in ``page.html`` and its own script and style sheet beside it.
+A new part of the page is in ``page.html``, with a script and a style sheet beside it.
 """
 
 from __future__ import annotations
@@ -12,32 +11,38 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from datetime import date
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, StrictUndefined, Template
 
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline, headline
 from botchat.boards.judge_checks import JudgeTrust, judge_trust
-from botchat.boards.names import labels, shorten
-from botchat.boards.tables import Column, Table, table
+from botchat.boards.tables import Table
 from botchat.interfaces import Row
 from botchat.languages import ENGLISH
-from botchat.protocols.catalogue import VOTES
 from botchat.protocols.protocol import Protocol
 from botchat.records import VERSION
-from botchat.report.main_table import Links, address, check_lines, main_table
+from botchat.report.first_screen import (
+    Links,
+    check_lines,
+    main_checks,
+    main_table,
+    success_curve,
+)
 
 if TYPE_CHECKING:
     from botchat.report.archive import Archive
     from botchat.report.figures import Chart
 
-SCRIPTS = ("core.js", "frame.js", "board.js", "dialogues.js", "pair.js", "reader.js")
-STYLES = ("paper.css", "page.css", "board.css", "reader.css")
+SCRIPTS = ("core.js", "board.js", "dialogues.js", "pair.js", "reader.js")
+STYLES = ("paper.css", "page.css", "reader.css")
 """In the order they build on each other."""
 
 STAMPS = {
@@ -47,19 +52,19 @@ STAMPS = {
     "do not trust": "✕ Do not trust",
     "not usable": "✕ Not usable",
 }
-"""What a judge is worth -> what stands on its card."""
+"""Trust level of a judge -> its stamp."""
 
 ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Ccircle "
     "cx='8' cy='8' r='6' fill='none' stroke='%23a83c0e' stroke-width='2.5' "
     "stroke-dasharray='3 2'/%3E%3C/svg%3E"
 )
-"""Of the page's tab: the dashes in which people speak."""
+"""Icon of the page's tab."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What one judge's verdicts say."""
+    """A board with its headline, its judge's trust level and its figures."""
 
     board: Board
     headline: Headline
@@ -78,15 +83,19 @@ class View:
         trust = judge_trust(board, labels)
         return cls(board, headline(board, trust), trust, board_charts(board, costs), costs or {})
 
+    @property
+    def failed(self) -> bool:
+        """Whether the judge fails its checks, so that nobody is ranked."""
+        return self.trust.level in ("do not trust", "not usable")
+
 
 @dataclass(frozen=True)
 class Beside:
-    """What several judges say beside each other in one protocol, as `botchat agree` has it."""
+    """Agreement of several judges in one protocol, as `botchat agree` has it."""
 
     subject: str
     notes: Sequence[str]
-    tables: Sequence[Table]
-    """The most important first; it is shown, the others are folded."""
+    table: Table
     charts: Sequence[Chart]
 
 
@@ -99,84 +108,9 @@ class Prompt:
     texts: Sequence[str]
 
 
-def render(
-    views: Sequence[View],
-    archive: Archive | None = None,
-    compared: Sequence[Beside] = (),
-    talks: Sequence[Prompt] = (),
-    others: dict[int, dict[str, str]] | None = None,
-) -> str:
-    """The page as HTML text; the same arguments give the same bytes.
-
-    ``views``: of at least one judge, all on one seed set. ``archive``: its judges in the order of
-    ``views``; without one nothing can be read. ``compared``: a protocol each. ``talks``: roles and
-    prompts of judges that are panels. ``others``: takes the parts of the judges after the first,
-    which are else on the page: place of the judge -> view -> its HTML.
-    """
-    from botchat.report.archive import FOLDER
-
-    script = joined(SCRIPTS)
-    boards = [view.board for view in views]
-    about: dict[str, Any] = {
-        "set": boards[0].seed_set,
-        "version": VERSION,
-        "judges": [board.judge for board in boards],
-        "first": str(boards[0].main.frame["model"].iloc[0]) if len(boards[0].main.frame) else "",
-        "folder": "",
-        "chunks": FOLDER,
-        "lang": next((one.language for one in _explained(*boards)), ENGLISH).code,
-        "invented": boards[0].invented,
-        "protocols": {},
-        "votes": bool(boards[0].arenas and boards[0].arenas[0].protocol == VOTES),
-        **(archive.about if archive else {}),
-    }
-    opens = about.get("view", "")
-    links = [Links(board.judge if i else "", opens) for i, board in enumerate(boards)]
-    tables = [main_table(v.board, to, v.costs) for v, to in zip(views, links, strict=True)]
-    good = [i for i, v in enumerate(views) if v.trust.level not in ("do not trust", "not usable")]
-
-    def instead(judge: int) -> tuple[str, str] | None:
-        """Another judge of the page, who is not to be distrusted, and where that is."""
-        found = next((i for i in good if i != judge), None)
-        if found is None:
-            return None
-        return views[found].board.judge, address(views[found].board.judge if found else "")
-
-    about["orders"] = [[line.name for line in table.lines] for table in tables]
-
-    def apart(judge: int, where: str, part: str) -> str:
-        """A part of the page of one judge, where it stands."""
-        if others is None or not judge:
-            return part
-        others.setdefault(judge, {})[where] = str(part)
-        return ""
-
-    return template("page.html").render(
-        shown=_shown,
-        apart=apart,
-        instead=instead,
-        shorten=shorten,
-        boards=boards,
-        people="invented people" if boards[0].invented else "people",
-        tables=tables,
-        checks=[check_lines(view.trust) for view in views],
-        icon=ICON,
-        STAMPS=STAMPS,
-        explained=_explained,
-        views=views,
-        seed_set=boards[0].seed_set,
-        ranks=ranks(boards) if len(boards) > 1 else None,
-        compared=compared,
-        style=joined(STYLES),
-        signatures=list(dict.fromkeys(s for b in boards for t in b.tables for s in t.signatures)),
-        prompts=[*_prompts(boards), *talks],
-        about=about,
-        links=links,
-        about_json=inert(about),
-        script=script,
-        policy=policy(script, "img-src data:", chunks=True),
-        version=VERSION,
-    )
+def page_name(place: int) -> str:
+    """File name of the page of a judge, by its place."""
+    return f"judge-{place + 1}.html" if place else "index.html"
 
 
 def files(
@@ -184,19 +118,80 @@ def files(
     archive: Archive | None = None,
     compared: Sequence[Beside] = (),
     talks: Sequence[Prompt] = (),
-) -> dict[str, str | bytes]:
-    """The page and all that it loads: path -> content; arguments as of `render`.
+    usd: float | None = None,
+) -> dict[str, str]:
+    """Return a page a judge and all that they load: path -> content; same input, same bytes.
 
-    The parts of the judges after the first are chunks, too.
+    ``views``: of at least one judge, all on one seed set. ``archive``: the dialogues, and the
+    verdicts of these judges in this order and perhaps of others; without one nothing can be read.
+    ``compared``: a protocol each. ``talks``: roles and prompts of judges that are panels. ``usd``:
+    the cost of everything.
     """
-    from botchat.report.archive import FOLDER, script
+    judges = [(page_name(i), view.board.judge, view) for i, view in enumerate(views)]
+    shared = {
+        "judges": judges,
+        "checks": [check_lines(view.trust) for view in views],
+        "compared": compared,
+        "STAMPS": STAMPS,
+        "icon": ICON,
+        "style": joined(STYLES),
+        "script": joined(SCRIPTS),
+        "policy": policy(joined(SCRIPTS), "img-src data:", chunks=True),
+        "version": VERSION,
+    }
+    about = {"folder": "", **(archive.about if archive else {}), "pages": [j[0] for j in judges]}
+    pages = {}
+    for i, view in enumerate(views):
+        own = _view_values(view, {**about, "judge": i}, talks, usd)
+        pages[page_name(i)] = template("page.html").render(
+            **shared, **own, files=[t.name for t in view.board.every_table] if i == 0 else []
+        )
+    return {**(archive.files if archive else {}), **pages}
 
-    others: dict[int, dict[str, str]] = {}
-    page = render(views, archive, compared, talks, others)
-    named = {f"judge-{judge}": told for judge, told in others.items()}
-    chunks = {f"{FOLDER}/{name}.js": script(name, told) for name, told in named.items()}
-    said = archive.files if archive else {}
-    return {**said, **chunks, "index.html": page}
+
+def _view_values(
+    view: View, about: dict[str, Any], talks: Sequence[Prompt], usd: float | None
+) -> dict[str, Any]:
+    """Return what the template needs of one view; ``about``: what the scripts need of the page."""
+    board, links = view.board, Links(about.get("view", ""))
+    protocols = list({part.protocol.base: part.protocol for part in board.parts}.values())
+    about = {
+        **about,
+        "order": list(board.main.frame["model"]),
+        "lang": next((protocol.language for protocol in protocols), ENGLISH).code,
+        "invented": board.invented,
+    }
+    days = sorted(row.last[:10] for row in board.provenance if row.last)
+    done = [view.headline.scope.rstrip(".")]
+    done += [] if usd is None else [f"USD {usd:,.2f}"]
+    done += [f"{day.day} {day:%b %Y}" for day in map(date.fromisoformat, days[-1:])]
+    return {
+        "view": view,
+        "board": board,
+        "title": _title(view.headline),
+        "gist": re.split(r"(\d+ of 100|(?<=humans pass in )\d+)", view.headline.lead),
+        "done": ", ".join(done),
+        "table": main_table(board, links, view.costs, ranked=not view.failed),
+        "curve": success_curve(board, view.headline.leader, ranked=not view.failed),
+        "links": links,
+        "main_checks": main_checks(check_lines(view.trust)),
+        "explained": protocols,
+        "signatures": list(dict.fromkeys(s for t in board.tables for s in t.signatures)),
+        "prompts": [*_prompts(board, protocols), *talks],
+        "about_json": inert(about),
+    }
+
+
+def _title(headline: Headline) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
+    """Return the pieces of the sentence up to its bracket, and those from there on."""
+    head: list[tuple[str, bool]] = []
+    for i, (text, is_name) in enumerate(headline.pieces):
+        before, bracket, after = ("", "", "") if is_name else text.partition(" (")
+        if bracket:
+            rest = [(f"({after}", False), *headline.pieces[i + 1 :]]
+            return [*head, (f"{before} ", False)], rest
+        head.append((text, is_name))
+    return head, []
 
 
 def text(name: str, package: str = "botchat.report") -> str:
@@ -222,15 +217,10 @@ def policy(script: str, *also: str, chunks: bool = False) -> str:
 
     ``chunks``: scripts beside it, too.
     """
-    scripts = f"script-src {script_digest(script)}" + (" 'self'" if chunks else "")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    scripts = f"script-src 'sha256-{digest}'" + (" 'self'" if chunks else "")
     ours = ("default-src 'none'", scripts, "style-src 'unsafe-inline'")
     return "; ".join((*ours, *also, "base-uri 'none'", "form-action 'none'"))
-
-
-def script_digest(script: str) -> str:
-    """What a Content-Security-Policy names one inline script by."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return f"'sha256-{digest}'"
 
 
 def inert(value: Any) -> str:
@@ -239,64 +229,11 @@ def inert(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _explained(*boards: Board) -> list[Protocol]:
-    """Every protocol of some boards, once for all its N."""
-    return list({part.protocol.base: part.protocol for b in boards for part in b.parts}.values())
-
-
-def _prompts(boards: Sequence[Board]) -> list[Prompt]:
+def _prompts(board: Board, protocols: Sequence[Protocol]) -> list[Prompt]:
     """The wording of what was asked, in full."""
-    asked = sorted(_explained(*boards), key=lambda p: (p.kind != "place", p.shows != "pair"))
-    # All boards of a page are of one set; one without judgments has no language to show.
-    spoken = asked[0].language if asked else ENGLISH
-    generation = Prompt(
-        "dialogue generation", spoken.prompts_digest("generation"), [spoken.text("generation")]
-    )
-    generated = [generation] if any(board.human_lengths for board in boards) else []
-    return [*generated, *(Prompt(p.short or p.title, p.digest, p.texts) for p in asked if p.texts)]
-
-
-class _TableCell(NamedTuple):
-    text: str
-    full: str
-    """The whole name, where ``text`` is not."""
-    kind: str
-    """CSS class."""
-    below: str
-    """Its interval, in small type."""
-
-
-def _shown(table: Table) -> list[tuple[_TableCell, ...]]:
-    """Rows as people read them."""
-    columns = []
-    for column in table.headline:
-        full = table.written(column.key)
-        texts = labels(full) if column.kind == "name" else full
-        parts = zip(texts, full, table.intervals(column.key), strict=True)
-        columns.append(
-            [_TableCell(t, "" if t == name else name, column.kind, end) for t, name, end in parts]
-        )
-    return [*zip(*columns, strict=True)]
-
-
-def ranks(boards: Sequence[Board]) -> Table:
-    """Rank of every contestant by every judge, and the number that it is by."""
-    columns = [Column("model", "Model", "name")]
-    rows: dict[str, Row] = {}
-    for i, board in enumerate(boards):
-        columns.append(Column(f"rank_{i}", f"Rank by {board.judge}", "rank", interval=True))
-        keys = dict(zip(("rank", "rank_low", "rank_high"), columns[-1].keys, strict=True))
-        if part := board.ranked_by:
-            value = part.quote(part.ranking[0])
-            columns.append(replace(value, key=f"value_{i}", interval=False))
-            keys[value.key] = f"value_{i}"
-        for row in board.main.rows:
-            own = rows.setdefault(row["model"], {"model": row["model"]})
-            own |= {new: row[key] for key, new in keys.items()}
-    return table(
-        "judges-ranks",
-        "Every contestant by every judge",
-        columns,
-        rows.values(),
-        [signature for board in boards for signature in board.main.signatures],
-    )
+    asked = [Prompt(p.short or p.title, p.digest, p.texts) for p in protocols if p.texts]
+    if not board.human_lengths:
+        return asked
+    language = protocols[0].language if protocols else ENGLISH
+    digest, text = language.prompts_digest("generation"), language.text("generation")
+    return [Prompt("dialogue generation", digest, [text]), *asked]

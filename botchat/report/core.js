@@ -1,7 +1,6 @@
 "use strict";
 // What models, seeds and people wrote reaches the page only as text nodes and escaped attributes:
-// nothing here parses markup but `fill`, which takes what the page's own template escaped. Links are
-// built by `link`, so they always begin with "#".
+// nothing here parses markup. Links are built by `link`, so they always begin with "#".
 
 const botchat = (() => {
   const about = JSON.parse(document.getElementById("about").textContent);
@@ -15,7 +14,7 @@ const botchat = (() => {
       if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
       else node.setAttribute(key, value === true ? "" : value);
     }
-    node.append(...children.flat(2).filter((child) => child !== null && child !== undefined));
+    node.append(...children.flat(3).filter((child) => child !== null && child !== undefined));
     return node;
   };
 
@@ -23,7 +22,6 @@ const botchat = (() => {
 
   const link = (parts) => `#${new URLSearchParams(Object.entries(parts).filter(([, value]) => value))}`;
 
-  // A button, with a word for what is drawn on it.
   const button = (label, onclick, more) => el("button", { type: "button", onclick, ...more }, label);
 
   // A choice; `entries`: value and words of each.
@@ -34,13 +32,8 @@ const botchat = (() => {
   };
   const choice = (label, entries = []) => offer(el("select", { "aria-label": label }), entries);
 
-  const hash = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-
   // Chunks call this: a page from disk may run scripts beside it, but not fetch them.
-  const take = (name, packed) => {
-    const asked = waiting.get(name);
-    if (asked) asked(packed);
-  };
+  const take = (name, packed) => waiting.get(name)?.(packed);
 
   const unpack = async (packed) => {
     const bytes = Uint8Array.from(atob(packed), (char) => char.charCodeAt(0));
@@ -52,10 +45,10 @@ const botchat = (() => {
     if (!chunks.has(name)) {
       const packed = new Promise((resolve, reject) => {
         waiting.set(name, resolve);
-        const script = el("script", { src: `${about.chunks}/${name}.js` });
+        const script = el("script", { src: `${about.folder}/${name}.js` });
         script.addEventListener("error", () => {
           chunks.delete(name);
-          reject(new Error(`${about.chunks}/${name}.js is not beside this page`));
+          reject(new Error(`${about.folder}/${name}.js is not beside this page`));
         });
         document.head.append(script);
       });
@@ -64,13 +57,13 @@ const botchat = (() => {
     return chunks.get(name);
   };
 
-  const seed = async (index, at) => {
-    const chunk = await load(`seeds-${Math.floor(at / index.per_chunk)}`);
+  // What a kind of chunk has of a seed: dialogues and verdicts ("seeds"), or the calls ("calls").
+  const seed = async (index, at, kind = "seeds") => {
+    const chunk = await load(`${kind}-${Math.floor(at / index.per_chunk)}`);
     return chunk[at % index.per_chunk];
   };
 
-  // Said where a link does not fit this page; nothing takes the place of what was asked for in
-  // silence. Gone with the next address.
+  // Shown where a link does not fit this page; gone with the next address.
   const wrongLink = (text) => {
     const place = document.getElementById("wrong-link");
     place.textContent = text;
@@ -79,111 +72,51 @@ const botchat = (() => {
 
   // The state of the page is its address: what is at its default is not in it. `set` changes some
   // parts, an empty one goes; with `step` the browser's Back leads here again.
-  const tellers = [];
-  const tell = () => {
+  const listeners = [];
+  const announce = () => {
     wrongLink("");
-    tellers.forEach((one) => one());
+    listeners.forEach((listener) => listener());
   };
   const address = {
-    get: (key) => hash()[key] || "",
+    all: () => Object.fromEntries(new URLSearchParams(location.hash.slice(1))),
     set(parts, step = false) {
-      const now = location.hash.includes("=") ? { ...hash(), ...parts } : parts;
-      const next = link(now);
+      const next = link(location.hash.includes("=") ? { ...address.all(), ...parts } : parts);
       if (next === (location.hash || "#")) return;
       if (step) history.pushState(null, "", next);
       else history.replaceState(null, "", next);
-      tell();
+      announce();
     },
-    changed: (one) => tellers.push(one),
+    changed: (listener) => listeners.push(listener),
   };
-  addEventListener("hashchange", tell);
-  addEventListener("popstate", tell);
-
-  // What is done to the page is done to the parts of the other judges, too, when they are here.
-  const dressers = [];
-  const dress = (one) => {
-    dressers.push(one);
-    one(document.body);
-  };
-  const fill = async (which) => {
-    const empty = (part) => !part.firstElementChild;
-    if (![...document.querySelectorAll(`[data-view] > [data-judge="${which}"]`)].some(empty)) return;
-    for (const [view, markup] of Object.entries(await load(`judge-${which}`))) {
-      const part = document.querySelector(`#${view} > [data-judge="${which}"]`);
-      if (!empty(part)) continue;
-      part.innerHTML = markup;
-      dressers.forEach((one) => one(part));
-    }
-  };
-
-  // The judge whose numbers are shown, by its place; listeners are told when it changes.
-  const listeners = [];
-  let judge = 0;
-  const settle = () => {
-    const asked = address.get("judge");
-    const found = about.judges.indexOf(asked);
-    if (asked && found < 0) wrongLink(`No judge ${asked} is on this page; shown is ${about.judges[0]}.`);
-    if (judge === Math.max(found, 0)) return;
-    judge = Math.max(found, 0);
-    listeners.forEach((one) => one());
-    fill(judge).catch((error) => wrongLink(`This judge cannot be shown: ${error.message}.`));
-  };
-  address.changed(settle);
-  const chosen = {
-    get judge() {
-      return judge;
-    },
-    set judge(value) {
-      address.set({ judge: value ? about.judges[value] : "" });
-    },
-    // For links: the first judge goes without saying.
-    get part() {
-      return judge ? { judge: about.judges[judge] } : {};
-    },
-    changed: (one) => listeners.push(one),
-    settle,
-  };
+  addEventListener("hashchange", announce);
+  addEventListener("popstate", announce);
 
   // The numbers of a score.
-  const numbers = (verdict) => verdict.split(" ").map((one) => (one === "?" ? null : Number(one)));
+  const numbers = (verdict) => verdict.split(" ").map((number) => (number === "?" ? null : Number(number)));
 
   // Who wins a comparison, for the contestant shown first: "win", "tie", "lose" or "none".
   const outcome = (code) => ({ w: "win", t: "tie", l: "lose" })[code] || "none";
 
   // The same of a verdict. `protocol` is always an entry of the index's `about`.
   const result = (protocol, verdict) => {
-    if (protocol.kind !== "score") {
-      const answer = protocol.answers.find(([said]) => said === verdict);
-      return outcome(answer && answer[2]);
-    }
+    if (protocol.kind !== "score") return outcome(protocol.answers.find(([answer]) => answer === verdict)?.[2]);
     if (verdict === null) return "none";
-    const given = numbers(verdict);
-    const sum = (part) => part.reduce((all, one) => all + one, 0);
-    const lead = sum(given.slice(0, given.length / 2)) - sum(given.slice(given.length / 2));
+    const all = numbers(verdict);
+    const sum = (part) => part.reduce((total, number) => total + number, 0);
+    const lead = sum(all.slice(0, all.length / 2)) - sum(all.slice(all.length / 2));
     return outcome(Math.abs(lead) < 1e-9 ? "t" : lead > 0 ? "w" : "l");
   };
 
-  // Hands text to the browser as a file.
-  const save = (name, content) => {
-    const url = URL.createObjectURL(new Blob([content], { type: "text/csv" }));
-    el("a", { href: url, download: name }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 10000);
-  };
-
-  // Puts text where one can paste it from; whether it is there.
-  const copy = async (text) => {
+  // Puts the address where one can paste it from.
+  const copyLink = () => button("Link to this", async ({ target }) => {
     try {
-      await navigator.clipboard.writeText(text);
-      return true;
+      await navigator.clipboard.writeText(location.href);
+      target.textContent = "Copied";
     } catch {
-      const field = el("textarea", { readonly: true, "aria-label": "Text to copy" }, text);
-      document.body.append(field);
-      field.select();
-      const done = document.execCommand("copy");
-      field.remove();
-      return done;
+      target.textContent = "Copy it from the address";
     }
-  };
+    setTimeout(() => (target.textContent = "Link to this"), 2000);
+  }, { class: "quiet" });
 
-  return { about, el, named, link, button, offer, choice, hash, take, load, seed, dress, wrongLink, address, chosen, outcome, numbers, result, save, copy };
+  return { about, el, named, link, button, offer, choice, take, load, seed, wrongLink, address, outcome, numbers, result, copyLink };
 })();

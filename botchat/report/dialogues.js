@@ -1,43 +1,32 @@
-// What was said, and what was said of it: utterances with their marks, verdicts in words, a panel's
-// talk, keys. The reader and head to head are made of these.
+// Utterances with their marks, verdicts in words, a panel's talk, calls, keys. The reader and the
+// comparison of two are made of these.
 botchat.dialogues = (() => {
-  const { about, button, el, named, chosen, numbers, outcome, result } = botchat;
+  const { about, button, copyLink, el, named, numbers, outcome, result, seed } = botchat;
   const LONG = 4000;
+  const MARKS = { lose: "✕ ", win: "✓ ", none: "– " };
 
-  const SHAPES = { lose: "✕", win: "✓", none: "–" };
-
-  // A name in little room keeps its end, where versions stand.
+  // A long name loses "-instruct" first, then its end.
   const short = (name, most) => {
-    const letters = [...name];
-    if (letters.length <= most) return name;
-    const tail = Math.floor((most - 1) / 3);
-    return `${letters.slice(0, most - 1 - tail).join("")}…${letters.slice(-tail).join("")}`;
+    const letters = [...(name.length > most ? name.replace(/-instruct$/i, "") : name)];
+    return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : letters.join("");
   };
+  const nameOf = (index, i, most = 34) =>
+    el("bdi", { class: i === index.human ? "human" : null, title: index.contestants[i] }, short(index.contestants[i], most));
 
-  // The contestant `human` is called people.
-  const called = (index, i, most = Infinity) => (i === index.human ? "people" : short(index.contestants[i], most));
-  const calledNode = (index, i, most) =>
-    el("bdi", { class: i === index.human ? "people" : null, title: index.contestants[i] }, called(index, i, most));
-
-  // What is said of a place in a dialogue, and of none: in full, in a list, and at the utterance.
+  // A verdict on a place in a dialogue, and of none: in full, in a list, and at the utterance.
   const words = (protocol) =>
     protocol.about_ai
-      ? { full: (at) => (at > 0 ? `Machine from utterance ${at} on` : at ? "Machine, not said from where" : "Human to the end"), brief: (at) => (at > 0 ? `at ${at}` : at ? "somewhere" : "human"), verb: "accused", here: "Accused from here on" }
-      : { full: (at) => (at > 0 ? `Found from utterance ${at} on` : at ? "Found, not said where" : "Nothing found"), brief: (at) => (at > 0 ? `found at ${at}` : at ? "found somewhere" : "nothing found"), verb: "found", here: "Found from here on" };
+      ? { full: (at) => (at > 0 ? `AI from utterance ${at} on` : at ? "AI, not known from where" : "Human to the end"), brief: (at) => (at > 0 ? `at ${at}` : at ? "somewhere" : "human"), verb: "accused", here: "Accused from here on" }
+      : { full: (at) => (at > 0 ? `Found from utterance ${at} on` : at ? "Found, not known where" : "Nothing found"), brief: (at) => (at > 0 ? `found at ${at}` : at ? "found somewhere" : "nothing found"), verb: "found", here: "Found from here on" };
 
   // A score in words: "Empathy 7", of two dialogues "Empathy 7 to 4".
   const scored = (protocol, verdict) => {
-    const given = (typeof verdict === "string" ? numbers(verdict) : verdict).map((one) => one ?? "missing");
+    const values = (typeof verdict === "string" ? numbers(verdict) : verdict).map((value) => value ?? "missing");
     const half = protocol.numbers.length;
-    const of = (i) => (given.length > half ? `${given[i]} to ${given[half + i]}` : given[i]);
-    return protocol.numbers.map((name, i) => `${name} ${of(i)}`).join(", ");
+    return protocol.numbers.map((name, i) => `${name} ${values.length > half ? `${values[i]} to ${values[half + i]}` : values[i]}`).join(", ");
   };
 
-  // A state as a shape and words.
-  const stamp = (kind, said, more) => {
-    const shape = SHAPES[kind];
-    return el(more?.href ? "a" : "span", { class: `stamp ${kind}`, ...more }, shape ? `${shape} ` : "", said);
-  };
+  const stamp = (kind, text, more) => el(more?.href ? "a" : "span", { class: `stamp ${kind}`, ...more }, MARKS[kind] || "", text);
 
   // Text with what was searched for marked; `term` is in lower case.
   const marked = (text, term) => {
@@ -52,154 +41,126 @@ botchat.dialogues = (() => {
     return [...parts, text.slice(from)];
   };
 
-  const text = (said, term = "") => {
+  const paragraph = (text, term = "") => {
     const shown = el("p", { dir: "auto", lang: about.lang });
-    const whole = said.length <= LONG || (term && said.toLowerCase().indexOf(term) + term.length > LONG);
-    shown.append(...marked(whole ? said : said.slice(0, LONG), term));
-    if (whole) return shown;
-    const more = `… ${(said.length - LONG).toLocaleString("en")} more characters`;
-    shown.append(" ", button(more, () => shown.replaceChildren(...marked(said, term)), { class: "more" }));
+    const isWhole = text.length <= LONG || (term && text.toLowerCase().indexOf(term) + term.length > LONG);
+    shown.append(...marked(isWhole ? text : text.slice(0, LONG), term));
+    const more = `… ${(text.length - LONG).toLocaleString("en")} more characters`;
+    if (!isWhole) shown.append(" ", button(more, () => shown.replaceChildren(...marked(text, term))));
     return shown;
   };
 
-  const EVIDENCE = { elsewhere: "said in another utterance", "not found": "not in the dialogue" };
+  const EVIDENCE = { elsewhere: "from another utterance", "not found": "not in the dialogue" };
 
-  // One error of a report: its type, the words quoted, whether they were said, and why.
+  // One error of a report: its type, the words quoted, whether they are there, and why.
   const error = (index, by, [type, , quote, evidence, why]) =>
-    el(
-      "p",
-      { class: "error" },
+    el("p", { class: "error" },
       el("b", null, index.error_types[type] || type),
       quote ? [": ", el("span", { class: "quote", dir: "auto" }, `“${quote}”`)] : null,
-      EVIDENCE[evidence] ? el("span", { class: "unfound" }, ` (this quote is ${EVIDENCE[evidence]})`) : null,
+      EVIDENCE[evidence] ? el("b", null, ` (this quote is ${EVIDENCE[evidence]})`) : null,
       why ? el("span", { dir: "auto" }, ` – ${why}`) : null,
-      by ? [" · ", named(by)] : null,
-    );
+      by ? [" · ", named(by)] : null);
 
   // Errors by utterance, 0 for those that name none; who found them where that is not the judge,
   // and in which protocol where there are several. All reports, or those of one protocol.
   const reported = (index, content, a, only) => {
     const several = !only && index.about.filter(({ kind }) => kind === "report").length > 1;
     const found = { scores: [], at: {} };
-    for (const [who, p, contestant, score, told] of content.reports) {
+    for (const [who, p, contestant, score, reports] of content.reports) {
       const { name } = index.about[p];
       if (contestant !== a || (only && name !== only)) continue;
       found.scores.push([who, name, score]);
-      for (const [speaker, errors] of told) {
-        const judge = told.length > 1 ? speaker : who === chosen.judge ? "" : index.judges[who];
+      for (const [speaker, errors] of reports) {
+        const judge = reports.length > 1 ? speaker : who === about.judge ? "" : index.judges[who];
         const by = [judge, several ? name : ""].filter(Boolean).join(", ");
-        for (const one of errors) {
-          const at = one[1] || 0;
-          (found.at[at] = found.at[at] || []).push(error(index, by, one));
-        }
+        for (const each of errors) (found.at[each[1] || 0] ||= []).push(error(index, by, each));
       }
     }
     return found;
   };
 
   // options: errors (index -> nodes), accused (index), words, others (index -> judges),
-  // human (people said all of it), term (searched for)
+  // human (the whole dialogue is human), term (searched for)
   const utterance = (dialogue, i, options) => {
     const at = i + 1;
-    const accused = at === options.accused;
-    const isPeoples = i < (dialogue.begun ?? 2) || options.human;
+    const isAccused = at === options.accused;
+    const isHuman = i < (dialogue.begun ?? 2) || options.human;
     const marks = [];
-    const dropped = dialogue.dropped && dialogue.dropped[at];
-    if (dropped) {
-      const tip = "They did not fit the model's context window";
-      marks.push(el("li", { class: "dropped", title: tip }, `${dropped} oldest not in the prompt`));
-    }
-    const odd = dialogue.outcomes && dialogue.outcomes[at];
-    if (odd) marks.push(el("li", { class: "dropped" }, odd));
-    for (const who of (options.others && options.others[at]) || []) {
-      marks.push(el("li", { class: "other" }, `${options.words.verb} by `, named(who)));
-    }
-    return el(
-      "li",
-      { class: ["AB"[i % 2], isPeoples ? "seed" : "", accused ? "accused" : ""].filter(Boolean).join(" "), "data-at": at },
-      el(
-        "div",
-        { class: "bubble" },
-        accused ? el("span", { class: "here" }, options.words.here) : null,
-        text(dialogue.said[i], options.term),
-        (options.errors && options.errors[at]) || null,
-      ),
-      el("span", { class: "no" }, el("span", { class: "hidden" }, isPeoples ? "people, utterance " : "utterance "), String(at)),
-      marks.length ? el("ul", { class: "flags", "aria-label": "Marks" }, marks) : null,
-    );
+    const dropped = dialogue.dropped?.[at];
+    const title = "They did not fit the model's context window";
+    if (dropped) marks.push(el("li", { title }, `– ${dropped} oldest not in the prompt`));
+    if (dialogue.outcomes?.[at]) marks.push(el("li", null, `– ${dialogue.outcomes[at]}`));
+    for (const who of options.others?.[at] || []) marks.push(el("li", null, `✕ ${options.words.verb} by `, named(who)));
+    return el("li",
+      { class: ["AB"[i % 2], isHuman ? "seed" : "", isAccused ? "accused" : ""].filter(Boolean).join(" "), "data-at": at },
+      el("div", { class: "bubble" },
+        isAccused ? el("span", { class: "here" }, options.words.here) : null,
+        paragraph(dialogue.said[i], options.term),
+        options.errors?.[at]),
+      el("span", { class: "no" }, el("span", { class: "hidden" }, isHuman ? "human, utterance " : "utterance "), String(at)),
+      marks.length ? el("ul", { class: "flags", "aria-label": "Marks" }, marks) : null);
   };
 
-  // Who a verdict on two dialogues is for, in words. `shown`: nodes of the two names as shown.
-  const compared = (protocol, verdict, shown, isPeople) => {
+  // Who a verdict on two dialogues is for, in words. `names`: nodes of the two names as shown.
+  const compared = (protocol, verdict, names) => {
     if (verdict === null) return ["unreadable"];
-    const won = result(protocol, verdict);
-    const winner = { win: 0, lose: 1 }[won];
-    const best = winner === undefined ? null : shown[winner]();
+    const winner = { win: 0, lose: 1 }[result(protocol, verdict)];
+    const best = winner === undefined ? null : names[winner]();
     if (protocol.kind === "score") {
-      const given = numbers(verdict);
+      const values = numbers(verdict);
       const half = protocol.numbers.length;
-      const each = protocol.numbers.map((name, i) => [i ? "; " : "", `${name}: `, shown[0](), ` ${given[i]}, `, shown[1](), ` ${given[half + i]}`]);
-      return [best ? [best, " wins"] : "tie", " (", each, ")"].flat(3);
+      const each = protocol.numbers.map((name, i) => [i ? "; " : "", `${name}: `, names[0](), ` ${values[i]}, `, names[1](), ` ${values[half + i]}`]);
+      return [best ? [best, " wins"] : "tie", " (", each, ")"];
     }
-    if (protocol.about_ai) {
-      if (best) return [best, isPeople[winner] ? " are more human" : " is more human"];
-      return [verdict === "both" ? "tie: both are machines" : "tie: neither is a machine"];
-    }
-    const answer = protocol.answers.find(([said]) => said === verdict);
-    return [best ? [best, " wins"] : outcome(answer && answer[2]), ` (“${answer ? answer[1] : verdict}”)`].flat();
+    if (protocol.about_ai) return best ? [best, " is more human"] : [verdict === "both" ? "tie: both are AI" : "tie: neither is AI"];
+    const answer = protocol.answers.find(([key]) => key === verdict);
+    return [best ? [best, " wins"] : outcome(answer?.[2]), ` (“${answer ? answer[1] : verdict}”)`];
   };
 
-  // How one of a panel voted, in words.
-  const voted = (protocol, vote, shown, isPeople) => {
-    if (vote === null || vote === undefined || vote === "") return ["no vote"];
-    if (protocol.shows !== "one") return compared(protocol, vote, shown, isPeople);
-    if (protocol.kind === "place") return [words(protocol).brief(vote === "No" ? 0 : Number(vote) || -1)];
-    return [protocol.kind === "score" ? scored(protocol, vote) : vote];
+  // How a member of a panel voted, in words.
+  const voted = (protocol, vote, names) => {
+    if (protocol.shows !== "one") return compared(protocol, vote, names);
+    if (protocol.kind === "place") return words(protocol).brief(vote === "No" ? 0 : Number(vote) || -1);
+    return protocol.kind === "score" ? scored(protocol, vote) : vote;
   };
 
   // A panel at a glance: the first and the last vote of each member; every remark folded.
-  const talk = (protocol, row, shown, isPeople) => {
-    const [ended, turns] = [row[7], row[8]];
-    if (!turns || !turns.length) {
-      return ended && ended !== "ok" ? [el("p", { class: "note" }, `The call: ${ended}.`)] : [];
-    }
+  const talk = (protocol, row, names) => {
+    const [ended, turns] = row.slice(6);
+    if (!turns?.length) return ended && ended !== "ok" ? [el("p", { class: "note" }, `The call: ${ended}.`)] : [];
     const votes = new Map();
-    for (const [speaker, , vote] of turns) {
-      if (vote !== null && vote !== "") votes.set(speaker, [...(votes.get(speaker) || []), vote]);
-    }
-    const members = [...votes].map(([speaker, cast]) => {
-      const last = cast[cast.length - 1];
-      return el(
-        "tr",
-        null,
-        el("th", { scope: "row" }, named(speaker)),
-        el("td", null, voted(protocol, cast[0], shown, isPeople)),
-        el("td", null, el(last === cast[0] ? "span" : "b", null, voted(protocol, last, shown, isPeople))),
-      );
-    });
-    const head = el("thead", null, el("tr", null, ["Member", "first", "last"].map((name) => el("th", { scope: "col" }, name))));
+    for (const [speaker, , vote] of turns) if (vote) votes.set(speaker, [...(votes.get(speaker) || []), vote]);
+    const members = [...votes].map(([speaker, cast]) =>
+      el("tr", null, el("th", { scope: "row" }, named(speaker)), [cast[0], cast.at(-1)].map((vote) => el("td", null, voted(protocol, vote, names)))));
+    const head = ["Member", "first vote", "last vote"].map((name) => el("th", { scope: "col" }, name));
+    const remarks = turns.map(([speaker, text, vote, how]) =>
+      el("div", { class: "turn" },
+        el("h4", { "aria-level": 3 }, named(speaker), vote ? [" · votes ", voted(protocol, vote, names)] : "", how === "ok" ? "" : ` · ${how}`),
+        paragraph(text)));
     return [
-      turns.length > 1 && members.length ? el("table", { class: "votes" }, el("caption", { class: "hidden" }, "First and last vote of each member"), head, el("tbody", null, members)) : null,
-      el(
-        "details",
-        { class: "talk" },
-        el("summary", null, turns.length > 1 ? `All ${turns.length} remarks` : "What was said in the talk"),
-        turns.map(([speaker, said, vote, how]) =>
-          el(
-            "div",
-            { class: "turn" },
-            el("h4", { "aria-level": 3 }, named(speaker), vote ? [" · votes ", voted(protocol, vote, shown, isPeople)].flat() : "", how === "ok" ? "" : ` · ${how}`),
-            text(said),
-          ),
-        ),
-      ),
+      turns.length > 1 && members.length ? el("table", { class: "votes" }, el("thead", null, el("tr", null, head)), el("tbody", null, members)) : null,
+      el("details", { class: "talk" }, el("summary", null, turns.length > 1 ? `All ${turns.length} remarks` : "The reply"), remarks),
     ];
+  };
+
+  // The calls of a verdict as the ledger has them, loaded when they are opened.
+  const calls = (index, content, at, row) => {
+    if (!index.calls || !row) return null;
+    const amount = (tokens, usd) => [tokens === null ? "tokens unknown" : `${tokens.toLocaleString("en")} tokens`, usd === null ? "price unknown" : `USD ${Number(usd.toPrecision(3))}`].join(", ");
+    const box = el("details", { class: "calls" }, el("summary", null, "Prompt and reply"));
+    box.addEventListener("toggle", async () => {
+      const all = (await seed(index, at, "calls"))[content.verdicts.indexOf(row)];
+      box.replaceChildren(box.firstChild, all.length ? "" : "The ledger does not have this call.", ...all.map(([messages, reply, tokens, usd]) =>
+        el("div", null, el("p", { class: "note" }, amount(tokens, usd)),
+          [...messages, ["reply", reply]].map(([role, text]) => [el("b", null, role), el("pre", { tabindex: 0 }, text)]))));
+    }, { once: true });
+    return box;
   };
 
   // Keys of a view: they count while it is shown and nobody types; "?" lists them.
   const keys = (view, bound) => {
-    const list = el("dl", { class: "keys" }, bound.map(([names, said]) => [el("dt", null, names.map((name) => el("kbd", null, name))), el("dd", null, said)]));
-    const box = el("dialog", { "aria-label": "Keys" }, el("h2", null, "Keys"), list, button("Close", () => box.close()));
+    const list = bound.map(([names, text]) => [el("dt", null, names.map((name) => el("kbd", null, name))), el("dd", null, text)]);
+    const box = el("dialog", { "aria-label": "Keys" }, el("h2", null, "Keys"), el("dl", null, list), button("Close", () => box.close()));
     document.body.append(box);
     addEventListener("keydown", (event) => {
       const types = event.target.closest?.("input, select, textarea, dialog");
@@ -218,13 +179,13 @@ botchat.dialogues = (() => {
     button("‹", () => step(-1), { "aria-label": `Previous ${what}`, title: `Previous ${what}` }),
     button("›", () => step(1), { "aria-label": `Next ${what}`, title: `Next ${what}` }),
     more,
-    botchat.copier("Link to this", { class: "quiet" }),
+    copyLink(),
     help,
   ];
 
   // Names all that is shown in the address; whether that was not there, and all begins again.
   const completed = (whole) => {
-    const asked = botchat.hash();
+    const asked = botchat.address.all();
     const lacks = Object.entries(whole).some(([name, value]) => (asked[name] || "") !== value);
     if (lacks) botchat.address.set(whole);
     return lacks;
@@ -235,23 +196,31 @@ botchat.dialogues = (() => {
     let ticket = 0;
     return async (at) => {
       const mine = (ticket += 1);
-      const content = await botchat.seed(index, at);
+      const content = await seed(index, at);
       return mine === ticket ? content : null;
     };
   };
 
-  // Contestants by number in the order of the chosen judge's board; those not on it come last.
+  // What most human annotators say, beside what the judge says: whether it is wrong.
+  const annotators = (index) => [...index.judges.keys()].filter((i) => index.judges[i].startsWith("human:"));
+  const isWrong = (verdict, labels) => {
+    const known = labels.filter((label) => label && label !== "none");
+    const other = known.filter((label) => label !== verdict).length;
+    return verdict && verdict !== "none" && other > known.length / 2;
+  };
+
+  // Contestants by number in the order of the board; those not on it come last.
   const inOrder = (index) => {
     const places = new Map(index.contestants.map((name, i) => [name, i]));
-    const board = ((about.orders || [])[chosen.judge] || []).filter((name) => places.has(name));
-    return [...new Set([...board, ...index.contestants])].map((name) => places.get(name));
+    return [...new Set([...about.order.filter((name) => places.has(name)), ...index.contestants])].map((name) => places.get(name));
   };
 
   // What takes the place of something that could not be loaded.
   const failed = (place) => (error) => place.replaceChildren(el("p", { class: "warning" }, `This cannot be shown: ${error.message}`));
 
   // What is shown once the index is there; a part of the page begins when it is first looked at.
-  const begin = (place, start) => {
+  const begin = (id, start) => {
+    const place = document.getElementById(id);
     const view = place?.closest("[data-view]");
     let begun = !view;
     const look = async () => {
@@ -261,7 +230,7 @@ botchat.dialogues = (() => {
         const index = await botchat.load("index");
         const byName = new Map(index.contestants.map((name, i) => [name, i]));
         const bySeed = new Map(index.seeds.map(([id], i) => [id, i]));
-        start({ place, view, index, byName, bySeed, content: latest(index) });
+        start({ place, view, index, byName, bySeed, contentOf: latest(index) });
       } catch (error) {
         failed(place)(error);
       }
@@ -270,5 +239,5 @@ botchat.dialogues = (() => {
     look();
   };
 
-  return { acts, begin, called, calledNode, compared, completed, failed, inOrder, keys, marked, reported, scored, stamp, talk, utterance, words };
+  return { acts, annotators, begin, calls, compared, completed, failed, inOrder, isWrong, keys, marked, nameOf, reported, scored, short, stamp, talk, utterance, words };
 })();

@@ -22,7 +22,7 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import MaxNLocator, NullFormatter, ScalarFormatter
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullFormatter
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
@@ -411,7 +411,9 @@ def _points(points: pd.DataFrame, across: str, up: str, figure: Figure) -> None:
     axes.scatter(points["x"], points["value"], 14, colors, zorder=3)
     axes.set_xscale("log")
     axes.margins(x=0.15)
-    axes.xaxis.set_major_formatter(ScalarFormatter())
+    is_narrow = points["x"].max() < 10 * points["x"].min()
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if is_narrow else (1,)))
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set(xlabel=f"{across} (log scale)", ylabel=up)
     _name_ends(figure, axes, [(float(y), str(name)) for name, y in points["value"].items()])
@@ -434,7 +436,8 @@ def _violins(lengths: Mapping[str, Any], unit: str, figure: Figure) -> None:
     axes.scatter(median, rows, 12, "white", edgecolors=INK, zorder=3)
     _name_rows(figure, axes, [*lengths])
     _write_beside(axes, rows, [f"{values.mean():.0f}" for values in lengths.values()])
-    axes.xaxis.set_major_locator(MaxNLocator(5))
+    ticks = np.log10([first * 10**power for power in range(6) for first in (1, 2, 5)])
+    axes.xaxis.set_major_locator(FixedLocator(ticks.tolist(), nbins=8))
     axes.xaxis.set_major_formatter(lambda x, _: f"{10**x:,.0f}")
     axes.set_xlabel(f"{unit} per utterance (log scale)")
 

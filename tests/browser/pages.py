@@ -8,9 +8,10 @@ import msgspec
 
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS
-from botchat.report import View, render
+from botchat.report import View, files
 from botchat.report.archive import build
 from botchat.workspace.criteria import CriterionSettings
+from botchat.workspace.jsonl import write_all
 from tests.boards import Records, judgment, make_records
 
 HOSTILE = (
@@ -96,11 +97,7 @@ def own_page(folder: Path) -> Path:
 def write_page(
     records: Records, folder: Path, judge: str = "rules", known: Catalogue | None = None
 ) -> Path:
-    """A page without figures, with its chunks."""
+    """The page of some records with its chunks."""
     archive = build(records.seeds, records.dialogues, {judge: records.judgments}, known)
-    for name, text in archive.files.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text, "utf-8")
-    page = folder / "index.html"
-    page.write_text(render([View.of(records.board())], archive), "utf-8")
-    return page
+    write_all(folder, files([View.of(records.board())], archive))
+    return folder / "index.html"

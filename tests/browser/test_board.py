@@ -1,81 +1,107 @@
-"""The first screen: what it shows at once, what its table does, and that its address keeps it."""
+"""The first screen: what it shows at once, what its table and menus do, and each part's form."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from botchat.boards.board import build_board
-from botchat.records import natural_sort_key
-from botchat.report import View, files, render
+from botchat.records import HUMAN, natural_sort_key
+from botchat.report import View, files
 from botchat.report.archive import build
 from botchat.workspace.jsonl import write_all
-from tests.boards import QUICK, make_records
+from tests.boards import Records, make_records
 from tests.browser.conftest import SHOWN_AT, Browser, assert_fits, serious_faults
 
-TABLE = "#board > [data-judge='0'] table.board"
-SHOWN = (
+TABLE = "#ranking table.board"
+ROWS = (
     "return [...document.querySelectorAll(arguments[0] + ' tbody tr')]"
     ".filter((row) => !row.hidden).map((row) => row.dataset.model)"
 )
-IN_SIGHT = (
-    "return [...document.querySelectorAll(arguments[0] + ' tbody tr')].filter((row) => {"
-    "const box = row.getBoundingClientRect();"
-    "return box.top >= 0 && box.bottom <= innerHeight}).length"
+HEADS = (
+    "return [...document.querySelectorAll(arguments[0] + ' thead th')]"
+    ".filter((head) => head.getClientRects().length).map((head) => head.dataset.key || 'model')"
 )
+
+
+def write(folder: Path, records: Records, judges: Sequence[str], costs: dict[str, float]) -> Path:
+    """Write the page of some records, a board a judge."""
+    boards = [dataclasses.replace(records.board(), judge=judge) for judge in judges]
+    views = [View.of(board, costs=costs) for board in boards]
+    judged = dict.fromkeys(judges, records.judgments)
+    write_all(folder, files(views, build(records.seeds, records.dialogues, judged), usd=3.04))
+    return folder / "index.html"
 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """24 contestants by two judges on 8 seeds, with costs."""
-    folder = tmp_path_factory.mktemp("large")
-    names = ["bot:eliza", "bot:parrot", "模型一号", f"a-model-with-a-very-long-name{'-2024' * 4}"]
+    names = ["bot:retrieval", "bot:parrot", "模型一号", f"a-model-with-a-long-name{'-2024' * 4}"]
     names += [f"model-{i}" for i in range(20)]
-    skills = {name: random.Random(name).random() for name in names}
-    first = make_records(skills, 8, arena=(16,))
-    other = make_records({name: 1 - skill for name, skill in skills.items()}, 8, arena=(16,))
-    renamed = {
-        protocol: [msgspec.structs.replace(one, judge="judge: B") for one in said]
-        for protocol, said in other.judgments.items()
-    }
-    boards = [
-        build_board(
-            first.seeds, first.dialogues, judged, seed_set="made-up", judge=judge, elo=QUICK
-        )
-        for judge, judged in (("rules", first.judgments), ("judge: B", renamed))
-    ]
-    views = [View.of(board) for board in boards]
-    judged = {"rules": first.judgments, "judge: B": renamed}
-    write_all(folder, files(views, build(first.seeds, first.dialogues, judged)))
-    return folder / "index.html"
+    records = make_records({name: random.Random(name).random() for name in names}, 8, arena=(16,))
+    costs = {name: 0.001 * i for i, name in enumerate(names)}
+    return write(tmp_path_factory.mktemp("large"), records, ("rules", "judge: B"), costs)
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """4 models by three judges: everything that a large page has, which axe reads sooner."""
+    records = make_records({f"model-{i}": 0.95 - i / 4 for i in range(4)}, 48, arena=(16,))
+    for protocol in ("arena-n16", "gteval"):  # a judge that says the same in both orders
+        first = {(j.seed_id, j.contestants): j.verdict for j in records.judgments[protocol]}
+        for at, each in enumerate(records.judgments[protocol]):
+            verdict = first[each.seed_id, tuple(sorted(each.contestants))] or "both"
+            if each.contestants != tuple(sorted(each.contestants)):
+                verdict = {"1": "2", "2": "1"}.get(verdict, verdict)
+            records.judgments[protocol][at] = msgspec.structs.replace(each, verdict=verdict)
+    costs = {"model-0": 0.0022}
+    return write(tmp_path_factory.mktemp("three"), records, ("rules", "B", "C"), costs)
 
 
 @pytest.mark.parametrize(("width", "height", "rows"), [(1440, 900, 15), (390, 844, 5)])
 def test_many_models_are_in_sight_at_once(
     browser: Browser, large: Path, width: int, height: int, rows: int
 ) -> None:
-    """With the judge's verdict and the sentence above them; rows are of one line."""
+    """With the sentence and the judge's word above them; rows are of one line."""
     browser.open(large, width=width, height=height)
-    assert browser.run(IN_SIGHT, TABLE) >= rows
-    tall = browser.run(
-        "return Math.max(...[...document.querySelectorAll(arguments[0] + ' tbody tr')]"
-        ".map((row) => row.getBoundingClientRect().height))",
-        TABLE,
-    )
-    assert tall <= 34
-    for part in ("h1", ".stamp", "thead"):
-        boxes = "[...document.querySelectorAll('#board ' + arguments[0])].map((one) => "
-        boxes += "one.getBoundingClientRect())"
+    boxes = "[...document.querySelectorAll(arguments[0])].map((e) => e.getBoundingClientRect())"
+    tall = browser.run(f"return {boxes}.map((box) => [box.height, box.bottom])", f"{TABLE} tr")
+    assert max(height for height, _ in tall[1:]) <= 36
+    assert sum(bottom <= height for _, bottom in tall[1:]) >= rows
+    for part in ("h1", ".stamp", "thead", ".gist"):
         seen = f"return {boxes}.some((b) => b.width && b.top >= 0 && b.bottom < innerHeight)"
-        assert browser.run(seen, part), part
+        assert browser.run(seen, f"#ranking {part}"), part
     assert browser.complaints() == []
+
+
+def test_the_first_screen_answers_in_three_lines(browser: Browser, three: Path) -> None:
+    """Who leads by how much, how far from human, what was done; the human has one number."""
+    browser.open(three, width=1440, height=900)
+    title = browser.seen("#ranking h1")[0]
+    assert title == "model-0 leads; model-1 is not ruled out (won 20, tied 16, lost 8 against it)."
+    assert browser.seen(".gist")[0].startswith("In ")
+    assert browser.seen(".done") == ["48 dialogues of made-up, 4 models, judge rules, USD 3.04."]
+    assert browser.run(HEADS, TABLE) == [
+        "rank", "model", "bt_n16", "success_n16", "gteval_win_or_tie", "usd_per_dialogue", "vs_next"
+    ]  # fmt: skip
+    human = f"{TABLE} tr.human td"
+    values = browser.run(
+        f"return [...document.querySelectorAll('{human}')].filter((e) => e.offsetWidth)"
+        ".map((e) => e.innerText.trim())"
+    )
+    assert [value == "–" for value in values] == [True, True, False, True, True, True]
+    lines = browser.run("return document.querySelectorAll('.plot g').length")
+    wide = browser.run("return document.querySelector('.plotted').offsetWidth / innerWidth")
+    assert lines == 5
+    assert wide > 0.9
+    assert browser.run("return document.querySelectorAll('#ranking .checks li').length") <= 5
+    others = "return [...document.querySelectorAll('.trust p a')].map((a) => a.textContent)"
+    assert browser.run(others) == ["B", "C"]
 
 
 @pytest.mark.parametrize(("width", "dark"), SHOWN_AT)
@@ -83,177 +109,171 @@ def test_it_fits_is_legible_and_accessible(
     browser: Browser, large: Path, page: Path, width: int, dark: bool
 ) -> None:
     """Nothing is wider than the screen, no text below 11 px, no serious fault by axe."""
-    for one in (large, page):
-        browser.open(one, width=width, height=900, dark=dark)
+    for each in (large, page):
+        browser.open(each, width=width, height=900, dark=dark)
         assert_fits(browser)
     assert width == 1024 or serious_faults(browser) == []
 
 
-@pytest.mark.parametrize("view", ["", "pair", "read", "figures", "judges", "tables"])
+@pytest.mark.parametrize("view", ["", "pair", "read", "figures", "judge"])
 def test_every_view_is_accessible(browser: Browser, three: Path, view: str) -> None:
     """No fault by axe, one first heading; the skip link leads to the table in two more keys."""
     browser.open(three, width=1440, height=900, fragment=f"#view={view}" if view else "")
     if view in ("pair", "read"):
         browser.text(".duel h3, .reading h3")
     assert serious_faults(browser, every=True) == []
-    heads = "return [...document.querySelectorAll('h1')].filter((one) => one.offsetWidth).length"
+    heads = "return [...document.querySelectorAll('h1')].filter((e) => e.offsetWidth).length"
     assert browser.run(heads) == 1
-    said = "return [...document.querySelectorAll('.chat .bubble > p')].every((one) => one.lang)"
-    assert browser.run(said)
+    tab = "return document.querySelector('nav [aria-current]').textContent"
+    names = {"": "Ranking", "pair": "Compare", "read": "Read", "figures": "Figures"}
+    assert browser.run(tab) == names.get(view, "Judge")
+    spoken = "return [...document.querySelectorAll('.chat .bubble > p')].every((e) => e.lang)"
+    assert browser.run(spoken)
     if not view:
         for key in ("\ue004", "\ue007", "\ue004"):  # Tab, Enter, Tab
             browser.press(key)
         assert browser.run("return Boolean(document.activeElement.closest('table.board'))")
 
 
-def test_every_column_sorts_both_ways_and_the_address_keeps_it(
-    browser: Browser, large: Path
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+@pytest.mark.parametrize("fragment", ["", "#view=read", "#view=pair", "#view=judge"])
+def test_everything_that_opens_is_on_the_screen(
+    browser: Browser, three: Path, width: int, fragment: str
 ) -> None:
+    """Each menu, fold and dialog is opened, and its box looked at."""
+    browser.open(three, fragment, width=width, height=900)
+    if fragment in ("#view=read", "#view=pair"):
+        browser.text(".reading h3, .case h4")
+        browser.press("?")
+    outside = browser.run(
+        "const boxes = [];"
+        "for (const fold of document.querySelectorAll('details, dialog[open]')) {"
+        "  if (!fold.checkVisibility()) continue;"
+        "  fold.open = true;"
+        "  for (const part of [fold, ...fold.querySelectorAll(':scope > *, .menu label')]) {"
+        "    const box = part.getBoundingClientRect();"
+        "    if (box.width && (box.left < 0 || box.right > innerWidth + .5))"
+        "      boxes.push([part.outerHTML.slice(0, 90), box.left, box.right]);"
+        "  }"
+        "}"
+        "return boxes"
+    )
+    assert outside == []
+    assert fragment or browser.run("return document.querySelector('.menu').open")
+
+
+def test_more_columns_are_shown_and_hidden(browser: Browser, three: Path) -> None:
+    """The menu tells what is shown at this width; the table scrolls alone."""
+    browser.open(three, width=390, height=844)
+    shown = browser.run(HEADS, TABLE)
+    assert shown == ["rank", "model", "bt_n16", "success_n16"]
+    browser.run("document.querySelector('.menu').open = true")
+    boxes = "return [...document.querySelectorAll('.menu input')].filter((e) => e.checked).length"
+    browser.until(lambda: browser.run(boxes) == 0)
+    browser.click(".menu [value=elo_n16]")
+    browser.click(".menu [value=vs_next]")
+    assert set(browser.run(HEADS, TABLE)) == {*shown, "elo_n16", "vs_next"}
+    assert_fits(browser)
+    browser.click(".menu [value=vs_next]")
+    assert browser.run(HEADS, TABLE) == [*shown, "elo_n16"]
+    browser.click("h1")
+    assert not browser.run("return document.querySelector('.menu').open")
+
+
+def test_every_column_sorts_both_ways(browser: Browser, large: Path) -> None:
     """By the keyboard too; missing values stay last, and the order is told to screen readers."""
     browser.open(large, width=1440, height=900)
     value = (
         "return [...document.querySelectorAll(arguments[0] + ' tbody tr')].map((row) =>"
-        "arguments[1] === 'model' ? row.dataset.model : row.cells[[...document.querySelectorAll("
-        "arguments[0] + ' thead th')].findIndex((h) => h.dataset.key === arguments[1])]"
-        ".dataset.value)"
+        "arguments[1] === 'model' ? row.dataset.model :"
+        "row.querySelector(`[data-key='${arguments[1]}']`).dataset.value)"
     )
-    keys = browser.run(
-        "return [...document.querySelectorAll(arguments[0] + ' thead th')]"
-        ".map((head) => head.dataset.key)",
-        TABLE,
-    )
-    assert len(keys) == 6
+    keys = browser.run(HEADS, TABLE)
+    assert len(keys) == 7
     for key in keys:
         orders = []
         for _ in range(2):
-            head = browser.driver.find_element("css selector", f"{TABLE} th[data-key='{key}']")
+            which = ".name" if key == "model" else f"[data-key='{key}']"
+            head = browser.driver.find_element("css selector", f"{TABLE} th{which}")
             head.find_element("css selector", "button").send_keys("\n")
             orders.append(head.get_attribute("aria-sort"))
             values = browser.run(value, TABLE, key)
-            known = [one for one in values if one]
+            known = [each for each in values if each]
             assert values[: len(known)] == known
-            sort: Callable[[str], Any] = (
-                (lambda text: natural_sort_key(text.lower())) if key == "model" else float
-            )
+            sort: Callable[[str], Any] = float
             if key == "model":
-                known = [one for one in known if one.isascii()]
-            found = [sort(one) for one in known]
+                known = [each for each in known if each.isascii()]
+                sort = lambda text: natural_sort_key(text.lower())  # noqa: E731
+            found = [sort(each) for each in known]
             assert found == sorted(found, reverse=orders[-1] == "descending")
         assert sorted(map(str, orders)) == ["ascending", "descending"]
-        shown = browser.run(SHOWN, TABLE)
-        fragment = browser.run("return location.hash")
-        browser.open(large, fragment)
-        browser.until(lambda shown=shown: browser.run(SHOWN, TABLE) == shown)
 
 
-def test_filter_and_judge_are_in_the_address(browser: Browser, large: Path) -> None:
-    """Opened again they show the same; what is at its default is not in it."""
+def test_models_are_found_and_judges_have_a_page(browser: Browser, large: Path) -> None:
+    """A field from 15 rows on; the other judge's page shows the same table."""
     browser.open(large, width=1440, height=900)
-    field = browser.driver.find_element("css selector", "#board input[type=search]")
-    field.send_keys("ELIZA, model-1")
-    shown = browser.run(SHOWN, TABLE)
-    assert set(shown) == {"bot:eliza", "model-1", *(f"model-{i}" for i in range(10, 20))}
-    assert browser.text("#board output") == "12 of 25"
-    browser.choose(".switch select", "1")
-    fragment = browser.run("return location.hash")
-    for part in ("filter=ELIZA", "judge=judge"):
-        assert part in fragment
-    browser.open(large, fragment)
-    second = TABLE.replace("'0'", "'1'")
-    browser.until(lambda: set(browser.run(SHOWN, second)) == set(shown))
-    assert [one for one in browser.requests() if "judge-" in one] == [
-        (large.parent / "chunks" / "judge-1.js").as_uri()
-    ]
-    assert browser.run("return document.querySelector(arguments[0]).offsetWidth > 0", second)
-    assert browser.run("return document.getElementById('wrong-link').hidden")
-    browser.open(large, "#filter=eliza")
-    field = browser.driver.find_element("css selector", "#board input[type=search]")
-    assert field.get_attribute("value") == "eliza"
-    field.clear()
-    field.send_keys(" \b")
-    assert browser.run("return location.hash") in ("", "#")
+    browser.driver.find_element("css selector", ".tools input[type=search]").send_keys("MODEL-1")
+    found = {"model-1", *(f"model-{i}" for i in range(10, 20))}
+    assert set(browser.run(ROWS, TABLE)) == found
+    browser.click(".trust p a")
+    browser.until(lambda: browser.run("return location.pathname").endswith("/judge-2.html"))
+    assert browser.text(".trust h2") == "Judge judge: B"
+    assert len(browser.run(ROWS, TABLE)) == 25
 
 
-def judged(folder: Path, n_models: int, n_judges: int) -> Path:
-    """A page of so many contestants and judges, with the figures of the first judge."""
-    records = make_records({f"model-{i}": 0.95 - i / 15 for i in range(n_models)}, 16)
-    first = records.board()
-    boards = [first, *(dataclasses.replace(first, judge=f"judge {i}") for i in range(1, n_judges))]
-    views = [View.of(board) for board in boards]
-    said = {board.judge: records.judgments for board in boards}
-    write_all(folder, files(views, build(records.seeds, records.dialogues, said)))
-    return folder / "index.html"
-
-
-@pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """4 contestants by three judges: everything that a large page has, which axe reads sooner."""
-    return judged(tmp_path_factory.mktemp("three"), 4, 3)
-
-
-def test_paper_has_the_columns_of_the_screen_and_no_controls(browser: Browser, large: Path) -> None:
+def test_paper_has_the_columns_of_the_screen_and_no_controls(browser: Browser, three: Path) -> None:
     """Printed, every figure is there, and nothing to press."""
-    browser.open(large, width=1440, height=900)
-    heads = (
-        "return [...document.querySelectorAll(arguments[0] + ' thead th')]"
-        ".filter((head) => head.getClientRects().length).map((head) => head.dataset.key)"
-    )
-    shown = browser.run(heads, TABLE)
+    browser.open(three, width=1440, height=900)
+    shown = browser.run(HEADS, TABLE)
     browser.command("Emulation.setEmulatedMedia", {"media": "print"})
     try:
-        assert browser.run(heads, TABLE) == shown
+        assert browser.run(HEADS, TABLE) == shown
         pressable = "return [...document.querySelectorAll('nav, .tools, .quiet')]"
-        assert not browser.run(f"{pressable}.some((one) => one.getClientRects().length)")
-        assert browser.run("return document.getElementById('tables').getClientRects().length")
+        assert not browser.run(f"{pressable}.some((e) => e.getClientRects().length)")
+        assert browser.run("return document.getElementById('judge').getClientRects().length")
     finally:
         browser.command("Emulation.setEmulatedMedia", {"media": ""})
 
 
 def test_the_page_reads_without_scripts(browser: Browser, page: Path) -> None:
-    """Verdict, table, figures and prompts are there."""
+    """Judge, table, curve and figures are there, and nothing that needs a script."""
     browser.command("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.open(page)
-        shown = browser.driver.find_elements("css selector", f"{TABLE} tbody tr")
-        assert len(shown) == 4
-        assert all(row.is_displayed() for row in shown)
-        assert browser.driver.find_element("css selector", ".judge .stamp").is_displayed()
-        figures = browser.driver.find_elements("css selector", ".figures figure svg")
-        assert len(figures) >= 8
-        assert browser.driver.find_element("css selector", "#tables details").is_displayed()
+        for selector, n in ((f"{TABLE} tbody tr", 4), (".trust .stamp", 1), (".plot path", 4)):
+            shown = browser.driver.find_elements("css selector", selector)
+            assert len(shown) >= n
+            assert all(each.is_displayed() for each in shown)
+        assert len(browser.driver.find_elements("css selector", ".figures figure svg")) >= 8
+        assert browser.driver.find_element("css selector", ".checked").is_displayed()
+        assert not browser.driver.find_element("css selector", ".menu").is_displayed()
     finally:
         browser.command("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
 def test_a_failed_judge_takes_the_first_screen(browser: Browser, tmp_path: Path) -> None:
-    """Sentence and title are its fault, the table fades, another judge and an example are there."""
-    records = make_records({"bot:eliza": 0.1, "good": 0.9, "poor": 0.2}, 60, unreadable=0)
-    never = {"place": "No", "pair": "neither"}
-    said = {
+    """Sentence and title are its fault, nobody has a rank, models are grey and bots are not."""
+    records = make_records({"bot:parrot": 0.1, "good": 0.9, "poor": 0.2}, 40, unreadable=0)
+    never = {"unieval": "No"}
+    judged = {
         protocol: [
-            msgspec.structs.replace(
-                one, verdict=never["place" if protocol == "unieval" else "pair"], judge="never"
-            )
-            for one in given
+            msgspec.structs.replace(each, verdict=never.get(protocol, "neither")) for each in given
         ]
         for protocol, given in records.judgments.items()
     }
-    boards = [
-        build_board(
-            records.seeds, records.dialogues, told, seed_set="made-up", judge=judge, elo=QUICK
-        )
-        for judge, told in (("never", said), ("rules", records.judgments))
-    ]
-    views = [View.of(board) for board in boards]
-    page = tmp_path / "index.html"
-    page.write_text(render(views))
+    page = write(tmp_path, dataclasses.replace(records, judgments=judged), ("never",), {})
     browser.open(page, width=1440, height=900)
     fault = "No ranking: the judge passes bots as human"
     assert browser.text("h1") == f"{fault}."
     assert fault in browser.driver.title
-    assert "Do not trust" in browser.text(".stamp")
-    assert browser.run("return !!document.querySelector('table.board.faded')")
-    browser.run("document.querySelector('.sub a').click()")
-    browser.until(lambda: browser.run("return location.hash") == "#judge=rules")
-    assert not browser.run("return !!document.querySelector('[data-judge=\"1\"] .faded')")
-    assert json.dumps(browser.complaints()) == "[]"
+    assert "Do not trust" in browser.text(".trust .stamp")
+    assert browser.run(HEADS, TABLE)[:2] == ["model", "bt_n16"]
+    weight = "return getComputedStyle(document.querySelector(arguments[0])).color"
+    colors = [browser.run(weight, f"{TABLE} tr[data-model='{name}'] .est")
+              for name in ("good", "poor", "bot:parrot")]  # fmt: skip
+    assert colors[0] == colors[1] != colors[2]
+    kinds = browser.run(
+        "return [...document.querySelectorAll('.plot g')].map((g) => [g.dataset.model, g.classList[0]])"
+    )
+    assert dict(kinds) == {"good": "faint", "poor": "faint", "bot:parrot": None, HUMAN: "human"}
+    assert browser.complaints() == []

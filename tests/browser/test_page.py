@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,6 +13,9 @@ import pytest
 
 from botchat.protocols.reports import ERRORS
 from botchat.records import Remark, Utterance
+from botchat.report import View, files
+from botchat.report.archive import build
+from botchat.workspace.jsonl import write_all
 from tests.boards import Records, judgment, make_records
 from tests.browser.conftest import Browser, serious_faults
 from tests.browser.pages import HOSTILE, write_page
@@ -35,7 +40,7 @@ def test_what_happened_in_a_dialogue_is_shown(browser: Browser, tmp_path: Path) 
     browser.open(page, "#view=unieval&a=m&seed=S-1")
     assert "stopped:refused. the model would not" in browser.text(".reading .warning")
     marks = browser.seen(".flags li")
-    assert {"2 oldest not in the prompt", "truncated"} <= set(marks)
+    assert {"– 2 oldest not in the prompt", "– truncated"} <= set(marks)
     members = "return [...document.querySelector('.votes tbody').rows].map(r => r.innerText)"
     assert browser.run(members) == ["critic\tat 3\tat 3"]
     folded = browser.driver.find_element("css selector", ".talk")
@@ -90,7 +95,7 @@ def test_own_scores_are_read_like_any_verdict(browser: Browser, own: Path) -> No
     browser.choose("#reader [aria-label='Verdict']", "none")
     assert browser.seen(".cases .id") == ["S-4", "S-8"]
     browser.choose("#reader [aria-label='Verdict']", "")
-    browser.choose("#reader [aria-label='What to read']", "style")
+    browser.choose("#reader [aria-label='Protocol']", "style")
     browser.until(lambda: "Wit" in browser.text(".reading .verdict"))
     browser.choose("#reader [aria-label='Verdict']", "down-1")
     assert browser.seen(".cases .badge") == ["Wit 55.5, Tact 80", "Wit 40, Tact 7"]
@@ -117,6 +122,73 @@ def test_own_comparisons_say_who_wins(browser: Browser, own: Path) -> None:
     assert browser.complaints() == []
 
 
+def test_prompt_reply_tokens_and_price_are_one_click_away(browser: Browser, tmp_path: Path) -> None:
+    """Of every call of a verdict, as the ledger has it; loaded when it is opened, shown as text."""
+    records = make_records({"m": 0.5, "o": 0.4}, 30, arena=(16,))
+    judged = {
+        protocol: [
+            msgspec.structs.replace(each, calls=(f"{protocol}{i}",)) for i, each in enumerate(given)
+        ]
+        for protocol, given in records.judgments.items()
+    }
+
+    def calls(keys: Sequence[str]) -> dict[str, object]:
+        return {key: ([("user", f"<b>{key}</b>?")], f"No, {key}.", 1234, 0.00123) for key in keys}
+
+    archive = build(records.seeds, records.dialogues, {"rules": judged}, calls=calls)
+    write_all(tmp_path, files([View.of(records.board())], archive))
+    page = tmp_path / "index.html"
+    at = next(
+        i for i, j in enumerate(judged["unieval"]) if (j.seed_id, j.contestants) == ("S-25", ("m",))
+    )
+    browser.open(page, "#view=unieval&a=m&seed=S-25")
+    browser.text(".beside-reading .calls")
+    chunk = (tmp_path / "chunks" / "calls-1.js").as_uri()
+    assert chunk not in browser.requests()
+    browser.click(".beside-reading .calls summary")
+    browser.until(lambda: browser.seen(".calls pre"))
+    assert chunk in browser.requests()
+    assert browser.seen(".calls .note") == ["1,234 tokens, USD 0.00123"]
+    assert browser.seen(".calls pre") == [f"<b>unieval{at}</b>?", f"No, unieval{at}."]
+    browser.open(page, "#view=pair&protocol=arena-n16&a=m&b=o")
+    browser.text(".case .calls")
+    assert len(browser.seen(".ruling .calls summary")) == 2
+    assert browser.complaints() == []
+
+
+def test_what_the_judge_has_wrong_is_a_filter(browser: Browser, tmp_path: Path) -> None:
+    """By the majority of the human annotators, where there are some; they are judges beside it."""
+    records = make_records({"m": 0.5, "o": 0.4}, 12, arena=(16,), unreadable=0)
+    flip = {"No": "3", "1": "2", "2": "1", "both": "1", "neither": "1"}
+    labels = {
+        protocol: [
+            msgspec.structs.replace(
+                each,
+                judge="human:ann",
+                verdict=each.verdict
+                if each.seed_id != "S-2"
+                else flip.get(each.verdict or "", "No"),
+            )
+            for each in given
+        ]
+        for protocol, given in records.judgments.items()
+    }
+    judged = {"rules": records.judgments, "human:ann": labels}
+    write_all(
+        tmp_path, files([View.of(records.board())], build(records.seeds, records.dialogues, judged))
+    )
+    browser.open(tmp_path / "index.html", "#view=unieval&a=m&show=wrong")
+    browser.text(".reading h3")
+    assert browser.seen(".cases .id") == ["S-2"]
+    assert browser.texts(".judges tbody th") == ["rules", "human:ann", "truth"]
+    pairs = [j.seed_id for j in records.judgments["arena-n16"]]
+    wrong = [seed for seed in ("S-2",) if seed in pairs]
+    browser.open(tmp_path / "index.html", "#view=pair&protocol=arena-n16&a=m&b=o&show=wrong")
+    browser.text(".duel .note")
+    assert len(browser.texts(".boxes a:not(.dim)")) == len(wrong)
+    assert browser.complaints() == []
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_is_text(browser: Browser, hostile: Path, name: str) -> None:
     """Names, utterances and reasons are shown as they are; nothing of them runs or is asked for."""
@@ -133,12 +205,14 @@ def test_hostile_text_is_text(browser: Browser, hostile: Path, name: str) -> Non
     hrefs = browser.run(
         "return [...document.querySelectorAll('a')].map(a => a.getAttribute('href'))"
     )
-    assert all(href.startswith("#") for href in hrefs)
+    own = re.compile(r"#|[a-z0-9-]+\.(csv|html#judge)$")
+    assert [href for href in hrefs if not own.match(href)] == []
     asked = set(browser.requests())
     assert asked >= {
         (hostile.parent / "chunks" / name).as_uri() for name in ("index.js", "seeds-0.js")
     }
-    assert all(url.startswith(hostile.parent.as_uri()) for url in asked)
+    ours = (hostile.parent.as_uri(), "data:image/png;base64,")
+    assert [url for url in asked if not url.startswith(ours)] == []
     assert browser.complaints() == []
 
 

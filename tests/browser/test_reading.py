@@ -120,7 +120,7 @@ def test_a_pair_opens_at_the_first_contradiction_in_names(
     for name in MODELS:
         browser.open(shown, f"#view=pair&protocol=arena-n16&a={name}")
         assert browser.text(".contradiction").startswith("✕ Contradicts itself")
-        order = [one for one in browser.run("return botchat.about.orders[0]") if one != HUMAN]
+        order = [one for one in browser.run("return botchat.about.order") if one != HUMAN]
         rival = state(browser)["b"]
         assert abs(order.index(rival) - order.index(name)) == 1
         told = results(said, name, rival)
@@ -146,7 +146,8 @@ def test_a_pair_opens_at_the_first_contradiction_in_names(
 
 def short(name: str) -> str:
     """A name in little room."""
-    return name if len(name) <= 32 else f"{name[:21]}…{name[-10:]}"
+    name = name.removesuffix("-instruct") if len(name) > 34 else name
+    return name if len(name) <= 34 else f"{name[:33]}…"
 
 
 def test_what_the_judge_said_of_places_is_said_of_names(
@@ -175,9 +176,9 @@ def test_cells_open_their_pair(browser: Browser, shown: Path) -> None:
     """By click and by keyboard, with people in their place; the table is one stop for Tab."""
     browser.open(shown, "#view=pair")
     browser.text(".case .columns")
-    order = browser.run("return botchat.about.orders[0]")
+    order = browser.run("return botchat.about.order")
     heads = browser.texts(".matrix tbody th")
-    assert heads[order.index(HUMAN)] == "people"
+    assert heads[order.index(HUMAN)] == HUMAN
     assert len(heads) == 5
     cells = browser.run(
         "return [...document.querySelectorAll('.matrix a')].map(a => [a.hash, a.title, a.tabIndex])"
@@ -190,12 +191,11 @@ def test_cells_open_their_pair(browser: Browser, shown: Path) -> None:
         asked = dict(parse_qsl(target[1:]))
         is_people = HUMAN in (asked["a"], asked["b"])
         assert asked["protocol"] == ("gteval" if is_people else "arena-n16")
-        called = ["people" if asked[k] == HUMAN else asked[k] for k in "ab"]
-        assert title.startswith(f"{called[0]} against {called[1]}: ")
+        assert title.startswith(f"{short(asked['a'])} against {short(asked['b'])}: ")
         assert "95 % interval" in title
     browser.run("document.querySelector('.matrix a[href*=\"b=human\"]').click()")
     browser.until(lambda: state(browser).get("protocol") == "gteval")
-    assert browser.texts(".duel h3 .side")[1] == "people"
+    assert browser.texts(".duel h3 .side")[1] == HUMAN
     browser.run("document.querySelector('.matrix [aria-current]').focus()")
     left = state(browser)["a"]
     browser.press("\ue015")  # arrow down
@@ -295,7 +295,7 @@ def test_keys_go_through_dialogues(browser: Browser, shown: Path, known: Any) ->
         assert state(browser)["seed"] == seed
     browser.press("?")
     assert "next dialogue that is accused" in browser.text("dialog[open]")
-    browser.open(shown, "#view=unieval&a=alpha&seed=S-1&judge=judge: B")
+    browser.open(shown.with_name("judge-2.html"), "#view=unieval&a=alpha&seed=S-1")
     browser.text(".talk")
     opened = "return document.querySelector('.talk').open"
     assert browser.run(opened) is False
@@ -368,7 +368,7 @@ def test_both_views_fit_and_are_accessible(
     """Nothing is wider than the screen, no text below 11 px, no serious fault by axe."""
     for link, there in (
         ("#view=pair&protocol=arena-n16", ".case .columns"),
-        (f"#view=unieval&a=alpha&seed={LATE}&judge=judge: B&q=bus", ".reading .chat mark"),
+        (f"#view=unieval&a=alpha&seed={LATE}&q=bus", ".reading .chat mark"),
     ):
         browser.open(shown, link, width=width, dark=dark)
         browser.text(there)

@@ -51,7 +51,7 @@ def test_votes_in_board_out(votes, capsys):
     assert names >= {"votes.csv", "votes-pairs.csv", "judge.csv"}
     page = re.sub(r"</?bdi[^>]*>", "", (out / "index.html").read_text("utf-8"))
     assert "x leads" in page
-    assert "There is nothing to read on this page" in page
+    assert 'data-to="read"' not in page
     for word in ("N = None", "--seeds", "Prompt: "):
         assert word not in page
     assert "ChatSEED" not in re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
@@ -85,7 +85,7 @@ def test_what_cannot_be_read_leaves_nothing_behind(tmp_path, monkeypatch, capsys
         assert BAD[content] in refused(capsys, ["rank", *files])
     assert "no file none.csv; name a csv, tsv, json" in refused(capsys, ["rank", "none.csv"])
     # Everything is made before the first file is written.
-    monkeypatch.setattr("botchat.report.render", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("botchat.report.files", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["rank", "good.csv"])
     assert not Path("leaderboards").exists()

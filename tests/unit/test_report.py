@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from botchat.records import HUMAN
-from botchat.report import ICON, View, render
+from botchat.report import ICON, View, files
 from botchat.report.archive import Archive, build
 from tests.boards import Records, make_records
 
@@ -29,7 +29,9 @@ HOSTILE = (
     "\u202eesrever\u2066 نموذج",
     "{{ 7 * 7 }}{% raw %}",
 )
-VOID = {"link", "meta", "br", "img", "path", "use", "rect", "line", "circle"}
+VOID = {"link", "meta", "br", "img", "path", "use", "rect", "line", "circle", "input"}
+BESIDE = re.compile(r"[a-z0-9-]+\.(csv|html)(#judge)?")
+"""Files of the same folder."""
 
 
 class Page(HTMLParser):
@@ -70,7 +72,7 @@ def page_of(records: Records) -> str:
     """The whole page of some records."""
     board = records.board()
     archive = build(records.seeds, records.dialogues, {board.judge: records.judgments})
-    return render([View.of(board)], archive)
+    return files([View.of(board)], archive)["index.html"]
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +111,7 @@ def test_the_page_is_well_formed(html: str, hostile: str) -> None:
         names = {attrs.get("data-model") for _, attrs in page.elements}
         protocols = json.loads(re.findall(r'id="about">(.*?)</script>', text)[0])["protocols"]
         hrefs = {value for name, value in page.attributes() if name == "href"} - {ICON}
-        for link in [value[1:] for value in hrefs]:
+        for link in [value[1:] for value in hrefs if not BESIDE.fullmatch(value)]:
             if "=" not in link:
                 assert link in ids
                 continue
@@ -137,7 +139,7 @@ def test_the_page_asks_for_nothing(html: str, hostile: str) -> None:
         for name, value in page.attributes():
             assert not name.startswith("on")
             if name in ("href", "src", "xlink:href", "action"):
-                assert value.startswith("#") or value == ICON
+                assert value.startswith("#") or value == ICON or BESIDE.fullmatch(value)
             assert "url(http" not in value
         styles = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
         assert len(styles) == 1
@@ -176,7 +178,6 @@ def test_the_archive_holds_every_dialogue_and_verdict() -> None:
     records = make_records({"a": 0.9, "b": 0.2}, 24)
     archive = build(records.seeds, records.dialogues, {"rules": records.judgments})
     index: Any = unpacked(archive, "index")
-    assert archive.about["verdicts"] == sum(map(len, records.judgments.values()))
     assert len(archive.files) == 3
     # Of a pair the result for who is shown first: in the Arena the one named loses.
     pairwise: Mapping[Any, Any] = {None: "?", "both": "t", "neither": "t", "1": "l", "2": "w"}
@@ -204,17 +205,20 @@ def test_the_archive_holds_every_dialogue_and_verdict() -> None:
                 code = index["single"][0]["unieval"][str(shown[0])][at]
                 expected = single
             assert code == expected[verdict]
-    assert seen == archive.about["verdicts"]
+    assert seen == sum(map(len, records.judgments.values()))
 
 
-def test_every_judge_has_a_part_of_one_page() -> None:
-    """Two boards: both named, both marked for the switch, no id twice."""
+def test_every_judge_has_a_page_and_links_to_the_others() -> None:
+    """Two boards, two pages: each names the other judge, and holds its own place."""
     records = make_records({"a": 0.9, "b": 0.2}, 8)
     board = records.board()
     other = dataclasses.replace(board, judge="<b>other")
-    text = render([View.of(each) for each in (board, other)])
-    page = Page(text)
-    ids = [value for name, value in page.attributes() if name == "id"]
-    assert len(ids) == len(set(ids))
-    assert {value for name, value in page.attributes() if name == "data-judge"} == {"0", "1"}
-    assert "<b>other" in "\n".join(page.texts)
+    pages = files([View.of(each) for each in (board, other)])
+    assert [*pages] == ["index.html", "judge-2.html"]
+    for place, text in enumerate(pages.values()):
+        page = Page(text)
+        hrefs = {value for name, value in page.attributes() if name == "href"}
+        assert {[*pages][1 - place]} < hrefs
+        assert {board.judge, "<b>other"} <= {part.strip() for part in page.texts}
+        about = json.loads(re.findall(r'id="about">(.*?)</script>', text)[0])
+        assert about["judge"] == place
