@@ -15,12 +15,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from botchat.boards.board import Board
-from botchat.boards.names import is_floor_bot, shorten
 from botchat.boards.protocols import ProtocolVerdicts
-from botchat.boards.tables import DIGITS, value_and_ci
+from botchat.boards.tables import DIGITS, is_floor_bot, shorten, value_and_ci
 from botchat.interfaces import Row
 from botchat.judges.rules import RulesJudge
-from botchat.metrics.intervals import LEAST, proportion_ci
+from botchat.metrics.statistics import LEAST, proportion_ci
 from botchat.records import HUMAN
 from botchat.verdicts import LOSS, TIE, WIN
 

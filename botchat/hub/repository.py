@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from botchat.boards.writers import to_json
+from botchat.boards.files import to_json
 from botchat.errors import ConfigError, DataError
 from botchat.importers.hub import hub_errors
 from botchat.interfaces import Message, Row

@@ -14,9 +14,8 @@ from pathlib import Path
 
 from botchat.boards.judge_agreement import HUMAN_LABELS, AgreementReport
 from botchat.errors import ConfigError, DataError, LimitReached, MissingDataError, did_you_mean
-from botchat.papers.benchmarks import Answered, Benchmark, Files, Judgments, own_file
+from botchat.papers.benchmarks import Answered, Benchmark, Files, Judgments, own_file, tables_of
 from botchat.papers.chateval import faireval, topical_chat
-from botchat.papers.printed import tables_of
 from botchat.papers.stories import mateval, recorded
 from botchat.papers.turing import turing
 from botchat.pipeline import judging

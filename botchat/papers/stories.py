@@ -20,7 +20,7 @@ from typing import Any
 
 from botchat.boards.judge_agreement import HUMAN_LABELS
 from botchat.errors import DataError, MissingDataError
-from botchat.importers.rows import json_rows, named, quoted, read_text
+from botchat.importers.tables import json_rows, named, quoted, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import Language, built_in
 from botchat.metrics.agreement import ItemScore

@@ -14,7 +14,7 @@ from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import AgreementReport
 from botchat.boards.tables import Column, table
 from botchat.errors import DataError, MissingDataError
-from botchat.importers.rows import json_rows, quoted
+from botchat.importers.tables import json_rows, quoted
 from botchat.metrics import lengths
 from botchat.metrics.agreement import compare
 from botchat.metrics.annotations import NOBODY, Annotation

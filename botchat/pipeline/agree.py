@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from botchat.boards import judge_agreement
+from botchat.boards.files import document, table_files, to_json
 from botchat.boards.judge_agreement import AgreementReport
 from botchat.boards.tables import Table
-from botchat.boards.writers import document, table_files, to_json
 from botchat.errors import ConfigError, MissingDataError, did_you_mean
 from botchat.interfaces import Row, round_floats, settings_digest
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED
 from botchat.metrics.agreement import compare
-from botchat.metrics.annotations import VerdictArrays, is_annotator
-from botchat.metrics.vote_arrays import Votes
+from botchat.metrics.annotations import VerdictArrays, Votes, is_annotator
 from botchat.pipeline.contestants import stored_name, with_controls
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.pipeline.load import SeedSetData, load

@@ -19,7 +19,7 @@ from botchat.pipeline.session import EarlyStop, Session, run_concurrently, run_s
 from botchat.pipeline.spending import Meter, Spending
 from botchat.records import N_SEED, SIGNED, Dialogue, Seed
 from botchat.results import Result
-from botchat.workspace import jsonl, provenance
+from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, stage_order
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.usage import call_facts
@@ -110,7 +110,7 @@ async def ask(
     generated = await together(job.run(counter, stops) for job in jobs)
     calls = {job.contestant: [*_calls(job.dialogues.values())] for job in jobs}
     new = {each.model for each in generated if each.new}
-    provenance.note(workspace, session.ledger, request.seed_set, "generate", calls, new)
+    usage.record_provenance(workspace, session.ledger, request.seed_set, "generate", calls, new)
     return generated
 
 

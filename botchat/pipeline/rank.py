@@ -8,7 +8,7 @@ from pathlib import Path
 from botchat.errors import ConfigError, MissingDataError
 from botchat.importers.tables import rows
 from botchat.importers.vote_files import read_votes
-from botchat.metrics.vote_arrays import Votes
+from botchat.metrics.annotations import Votes
 from botchat.pipeline.agree import votes_in
 from botchat.pipeline.leaderboard import board_result, write_charts
 from botchat.pipeline.spending import Meter

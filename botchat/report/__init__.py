@@ -23,8 +23,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline, headline
 from botchat.boards.judge_checks import JudgeTrust, judge_trust
-from botchat.boards.names import labels, shorten
-from botchat.boards.tables import Column, Table, table
+from botchat.boards.tables import Column, Table, labels, shorten, table
 from botchat.interfaces import Row
 from botchat.languages import ENGLISH
 from botchat.protocols.catalogue import VOTES
