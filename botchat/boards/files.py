@@ -19,7 +19,7 @@ from botchat.boards.headline import Headline
 from botchat.boards.judge_checks import JudgeTrust
 from botchat.boards.protocols import DetectionResult, ReportResult
 from botchat.boards.tables import DIGITS, Table, one_line
-from botchat.errors import ConfigError
+from botchat.errors import UsageError
 from botchat.interfaces import round_floats, settings_digest
 from botchat.metrics.annotations import accused_index
 from botchat.protocols.reports import as_prose, as_records, as_text
@@ -63,7 +63,7 @@ def table_files(tables: Sequence[Table], formats: Sequence[str] = ()) -> dict[st
     files: dict[str, Content] = {}
     for form in formats or ("csv",):
         if form not in WRITERS:
-            raise ConfigError(f"--format {form}: give one of {', '.join(WRITERS)}")
+            raise UsageError(f"--format {form}: give one of {', '.join(WRITERS)}")
         files |= {f"{each.name}.{form}": WRITERS[form](each) for each in tables}
         if form == "csv":
             files["meta.json"] = to_json({each.name: described(each) for each in tables})

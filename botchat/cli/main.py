@@ -114,9 +114,9 @@ def command_line(
 
     Args:
         words: Those of the command.
-        dir: The workspace (this folder).
+        dir: Workspace (this folder).
         json: Print one JSON object.
-        quiet: No progress.
+        quiet: Print no progress.
     """
     command, bound, hidden = app.parse_args(words, exit_on_error=False, print_error=False)
     more: dict[str, Any] = {}

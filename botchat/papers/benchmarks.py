@@ -49,8 +49,8 @@ Judgments = Mapping[str, Sequence[Judgment]]
 RANKS = ("spearman", "kendall")
 
 _SCORED = (
-    "Spearman and Kendall of all texts' scores with people's mean scores. Unreadable scores are "
-    "counted and left out."
+    "Spearman and Kendall of all texts' scores with the mean human scores. "
+    "Unreadable scores are counted and left out."
 )
 
 

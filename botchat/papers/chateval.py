@@ -133,7 +133,10 @@ def topical_chat(files: Files) -> Benchmark:
     }
     rated = RatedTexts(
         "topicalchat",
-        ("chateval-table-2", "Topical-Chat: correlation with people (layout of ChatEval, Table 2)"),
+        (
+            "chateval-table-2",
+            "Topical-Chat: correlation with human scores (layout of ChatEval, Table 2)",
+        ),
         "aspect",
         {aspect: (protocol, 0, labels[aspect]) for aspect, protocol in ASPECTS.items()},
     )

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from botchat.errors import ConfigError, DataError, GateFailed, MissingDataError, did_you_mean
+from botchat.errors import (
+    ConfigError,
+    DataError,
+    GateFailed,
+    MissingDataError,
+    UsageError,
+    did_you_mean,
+)
 from botchat.interfaces import Row
 from botchat.metrics.annotations import NOT_SAID
 from botchat.metrics.statistics import holm, proportion_ci, sign_flip
@@ -47,7 +54,7 @@ def compare(
     from botchat.boards.tables import is_floor_bot
 
     if not 0 < alpha < 1:
-        raise ConfigError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
+        raise UsageError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
     old, new = read_board(workspace, before), read_board(workspace, after)
     boards = Boards(old, new)
     if mismatches := list(_mismatches(boards)):

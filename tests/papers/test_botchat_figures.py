@@ -74,9 +74,9 @@ def test_what_cannot_be_drawn_is_told_in_a_line(tmp_path, capsys) -> None:
     assert "gteval.csv:2: 'many' is no number from 0 on" in capsys.readouterr().err
     assert main(["rank", str(PUBLISHED / "gteval.csv"), "--dir", str(tmp_path)]) == 1
     assert "no votes (columns: model" in capsys.readouterr().err
-    draw(tmp_path, "--judge", "rules", code=1)
+    draw(tmp_path, "--judge", "rules", code=2)
     assert "show published numbers; they ask nobody; leave out --judge" in capsys.readouterr().err
-    draw(tmp_path, "--plan", code=1)
+    draw(tmp_path, "--plan", code=2)
     assert "ask nobody; leave out --judge, --limit and --plan" in capsys.readouterr().err
 
 

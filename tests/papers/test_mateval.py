@@ -197,10 +197,10 @@ SCORED = b"Story,Score_new\na,"
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("people", None, "no table with people's scores among dataset/inputs.json"),
+        ("people", None, "no table with human scores among dataset/inputs.json"),
         ("run", None, "no recorded reports among dataset/inputs.json"),
         ("people", SCORED + b'"Repetition:-1\nLogic:0"\n', "dataset/people.csv:3: 'Logic:0' is no"),
-        ("people", SCORED + b"Repetition:-1\n", "dataset/people.csv:2: people's score has no LINC"),
+        ("people", SCORED + b"Repetition:-1\n", "dataset/people.csv:2: human scores lack LINC"),
         ("run", b"[\n{]", "result/run.json: '[\\n{]' is not JSON"),
         ("run", ID_7, "result/run.json row 1: ID 7 is not the number of one of the 2 stories"),
         ("inputs", AGAIN, "result/run"),
