@@ -17,7 +17,7 @@ import numpy as np
 from botchat.metrics import statistics
 from botchat.metrics.agreement import compare
 from botchat.metrics.annotations import Annotation
-from botchat.metrics.intervals import proportion_ci
+from botchat.metrics.statistics import proportion_ci
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.verdicts import Floats

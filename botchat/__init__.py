@@ -13,8 +13,22 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # static tools see no `__getattr__`
     from botchat.commands import *  # noqa: F403
+    from botchat.pipeline import figure as _figure
+    from botchat.pipeline.load import read as read
+    from botchat.pipeline.spending import Spending as Spending
+    from botchat.ratings import bradley_terry as _bradley_terry
+    from botchat.ratings import elo as _elo
+    from botchat.ratings.comparisons import Comparisons as Comparisons
+    from botchat.records import VERSION
+    from botchat.results import Result as Result
+    from botchat.workspace.folder import Workspace as Workspace
+
+    __version__ = VERSION
+    bradley_terry = _bradley_terry.fit
+    elo = _elo.bootstrap_elo
+    plot = _figure.figure
 
 _PLACES = {
     "Comparisons": "ratings.comparisons:Comparisons",

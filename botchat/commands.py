@@ -49,7 +49,7 @@ app = App(
 app["--help"].group = app["--version"].group = FLAGS
 DAILY, BEGIN, STEPS, JUDGES, SHARE = (
     Group(name, sort_key=i)
-    for i, name in enumerate(("Every day", "Begin", "Step by step", "Judges and people", "Share"))
+    for i, name in enumerate(("Every day", "Begin", "Step by step", "Judges", "Share"))
 )
 
 
@@ -60,15 +60,15 @@ def _flag(text: str, name: str | None = None) -> Parameter:
 Here = Annotated[Workspace | str | Path | None, Parameter(parse=False)]
 Progress = Annotated[Meter | None, Parameter(parse=False)]
 Judge = Annotated[str, _flag("rules, an entry, a preset panel, control:PANEL, or any model")]
-JudgeModel = Annotated[str | None, _flag("model of a panel's agents that name none")]
+JudgeModel = Annotated[str | None, _flag("model of a panel's agents without one")]
 Judges = Annotated[Sequence[str], _flag("repeatable; only these judges", "--judge")]
 Models = Annotated[Sequence[str], _flag("repeatable; see models", "--model")]
-Seeds = Annotated[str, _flag("the seed set ([run] seeds, or the only one)")]
-Protocol = Annotated[str | None, _flag("as its folder: unieval, arena-n16, gteval, …")]
+Seeds = Annotated[str, _flag("seed set ([run] seeds, or the only one)")]
+Protocol = Annotated[str | None, _flag("such as unieval, arena-n16, gteval")]
 Limit = Annotated[int | None, _flag("only the first K seeds or items ([run] limit)")]
-Replace = Annotated[bool, _flag("also in place of what is there")]
-Turns = Annotated[int | None, _flag("utterances, the two seeds included (16)")]
-Out = Annotated[Path | None, _flag("where to (a folder of leaderboards)")]
+Replace = Annotated[bool, _flag("overwrite stored dialogues that differ")]
+Turns = Annotated[int | None, _flag("utterances, the two of the seed included (16)")]
+Out = Annotated[Path | None, _flag("output folder (a folder of leaderboards)")]
 Formats = Annotated[
     Sequence[Literal["csv", "md", "json", "tex", "parquet"]],
     _flag("repeatable; files of tables (csv)", "--format"),
@@ -109,9 +109,9 @@ def run(
     workspace: Here = None,
     meter: Progress = None,
 ) -> Result:
-    """Everything: generate, judge, rank; the price first.
+    """Generate, judge and rank; print the price first.
 
-    What is there already is not asked again. What is left out, [run] of botchat.toml says.
+    Stored dialogues and verdicts are reused. Options that you omit come from [run] of botchat.toml.
     """
     from botchat.pipeline import run as stage
 
@@ -150,8 +150,8 @@ def figure(
     /,
     *,
     seeds: Seeds = "",
-    judge: Annotated[str | None, _flag("whose verdicts (needed if there are two)")] = None,
-    format: Annotated[Literal["svg", "png", "pdf"], _flag("of the files")] = "svg",
+    judge: Annotated[str | None, _flag("judge to show (needed if several have judged)")] = None,
+    format: Annotated[Literal["svg", "png", "pdf"], _flag("of the files (svg)")] = "svg",
     size: Annotated[str, _flag("inches: 7x4.5, or the width: 3.3 (half a page wide)")] = "",
     out: Out = None,
     workspace: Here = None,
@@ -165,16 +165,18 @@ def figure(
 
 @app.command(group=DAILY)
 def agree(
-    *files: Annotated[Path, _flag("of votes: any that rank reads (docs/rank.md)")],
+    *files: Annotated[Path, _flag("files of votes, as rank reads them (docs/rank.md)")],
     seeds: Seeds = "",
     protocol: Protocol = None,
     judge: Judges = (),
-    truth: Annotated[str | None, _flag("who labels (human; built-in: who wrote it)")] = None,
+    truth: Annotated[
+        str | None, _flag("annotators' prefix (human), or built-in: the writer")
+    ] = None,
     out: Out = None,
     format: Formats = (),
     workspace: Here = None,
 ) -> Result:
-    """Judges beside people and each other, and their price."""
+    """Compare judges with human labels, with each other, and by price."""
     from botchat.pipeline.agree import agree as compare_judges
 
     place = _workspace(workspace)
@@ -186,15 +188,15 @@ def agree(
 @app.command(group=DAILY)
 def compare(
     before: Annotated[str, _flag("SET, SET/NAME (leaderboard --keep), a board's folder or json")],
-    after: Annotated[str, _flag("likewise")],
+    after: Annotated[str, _flag("the later one, named in the same ways")],
     /,
     *,
-    model: Annotated[Sequence[str], _flag("repeatable; to test (all but bots)", "--model")] = (),
+    model: Annotated[Sequence[str], _flag("repeatable; models (all but bots)", "--model")] = (),
     alpha: Annotated[float, _flag("rate of false alarms, over all models together")] = 0.05,
     gate: Annotated[bool, _flag("exit 4 if a model fell")] = False,
     workspace: Here = None,
 ) -> Result:
-    """What changed between two boards, and did a model fall?"""
+    """Compare two boards: what changed, and is a model worse?"""
     from dataclasses import replace
 
     from botchat.pipeline.compare import compare as compare_boards
@@ -217,7 +219,7 @@ def init(
     *providers: Annotated[
         str, _flag("URL of a server, or a provider; a wrong one lists them (none: bots, offline)")
     ],
-    data: Annotated[str | None, _flag("dialogues to import: mutual, or as of import")] = None,
+    data: Annotated[str | None, _flag("dialogues: mutual, or a source as of import")] = None,
     workspace: Here = None,
 ) -> Result:
     """Write a botchat.toml, with comments."""
@@ -232,7 +234,7 @@ def models_(
     check: Annotated[bool, _flag("ask each configured model; exit 1 if one fails")] = False,
     workspace: Here = None,
 ) -> Result:
-    """What can be named as a model or a judge."""
+    """List what --model and --judge can name."""
     from botchat.pipeline.models import models as list_models
 
     return list_models(_workspace(workspace), check=check)
@@ -246,7 +248,7 @@ def seeds(
     *,
     workspace: Here = None,
 ) -> Result:
-    """The seed sets, one of them, or one dialogue."""
+    """Show the seed sets, one of them, or one dialogue."""
     from botchat.pipeline.seeds import show_seeds
 
     return show_seeds(_workspace(workspace), name, dialogue)
@@ -258,12 +260,12 @@ def import_(
     /,
     *,
     seeds: Annotated[str, _flag("name of the set")] = "",
-    model: Annotated[str | None, _flag("dialogues made elsewhere become those of MODEL")] = None,
-    language: Annotated[str, _flag("of dialogues and questions: en, es, zh, or your own")] = "en",
+    model: Annotated[str | None, _flag("import dialogues of this model, made elsewhere")] = None,
+    language: Annotated[str, _flag("of dialogues and prompts: en, es, zh, or your own")] = "en",
     replace: Replace = False,
     workspace: Here = None,
 ) -> Result:
-    """Human dialogues as a set; with --model, dialogues of a model."""
+    """Import human dialogues as a set; with --model, those of a model."""
     from botchat.pipeline.seeds import import_dialogues, import_seeds, name_of
 
     place = _workspace(workspace)
@@ -286,10 +288,7 @@ def generate(
     workspace: Here = None,
     meter: Progress = None,
 ) -> Result:
-    """Stage 1: let models extend the seeds.
-
-    What is there is not made again.
-    """
+    """Stage 1: let models continue the seeds; stored dialogues are reused."""
     from botchat.pipeline import generate as stage
 
     place = _workspace(workspace)
@@ -319,10 +318,7 @@ def judge(
     workspace: Here = None,
     meter: Progress = None,
 ) -> Result:
-    """Stage 2: judge the dialogues.
-
-    What is judged already is not asked again.
-    """
+    """Stage 2: judge the dialogues; stored verdicts are reused."""
     from botchat.pipeline import judge as stage
 
     place = _workspace(workspace)
@@ -349,7 +345,7 @@ def rank(
     workspace: Here = None,
     meter: Progress = None,
 ) -> Result:
-    """Votes in, board out: anybody's file of who won."""
+    """Rank models from files of votes or win rates."""
     from botchat.pipeline.rank import rank as rank_votes
 
     more: dict[str, Any] = {"out": out, "formats": _each(format), "meter": meter}
@@ -362,7 +358,10 @@ def bench(
     /,
     *,
     data: Annotated[Path | None, _flag("folder of the benchmark's files")] = None,
-    judge: Annotated[Sequence[str], _flag("repeatable (none: who has judged)", "--judge")] = (),
+    judge: Annotated[
+        Sequence[str],
+        _flag("repeatable; single: --judge-model alone (none: all that have judged)", "--judge"),
+    ] = (),
     judge_model: JudgeModel = None,
     published: Annotated[bool, _flag("mateval: the replies that the paper published")] = False,
     limit: Limit = None,
@@ -372,7 +371,7 @@ def bench(
     workspace: Here = None,
     meter: Progress = None,
 ) -> Result:
-    """Let judges answer a benchmark, beside people and the papers."""
+    """Compare judges on a benchmark with human labels and the papers."""
     from botchat.papers import bench as stage
 
     place = _workspace(workspace)
@@ -384,13 +383,13 @@ def bench(
 
 @app.command(group=JUDGES)
 def label(
-    *files: Annotated[Path, _flag("that the page exported (none: make the page)")],
+    *files: Annotated[Path, _flag("exports of the page (none: make the page)")],
     seeds: Seeds = "",
     protocol: Protocol = None,
-    cases: Annotated[int, _flag("on the page, drawn at random")] = 100,
+    cases: Annotated[int, _flag("on the page, drawn at random (100)")] = 100,
     workspace: Here = None,
 ) -> Result:
-    """A page of blind cases for people; or file what it exported."""
+    """Make a page of blind cases for annotators, or store its exports."""
     from botchat.pipeline.label import label as label_cases
 
     place = _workspace(workspace)
@@ -403,11 +402,11 @@ def publish(
     /,
     *,
     seeds: Seeds = "",
-    dry_run: Annotated[bool, _flag("say what would be sent, send nothing")] = False,
-    private: Annotated[bool, _flag("for those who may see it only")] = False,
+    dry_run: Annotated[bool, _flag("list the files; send nothing")] = False,
+    private: Annotated[bool, _flag("only your organisation sees it")] = False,
     workspace: Here = None,
 ) -> Result:
-    """A set's run to the Hugging Face hub, its page as a Space."""
+    """Send a set's run to the Hugging Face hub, its page as a Space."""
     from botchat.hub.repository import publish as send
 
     place = _workspace(workspace)
@@ -418,7 +417,7 @@ def publish(
 def fetch(
     source: Annotated[str, _flag("ORG/NAME[@REVISION]")], /, *, workspace: Here = None
 ) -> Result:
-    """A published run into this workspace."""
+    """Copy a published run into this workspace."""
     from botchat.hub.repository import fetch as receive
 
     return receive(_workspace(workspace), source)
@@ -427,7 +426,7 @@ def fetch(
 @app.command(group=SHARE)
 def ledger(
     *,
-    forget: Annotated[bool, _flag("let calls be asked again: of --outcome, of --model")] = False,
+    forget: Annotated[bool, _flag("ask the calls of --outcome or --model again")] = False,
     outcome: Annotated[
         Sequence[Literal["filtered", "overflow", "refused", "truncated", "empty", "ok"]],
         _flag("repeatable; calls that ended so", "--outcome"),

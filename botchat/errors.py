@@ -30,6 +30,12 @@ class ConfigError(BotChatError):
     """A setting, flag or name cannot be used."""
 
 
+class UsageError(ConfigError):
+    """The command line alone shows that a flag or argument cannot be used."""
+
+    exit_code = 2
+
+
 class DataError(BotChatError):
     """A file cannot be read; the message names file and line."""
 

@@ -21,10 +21,10 @@ def said(capsys: pytest.CaptureFixture[str], *command: object) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def refused(capsys: pytest.CaptureFixture[str], words: Sequence[str]) -> str:
-    """The one line of a command that ends with 1."""
+def refused(capsys: pytest.CaptureFixture[str], words: Sequence[str], code: int = 1) -> str:
+    """The one line of a command that ends with this exit code."""
     capsys.readouterr()
-    assert main([*words]) == 1
+    assert main([*words]) == code
     line = capsys.readouterr().err
     assert line.count("\n") == 1
     return line

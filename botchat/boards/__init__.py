@@ -1,1 +1,1 @@
-"""The tables of one judge on one seed set; nothing here reads or writes a file."""
+"""Tables of one judge on one seed set, and their files' contents; no file is read or written."""

@@ -15,9 +15,8 @@ import pandas as pd
 from botchat.boards import arena, protocols
 from botchat.boards.arena import Arena
 from botchat.boards.judge_table import judge_table
-from botchat.boards.names import shorten
 from botchat.boards.protocols import MODEL, RANK, ProtocolResult, ProtocolVerdicts
-from botchat.boards.tables import Column, Table, table
+from botchat.boards.tables import Column, Table, shorten, table
 from botchat.interfaces import Row
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
 from botchat.protocols.catalogue import Catalogue

@@ -1,9 +1,15 @@
-"""The files of a board: a file a table, a text for people, and all of it as JSON."""
+"""Files of tables (csv, Markdown, JSON, LaTeX, Parquet, each with signatures) and of a board.
+
+A new format is a line of `WRITERS`, and a word in the choices of ``--format``.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,14 +18,185 @@ from botchat.boards.board import Board
 from botchat.boards.headline import Headline
 from botchat.boards.judge_checks import JudgeTrust
 from botchat.boards.protocols import DetectionResult, ReportResult
-from botchat.boards.writers import Content, document, table_files, to_json
-from botchat.interfaces import settings_digest
+from botchat.boards.tables import DIGITS, Table, one_line
+from botchat.errors import UsageError
+from botchat.interfaces import round_floats, settings_digest
 from botchat.metrics.annotations import accused_index
 from botchat.protocols.reports import as_prose, as_records, as_text
 from botchat.records import HUMAN, Dialogues
 
+Content = str | bytes
+"""Of a file; text is UTF-8."""
+
+_FORMULA = re.compile(r"^[\s]*[=+\-@]")
+
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "[": "{[}",  # after the end of a row it would be an option of it
+    "]": "{]}",
+    "*": "{*}",
+    "–": "--",
+    "—": "---",
+    "…": r"\ldots{}",
+    "½": r"\textonehalf{}",
+    "±": r"\textpm{}",
+    "×": r"\texttimes{}",
+    "−": "$-$",
+    **{char: f"\\{char}" for char in "&%$#_{}"},
+}
+
 MOST_IN_JSON = 10_000
 """Rows of a table that are in ``leaderboard.json`` too: all pairs of 100 models."""
+
+
+def table_files(tables: Sequence[Table], formats: Sequence[str] = ()) -> dict[str, Content]:
+    """File name -> content, one for each table and format; with csv one ``meta.json`` of all.
+
+    ``formats``: of `WRITERS`, by default csv; raises `ConfigError` for another.
+    """
+    files: dict[str, Content] = {}
+    for form in formats or ("csv",):
+        if form not in WRITERS:
+            raise UsageError(f"--format {form}: give one of {', '.join(WRITERS)}")
+        files |= {f"{each.name}.{form}": WRITERS[form](each) for each in tables}
+        if form == "csv":
+            files["meta.json"] = to_json({each.name: described(each) for each in tables})
+    return files
+
+
+def document(title: str, notes: Iterable[str], tables: Iterable[Table]) -> str:
+    """Markdown of several tables under one title, which no table repeats."""
+    listed = "".join(f"- {note}\n" for note in notes)
+    return "\n".join([f"# {title}\n", listed, *(_markdown(each, title) for each in tables)])
+
+
+def to_json(value: Any) -> str:
+    """JSON text of a JSON-ready value, readable, without NaN."""
+    return msgspec.json.format(msgspec.json.encode(round_floats(value)), indent=1).decode() + "\n"
+
+
+def described(table: Table) -> dict[str, Any]:
+    """What a reader of the numbers must know, JSON-ready: signatures, and what each key is."""
+    return {
+        "title": table.title,
+        "note": table.note,
+        "signatures": list(table.signatures),
+        "columns": [
+            {"key": key, "heading": column.heading, "kind": column.kind}
+            for column in table.columns
+            for key in column.keys
+        ],
+    }
+
+
+def _csv(table: Table) -> str:
+    """CSV of keys and exact numbers, as ``pandas.read_csv`` reads; nothing else is in it.
+
+    A name that a spreadsheet would take for a formula gets a leading apostrophe.
+    """
+    frame = table.frame.copy()
+    for column in table.columns:
+        if column.kind == "name":
+            frame[column.key] = frame[column.key].map(_escape_formula, na_action="ignore")
+        elif column.kind == "exact":
+            frame[column.key] = frame[column.key].map(round_floats)
+        else:
+            frame[column.keys] = frame[column.keys].round(DIGITS)
+    return str(frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n"))
+
+
+def _markdown(table: Table, title: str = "") -> str:
+    """A heading that is not ``title``, a pipe table, the note and the signatures."""
+    names = [column.kind == "name" for column in table.headline]
+    rows = [
+        [_escape_markdown(column.heading) for column in table.headline],
+        ["---" if name else "--:" for name in names],
+        *([_escape_markdown(c) if name else c for c, name in zip(cells, names, strict=True)]
+          for cells in table.cells),
+    ]  # fmt: skip
+    above = [f"## {_escape_markdown(table.title)}", ""] if table.title != title else []
+    lines = [f"| {' | '.join(cells)} |" for cells in rows]
+    notes = [table.note, ""] if table.note else []
+    signatures = [f"`{one_line(signature)}`  " for signature in table.signatures]
+    return "\n".join([*above, *lines, "", *notes, *signatures, ""])
+
+
+def _tex(table: Table) -> str:
+    r"""LaTeX for ``\usepackage{booktabs}``: what people read, signatures in comments.
+
+    ``T1`` fonts or XeLaTeX; names in other scripts need a font that has them.
+    """
+    columns = []
+    for column in table.headline:
+        texts = [_escape_tex(text) for text in table.written(column.key)]
+        if column.kind != "name":
+            texts = [re.sub(r"^-(?=\d)", "$-$", text) for text in texts]
+        ends = map(_escape_tex, table.intervals(column.key))
+        columns.append([
+            rf"{text} {{\scriptsize {{[}}{end}{{]}}}}" if end else text
+            for text, end in zip(texts, ends, strict=True)
+        ])  # fmt: skip
+    sides = "".join("l" if column.kind == "name" else "r" for column in table.headline)
+    note = rf"\par\smallskip{{\footnotesize {_escape_tex(table.note)}\par}}"
+    lines = [
+        *(f"% {one_line(signature)}" for signature in table.signatures),
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_escape_tex(table.title)}}}",
+        rf"\label{{tab:{re.sub('[^A-Za-z0-9-]+', '-', table.name)}}}",
+        rf"\begin{{tabular}}{{@{{}}{sides}@{{}}}}",
+        r"\toprule",
+        rf"{' & '.join(_escape_tex(column.heading) for column in table.headline)} \\",
+        r"\midrule",
+        *(rf"{' & '.join(row)} \\" for row in zip(*columns, strict=True)),
+        r"\bottomrule",
+        r"\end{tabular}",
+        *([note] if table.note else []),
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _parquet(table: Table) -> bytes:
+    """The exact numbers; `described` is ``pandas.read_parquet(file).attrs``."""
+    file = io.BytesIO()
+    frame = table.frame.copy()
+    frame.attrs.update(described(table))
+    frame.to_parquet(file, index=False)
+    return file.getvalue()
+
+
+def _escape_formula(name: str) -> str:
+    """A name that no spreadsheet runs (CWE-1236)."""
+    name = one_line(name)
+    return f"'{name}" if _FORMULA.match(name) else name
+
+
+def _escape_markdown(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    text = one_line(text).replace("&", "&amp;").replace("<", "&lt;")
+    return re.sub(r"([\\`*|\[\]])", r"\\\1", text)
+
+
+def _escape_tex(text: str) -> str:
+    """Text that LaTeX shows as it is."""
+    return "".join(_TEX.get(char, char) for char in one_line(text))
+
+
+WRITERS: Mapping[str, Callable[[Table], Content]] = {
+    "csv": _csv,
+    "md": _markdown,
+    "json": lambda table: to_json({"rows": table.records, "signatures": [*table.signatures]}),
+    "tex": _tex,
+    "parquet": _parquet,
+}
+"""Ending of a file -> what makes a file of a table."""
 
 
 def board_files(

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.judge_checks import JudgeTrust, judge_trust
-from botchat.boards.names import LABEL_COLUMNS, is_floor_bot, shorten
 from botchat.boards.protocols import DetectionResult, ProtocolResult
-from botchat.metrics.intervals import LEAST
+from botchat.boards.tables import LABEL_COLUMNS, is_floor_bot, shorten
+from botchat.metrics.statistics import LEAST
 from botchat.protocols.catalogue import VOTES
 from botchat.records import HUMAN
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from botchat.boards.tables import Column, Table, table, value_and_ci
 from botchat.interfaces import Row
-from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED
+from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED
 from botchat.metrics import lengths
 from botchat.metrics.agreement import Agreement
 from botchat.metrics.statistics import LEVEL, holm
@@ -80,7 +80,7 @@ class AgreementReport(Agreement):
     def sentences(self) -> list[str]:
         """What the best debate gains, what the debate itself adds, and which judge to take."""
         rows = {row["judge"]: row for row in self.judges if row.get("accuracy") is not None}
-        debates = [row for name, row in rows.items() if f"{name}{BEFORE_TALK}" in rows]
+        debates = [row for name, row in rows.items() if f"{name}{BEFORE_DEBATE}" in rows]
         texts = []
         if debates:
             debate = max(debates, key=itemgetter("accuracy"))
@@ -90,14 +90,14 @@ class AgreementReport(Agreement):
 
 def debate_of(judge: str) -> str | None:
     """The panel that a judge is a control of, by its name: its votes before, or equal calls."""
-    ending = next((end for end in (BEFORE_TALK, CALL_MATCHED) if judge.endswith(end)), None)
+    ending = next((end for end in (BEFORE_DEBATE, CALL_MATCHED) if judge.endswith(end)), None)
     return None if ending is None else judge.removesuffix(ending)
 
 
 def _debate_gain(report: AgreementReport, rows: Mapping[str, Row], debate: Row) -> str:
     """What a debate gains over the judge with the fewest calls that asks once or votes alone."""
     singles = [
-        name for name in rows if f"{name}{BEFORE_TALK}" not in rows and debate_of(name) is None
+        name for name in rows if f"{name}{BEFORE_DEBATE}" not in rows and debate_of(name) is None
     ]
     single = min(singles, key=lambda name: (rows[name].get("calls") or 0, name), default="")
     if (gain := report.gains.get((debate["judge"], single))) is None:
@@ -113,7 +113,7 @@ def _debate_itself(report: AgreementReport, rows: Mapping[str, Row], debate: Row
     """What reading each other adds to the same agents' votes before it, and to as many calls."""
     parts = []
     for ending, over in (
-        (BEFORE_TALK, "the same agents' votes before it"),
+        (BEFORE_DEBATE, "the same agents' votes before it"),
         (CALL_MATCHED, "single judges with as many calls"),
     ):
         control = f"{debate['judge']}{ending}"
@@ -228,8 +228,8 @@ JUDGES = [
     Column("n", "n", "count"),
     Column("unreadable", "Unreadable", "count"),
     Column("accuracy", "Accuracy", "rate", interval=True),
-    Column("true_positive_rate", "Machines caught", "rate", interval=True),
-    Column("false_positive_rate", "Humans accused", "rate", interval=True),
+    Column("true_positive_rate", "True positives", "rate", interval=True),
+    Column("false_positive_rate", "False positives", "rate", interval=True),
     Column("kappa", "Kappa", "decimal", interval=True),
     Column("accuracy_decided", "Accuracy, no ties", "rate", detail=True, interval=True),
     Column("consistency", "Consistency", "rate", detail=True, interval=True),
@@ -263,7 +263,7 @@ _RANKINGS = [
 ]
 _HOW_READ = (
     "Rates in percent; brackets are 95 % CIs clustered by item; kappa is Cohen's. Calls, tokens "
-    "and seconds are of one verdict. (before talk): the same agents' votes before the debate; "
+    "and seconds are of one verdict. (before debate): the same agents' votes before the debate; "
     "(control): single judges with as many calls."
 )
 _HOW_PAIRED = (

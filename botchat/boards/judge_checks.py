@@ -15,12 +15,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from botchat.boards.board import Board
-from botchat.boards.names import is_floor_bot, shorten
 from botchat.boards.protocols import ProtocolVerdicts
-from botchat.boards.tables import DIGITS, value_and_ci
+from botchat.boards.tables import DIGITS, is_floor_bot, shorten, value_and_ci
 from botchat.interfaces import Row
 from botchat.judges.rules import RulesJudge
-from botchat.metrics.intervals import LEAST, proportion_ci
+from botchat.metrics.statistics import LEAST, proportion_ci
 from botchat.records import HUMAN
 from botchat.verdicts import LOSS, TIE, WIN
 
@@ -43,15 +42,15 @@ class CheckRule(NamedTuple):
 
 
 RULES: Mapping[str, CheckRule] = {
-    "false_positive_rate": CheckRule("Accuses few humans", 0.20, 0.25, True,
+    "false_positive_rate": CheckRule("Calls few human dialogues AI", 0.20, 0.25, True,
         "calls {value} of human dialogues AI", "calls human dialogues AI"),
-    "true_positive_rate": CheckRule("Catches machines", 0.10, 0.30, False,
-        "catches {value} of generated dialogues", "passes models as human"),
-    "true_positive_rate_bots": CheckRule("Catches machines", 0.50, 0.80, False,
-        "catches {value} of bots", "passes bots as human"),
-    "model_picked": CheckRule("Finds the machine beside a human", 0.60, 0.80, False,
+    "true_positive_rate": CheckRule("Calls generated dialogues AI", 0.10, 0.30, False,
+        "calls {value} of generated dialogues AI", "passes models as human"),
+    "true_positive_rate_bots": CheckRule("Calls dialogues of bots AI", 0.50, 0.80, False,
+        "calls {value} of dialogues of bots AI", "passes bots as human"),
+    "model_picked": CheckRule("Picks out the model's dialogue", 0.60, 0.80, False,
         "picks out the model's dialogue in {value} of pairs with a human one",
-        "cannot tell a model from the human beside it"),
+        "cannot tell a model from a human"),
     "consistency": CheckRule("Same verdict in both orders", 0.55, 0.70, False,
         "gives the same verdict in both orders in {value} of pairs",
         "changes its verdict when two dialogues are swapped"),

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from botchat.boards.names import is_floor_bot
 from botchat.boards.protocols import ProtocolVerdicts
-from botchat.boards.tables import Column, Table, table
+from botchat.boards.tables import Column, Table, is_floor_bot, table
 from botchat.interfaces import Row
 from botchat.metrics import lengths
 from botchat.metrics.agreement import verdict_rates
-from botchat.metrics.intervals import proportion_ci
-from botchat.metrics.statistics import distinct
+from botchat.metrics.statistics import distinct, proportion_ci
 from botchat.records import HUMAN, UNDECIDED, Dialogues
 from botchat.verdicts import LOSS, WIN, Indices, Verdicts
 

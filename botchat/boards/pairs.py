@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from botchat.metrics.intervals import clustered_proportions
-from botchat.metrics.statistics import distinct
+from botchat.metrics.statistics import clustered_proportions, distinct
 from botchat.ratings.comparisons import Comparisons
 from botchat.verdicts import LOSS, TIE, WIN, Floats, Indices, Verdicts
 

@@ -17,7 +17,7 @@ from botchat.boards.pairs import comparisons_of, covered, pair_results
 from botchat.boards.tables import Column, Table, table
 from botchat.interfaces import Row
 from botchat.metrics.annotations import BLIND_PAGE, NOT_SAID, accused_index
-from botchat.metrics.intervals import (
+from botchat.metrics.statistics import (
     ci_columns,
     clustered_proportions,
     proportion_ci,

@@ -17,10 +17,9 @@ from botchat.boards.judge_table import PAIR_COLUMNS, pair_rates
 from botchat.boards.pairs import comparisons_of
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.tables import Column, Table, table
-from botchat.metrics.intervals import proportion_ci
+from botchat.metrics.annotations import Votes
 from botchat.metrics.lengths import Lengths
-from botchat.metrics.statistics import distinct
-from botchat.metrics.vote_arrays import Votes
+from botchat.metrics.statistics import distinct, proportion_ci
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings

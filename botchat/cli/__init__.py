@@ -1,1 +1,1 @@
-"""The command line: flags become one request, its result becomes words."""
+"""The command line: runs a command, prints its result, and ends with its exit code."""

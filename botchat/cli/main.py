@@ -2,18 +2,22 @@
 
 The commands and their flags are in `botchat.commands`. stdout has the results (tables, or one JSON
 object with ``--json``), stderr has progress and errors. Exit codes: 0 done, 1 expected error,
-2 usage, 3 stopped by a limit (the same command goes on), 4 a gate, 130 interrupted.
+2 usage, 3 stopped by a limit (the same command goes on), 4 a gate, 130 interrupted. Signals, and a
+terminal that goes away, end a run from outside.
 """
 
 from __future__ import annotations
 
 import errno
 import gc
+import io
 import logging
+import math
 import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -21,12 +25,79 @@ from typing import Annotated, Any, NoReturn
 from cyclopts import App, CycloptsError, Parameter
 
 from botchat.cli.output import LogFormatter, complain, perform
-from botchat.cli.signals import ENDS, lasting_stderr, take_signals
 from botchat.commands import app
 from botchat.errors import BotChatError
 
+_AT_ONCE_S = 0.1
+"""Signals that come so soon after another are of one end."""
+
+_ENDS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
 _UNHEARD = (errno.EPIPE, errno.EIO, errno.ENOSPC)
 """Errors of an output that nobody reads, or that is full."""
+
+
+def _take_signals() -> None:
+    """Let SIGTERM, and SIGHUP unless it is ignored (nohup), end a run as Ctrl-C does.
+
+    Replies in flight are stored first; a second Ctrl-C or SIGTERM drops them. A hang-up never does:
+    a terminal that closes sends several, and the end of a login session sends both kinds at once.
+    """
+    # A background job of a script starts with SIGINT ignored; the others become a SIGINT.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    acted_at, ours = -math.inf, os.getpid()
+
+    def end(kind: int = signal.SIGTERM, *_: object) -> None:
+        nonlocal acted_at
+        if os.getpid() != ours:  # a process that was forked to help has nothing to store
+            signal.signal(kind, signal.SIG_DFL)
+            signal.raise_signal(kind)
+        if time.monotonic() - acted_at > _AT_ONCE_S:
+            acted_at = time.monotonic()
+            signal.raise_signal(signal.SIGINT)
+
+    signal.signal(signal.SIGTERM, end)
+    if sys.platform != "win32":
+
+        def hang_up(*_: object) -> None:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            if not _ending():
+                end()
+
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, hang_up)
+
+
+def _ending() -> bool:
+    """Whether a run has been interrupted already and stores what is in flight."""
+    asyncio = sys.modules.get("asyncio")
+    try:
+        return asyncio is not None and any(task.cancelling() for task in asyncio.all_tasks())
+    except (RuntimeError, AttributeError):  # nothing is under way, or it is being imported
+        return False
+
+
+class _Lasting(io.FileIO):
+    """A file that swallows what it cannot write."""
+
+    def write(self, data: Any) -> int:
+        """Write, or pretend to."""
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
+def _lasting_stderr() -> io.TextIOWrapper:
+    """A stderr whose terminal or reader may go away without ending the run that reports there."""
+    encoding = sys.stderr.encoding if sys.stderr else None
+    if sys.stderr is None:  # it was closed; a file that is opened would get its number
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    raw = io.BufferedWriter(_Lasting(2, "w", closefd=False))
+    return io.TextIOWrapper(raw, encoding, errors="backslashreplace", line_buffering=True)
+
 
 app.meta.group_parameters = app.group_parameters
 app.meta.suppress_keyboard_interrupt = False
@@ -43,9 +114,9 @@ def command_line(
 
     Args:
         words: Those of the command.
-        dir: The workspace (this folder).
+        dir: Workspace (this folder).
         json: Print one JSON object.
-        quiet: No progress.
+        quiet: Print no progress.
     """
     command, bound, hidden = app.parse_args(words, exit_on_error=False, print_error=False)
     more: dict[str, Any] = {}
@@ -59,12 +130,12 @@ def command_line(
 
 def entry() -> NoReturn:
     """Console script: `main`, with its result as exit code."""
-    sys.stderr = lasting_stderr()
+    sys.stderr = _lasting_stderr()
     try:
         code = main()
     except KeyboardInterrupt:  # before a command began, or when it was done
         code = 130
-    for ends in ENDS:  # nothing is left to be stored
+    for ends in _ENDS:  # nothing is left to be stored
         signal.signal(ends, signal.SIG_IGN)
     # The system takes all memory back at once; looking through it for garbage takes longer.
     gc.freeze()
@@ -82,7 +153,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     # It would report tasks that a second Ctrl-C leaves unfinished.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
-    take_signals()
+    _take_signals()
     words = [*(sys.argv[1:] if argv is None else argv)]
     if wrong := next((word for word in words if not _is_text(word)), None):
         complain(f"{wrong[:80]!r} is not UTF-8 text without NUL")

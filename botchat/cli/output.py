@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from botchat.errors import BotChatError, ConfigError, LimitReached
+from botchat.errors import BotChatError, ConfigError, LimitReached, UsageError
 from botchat.results import Result
 from botchat.workspace.secrets import Redactor, public, secrets_in
 
@@ -114,7 +114,7 @@ def perform(
 
 def _check_folder(folder: Path) -> None:
     if re.match(r"[\w+.-]{2,}:/", str(folder)):
-        raise ConfigError(f"--dir {folder}: no folder")
+        raise UsageError(f"--dir {folder}: no folder")
     if folder.is_file():
         raise ConfigError(f"--dir {folder} is a file; name the folder of a workspace")
 

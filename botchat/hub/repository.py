@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from botchat.boards.writers import to_json
-from botchat.errors import ConfigError, DataError
+from botchat.boards.files import to_json
+from botchat.errors import ConfigError, DataError, UsageError
 from botchat.importers.hub import hub_errors
 from botchat.interfaces import Message, Row
 from botchat.records import UNANSWERED, VERSION, Dialogue, Judgment, Provenance, Seed
@@ -63,7 +63,7 @@ def publish(
     run). Raises ConfigError for a file that holds a key.
     """
     if not re.fullmatch(NAME, name):
-        raise ConfigError(f"{name!r} is not ORG/NAME: your name on the hub and one for the run")
+        raise UsageError(f"{name!r} is not ORG/NAME: your name on the hub and one for the run")
     out, dataset = workspace.out(seed_set), _dataset(workspace, seed_set)
     repositories = {"dataset": dataset}
     if (out / "index.html").exists():
@@ -196,7 +196,7 @@ def fetch(workspace: Workspace, source: str) -> Result:
     """
     name, _, revision = source.partition("@")
     if not re.fullmatch(NAME, name):
-        raise ConfigError(f"{source!r} is not ORG/NAME or ORG/NAME@REVISION")
+        raise UsageError(f"{source!r} is not ORG/NAME or ORG/NAME@REVISION")
     path = _download(name, MANIFEST, revision or None)
     commit = path.parts[path.parts.index("snapshots") + 1]
     place = f"{name}@{commit[:12]}"

@@ -14,8 +14,7 @@ from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 from botchat.errors import DataError
-from botchat.importers.rows import FileRow, column_name, json_value, named, quoted
-from botchat.importers.tables import COLUMNS
+from botchat.importers.tables import COLUMNS, FileRow, column_name, json_value, named, quoted
 from botchat.records import N_SEED, Outcome, Seed
 
 FORMATS: Mapping[str, str] = COLUMNS["seeds"]["formats"]

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-from botchat.errors import BotChatError, ConfigError, DataError, MissingDataError
+from botchat.errors import BotChatError, ConfigError, DataError, MissingDataError, UsageError
 from botchat.workspace.jsonl import write_atomic
 
 MUTUAL_URL = "https://github.com/open-compass/BotChat/raw/main/data/MuTual_test.xlsx"
@@ -117,7 +117,7 @@ def _snapshot(uri: str) -> tuple[re.Match[str], Path]:
     from huggingface_hub import HfApi, constants
 
     if not (parts := _URI.fullmatch(uri)):
-        raise ConfigError(f"{uri!r} is not {SYNTAX}")
+        raise UsageError(f"{uri!r} is not {SYNTAX}")
     api, name, revision = HfApi(), parts["name"], parts["revision"]
     with hub_errors(name):
         if not constants.HF_HUB_OFFLINE:

@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 
 from botchat.errors import DataError
-from botchat.importers.rows import quoted
-from botchat.importers.tables import COLUMNS, table
-from botchat.metrics.vote_arrays import Votes
+from botchat.importers.tables import COLUMNS, quoted, table
+from botchat.metrics.annotations import Votes
 from botchat.verdicts import Floats, Indices
 
 MAX_MODELS = 1000

@@ -39,8 +39,8 @@ from botchat.workspace.panels import (
     role_prompt,
 )
 
-BEFORE_TALK = " (before talk)"
-"""Ends the name of a panel's control with the votes before the talk."""
+BEFORE_DEBATE = " (before debate)"
+"""Ends the name of a panel's control with the votes before the debate."""
 
 CALL_MATCHED = " (control)"
 """Ends the name that the votes of ``control:PANEL`` are filed under."""
@@ -278,7 +278,7 @@ def votes_before_debate(
     return [
         msgspec.structs.replace(
             judgment,
-            judge=f"{judgment.judge}{BEFORE_TALK}",
+            judge=f"{judgment.judge}{BEFORE_DEBATE}",
             verdict=aggregate((r.verdict for r in first), choices(judgment), scores),
             reason="",
             transcript=(),

@@ -1,1 +1,1 @@
-"""What can be measured without a judge."""
+"""Statistics, intervals and agreement of judges; lengths, criteria and faults of texts."""

@@ -19,8 +19,7 @@ from botchat.errors import DataError, MissingDataError
 from botchat.interfaces import Row
 from botchat.metrics import statistics
 from botchat.metrics.annotations import NOBODY, Annotation, VerdictArrays, is_annotator
-from botchat.metrics.intervals import bootstrap_ci, clustered_proportions, proportion_ci
-from botchat.metrics.statistics import ratio
+from botchat.metrics.statistics import bootstrap_ci, clustered_proportions, proportion_ci, ratio
 from botchat.records import natural_sort_key
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Floats, Indices
 

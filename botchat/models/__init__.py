@@ -1,1 +1,1 @@
-"""Who speaks: endpoints and offline bots, behind one ledger."""
+"""Chat models: endpoints and offline bots, behind one ledger."""

@@ -38,9 +38,7 @@ from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.secrets import public_url
 
 LONGEST_PAUSE_S = 600.0  # longest Retry-After that is kept
-
 SMALLEST_WINDOW = 256  # tokens; a smaller window that an error names is a mistake of the server
-
 _WORDINGS: dict[str, Any] = tomllib.loads(
     resources.files(__package__).joinpath("refusals.toml").read_text("utf-8")
 )
@@ -106,12 +104,7 @@ class EndpointModel:
         """Learn the context window from the endpoint's list of models; None if it names none."""
         response, window = await self.server.send("/models", None, deadline_s=10.0), None
         if isinstance(response, HttpResponse):
-            with suppress(Exception):  # a list that cannot be read names none
-                models = msgspec.json.decode(response.content)["data"]
-                entry = next(model for model in models if model["id"] == self.settings.model)
-                keys = ("max_model_len", "context_length")
-                sizes = [json_get(entry, "meta", "n_ctx"), *map(entry.get, keys)]
-                window = next(n for n in map(token_count, sizes) if n and n >= SMALLEST_WINDOW)
+            window = served_models(response.content).get(self.settings.model)
         elif not response.reached:
             return  # it is asked again when the server runs
         self.quirks = self.quirks | {"context_window": window}
@@ -307,6 +300,17 @@ def json_get(value: Any, *path: str) -> Any:
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
+
+
+def served_models(content: bytes) -> dict[str, int | None]:
+    """Return the models of a server's list, each with its context window if it names one."""
+    models: dict[str, int | None] = {}
+    with suppress(Exception):  # what cannot be read names none
+        for model in msgspec.json.decode(content)["data"]:
+            keys = ("max_model_len", "context_length")
+            sizes = map(token_count, [json_get(model, "meta", "n_ctx"), *map(model.get, keys)])
+            models[str(model["id"])] = next((n for n in sizes if n and n >= SMALLEST_WINDOW), None)
+    return models
 
 
 def token_usage(usage: Any) -> Usage:

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from joblib.externals.loky import get_reusable_executor
 
-from botchat.errors import ConfigError
+from botchat.errors import ConfigError, UsageError
 from botchat.interfaces import Reply
 from botchat.models.connection import HttpResponse, Server
 from botchat.workspace.model_settings import Access
@@ -58,7 +58,7 @@ class WorkerPool:
             submit, self.close = client.get_executor(pure=False).submit, client.close
             self.submit = lambda *task: submit(_call_once, Event(client=client), *task)
         else:
-            raise ConfigError(f"--executor {executor!r}: write loky:N or dask://HOST:PORT")
+            raise UsageError(f"--executor {executor!r}: write loky:N or dask://HOST:PORT")
 
 
 def _call_once(event: Any, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -1,1 +1,1 @@
-"""The papers' own tables and benchmarks of judges."""
+"""Benchmarks of judges, and the papers' printed tables and figures."""

@@ -13,10 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from botchat.boards.judge_agreement import HUMAN_LABELS, AgreementReport
-from botchat.errors import ConfigError, DataError, LimitReached, MissingDataError, did_you_mean
-from botchat.papers.benchmarks import Answered, Benchmark, Files, Judgments, own_file
+from botchat.errors import DataError, LimitReached, MissingDataError, UsageError, did_you_mean
+from botchat.papers.benchmarks import Answered, Benchmark, Files, Judgments, own_file, tables_of
 from botchat.papers.chateval import faireval, topical_chat
-from botchat.papers.printed import tables_of
 from botchat.papers.stories import mateval, recorded
 from botchat.papers.turing import turing
 from botchat.pipeline import judging
@@ -38,7 +37,13 @@ BENCHMARKS: Mapping[str, Callable[[Files], Benchmark]] = {
 
 
 def judge_name(name: str, model: str | None, workspace: Workspace) -> JudgeName:
-    """Return a judge of several, where only panels have agents that ask ``model``."""
+    """Return a judge of several; only panels have agents that ask ``model``.
+
+    ``single`` is ``model``, or the judge of ``[run]``, alone.
+    """
+    if name == "single" and name not in {*workspace.config.models, *workspace.config.judges}:
+        run = workspace.config.run
+        name = model or run.judge_model or run.judge or name
     is_panel = panels.find(name.removeprefix(panels.CONTROL), workspace.config.panels) is not None
     return JudgeName(name, model if is_panel else None)
 
@@ -64,7 +69,7 @@ def bench(
     """
     asks = bool(judges) or limit is not None or spending.plan
     if (published and name != "mateval") or (asks and (published or name == "botchat")):
-        raise ConfigError(
+        raise UsageError(
             "only bench botchat and bench mateval --published show published numbers; they ask "
             "nobody; leave out --judge, --limit and --plan"
         )
@@ -80,7 +85,7 @@ def bench(
     jobs = [judging.JudgingJob(seed_set, (), judge, cases) for judge in judges]
     if spending.plan:
         if not jobs:
-            raise ConfigError("--plan needs a judge; name one with --judge")
+            raise UsageError("--plan needs a judge; name one with --judge")
         title = f"{name}, judges {', '.join(str(judge.name) for judge in judges)}"
         return judging.plan_all(jobs, workspace).result(title, spending)
 
@@ -108,7 +113,7 @@ def bench(
 def _first(cases: ProtocolCases, limit: int | None) -> ProtocolCases:
     """Return the cases of the first ``limit`` items."""
     if limit is not None and limit < 1:
-        raise ConfigError(f"--limit {limit}: at least one item is needed")
+        raise UsageError(f"--limit {limit}: at least one item is needed")
     items = {*[*dict.fromkeys(make().seed_id for make in cases.make)][:limit]}
     return ProtocolCases(cases.protocol, [make for make in cases.make if make().seed_id in items])
 
@@ -139,7 +144,7 @@ def _read(name: str, data: Path | None) -> Benchmark:
         return own_file(file)
     known = [*BENCHMARKS, "botchat"]
     hint = did_you_mean(name, known)
-    raise ConfigError(
+    raise UsageError(
         f"unknown benchmark {name!r}{hint}; benchmarks: {', '.join(known)}, or a file of texts"
     )
 

@@ -1,10 +1,16 @@
-"""Benchmarks of judges: cases, and a comparison of the replies with human labels or scores."""
+"""Benchmarks of judges: cases, a comparison of the replies with human labels, and printed numbers.
+
+A new printed table is a table of ``published/PAPER.toml``, with no code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from importlib import resources
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -13,15 +19,13 @@ import msgspec
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import HUMAN_LABELS, PRICE, AgreementReport
-from botchat.boards.tables import Column, Table, table
+from botchat.boards.tables import Column, Kind, Table, table
 from botchat.errors import ConfigError, DataError
-from botchat.importers.rows import read_text
-from botchat.importers.tables import SUFFIXES, rows
+from botchat.importers.tables import SUFFIXES, read_text, rows
 from botchat.interfaces import Row
 from botchat.metrics import lengths
 from botchat.metrics.agreement import ItemScore, compare, compare_scores
 from botchat.metrics.annotations import VerdictArrays
-from botchat.papers.printed import column
 from botchat.pipeline.agree import signature
 from botchat.pipeline.judging import ProtocolCases
 from botchat.pipeline.ledger import cost_per_verdict
@@ -32,7 +36,7 @@ from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import calibrated, preferences
 from botchat.protocols.replies import plain_name
 from botchat.protocols.reports import KINDS, as_prose, as_text, parse_text, reports
-from botchat.records import Judgment
+from botchat.records import SIGNED, Judgment
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
@@ -45,8 +49,8 @@ Judgments = Mapping[str, Sequence[Judgment]]
 RANKS = ("spearman", "kendall")
 
 _SCORED = (
-    "Spearman and Kendall of all texts' scores with people's mean scores. Unreadable scores are "
-    "counted and left out."
+    "Spearman and Kendall of all texts' scores with the mean human scores. "
+    "Unreadable scores are counted and left out."
 )
 
 
@@ -168,7 +172,12 @@ class RatedTexts:
         signed = signature("bench", {"benchmark": self.name}, data, HUMAN_LABELS)
         figures = (f"{part}_{figure}" for part in (*self.parts, "average") for figure in RANKS)
         head = Column("judge", "Judge", "name")
-        columns = [head, *map(column, figures), Column("unreadable", "Unreadable", "count"), *PRICE]
+        columns = [
+            head,
+            *map(printed_column, figures),
+            Column("unreadable", "Unreadable", "count"),
+            *PRICE,
+        ]
         priced = (judge_agreement.with_price(_line(each)) for each in by_judge.values())
         correlations = table(*self.table, columns, priced, [signed], _SCORED).filled()
         report = AgreementReport(subject=correlations.title, labels=HUMAN_LABELS, signature=signed)
@@ -280,3 +289,81 @@ def read_items(file: Path) -> list[OwnText] | list[AnswerPair]:
     if not (texts := paragraphs(read_text(data, where))):
         raise DataError(f"{where}: no texts; separate them by blank lines")
     return texts
+
+
+class PrintedTable(NamedTuple):
+    """One table or figure of a paper."""
+
+    name: str
+    """``chateval-table-1``."""
+    source: str
+    """Where the numbers are printed."""
+    benchmark: str
+    """A name of ``botchat.papers.bench.BENCHMARKS``."""
+    columns: Sequence[str]
+    """What is printed, see `printed_column`."""
+    rows: Sequence[Mapping[str, Sequence[Any]]]
+    """``row``: names; ``values``: numbers of the columns as printed, rates in percent, ``nan``
+    where nothing is printed; perhaps ``std``: their standard deviations over runs."""
+    note: str = ""
+
+    @property
+    def records(self) -> Iterator[Row]:
+        """Its lines with numbers in our units; a line of another length is a `ValueError`."""
+        for line in self.rows:
+            row: Row = {"table": self.name, "line": " · ".join(line["row"])}
+            for key, end in (("values", ""), ("std", "_std")):
+                numbers = line.get(key, ())
+                for name, number in zip(self.columns, numbers, strict=bool(numbers)):
+                    unit = 0.01 if printed_column(name).kind == "rate" else 1.0
+                    row[name + end] = None if math.isnan(number) else unit * number
+            yield row
+
+
+@cache
+def printed_tables() -> tuple[PrintedTable, ...]:
+    """Return every table of every paper."""
+    tables = []
+    for file in sorted(resources.files(__package__).joinpath("published").iterdir(), key=str):
+        content = tomllib.loads(file.read_text("utf-8"))
+        paper = content.pop("paper")
+        for key, fields in content.items():
+            fields["source"] = f"{paper}, {fields['source']}"
+            tables.append(PrintedTable(f"{file.name.removesuffix('.toml')}-{key}", **fields))
+    return tuple(tables)
+
+
+_FIGURES: dict[str, tuple[str, Kind]] = {
+    "accuracy": ("Acc. (%)", "rate"),
+    "kappa": ("Kap.", "decimal"),
+    "spearman": ("\u03c1", "decimal"),
+    "kendall": ("\u03c4", "decimal"),
+    "usd": ("Cost (USD)", "decimal"),
+    "minutes": ("Time (min)", "number"),
+}
+"""A figure -> its heading and how it is written."""
+
+
+def printed_column(key: str) -> Column:
+    """Return the column of a key: one of `_FIGURES`, or ``PART_FIGURE`` as in ``REP_spearman``."""
+    part, _, figure = key.rpartition("_")
+    if figure not in _FIGURES:
+        raise KeyError(key)
+    heading, kind = _FIGURES[figure]
+    name = part if part.isupper() else part.replace("_", " ").capitalize()
+    return Column(key, f"{name} {heading}".strip(), kind)
+
+
+def tables_of(benchmark: str) -> list[Table]:
+    """Return all that papers print of a benchmark in one table; none of one's own file."""
+    if not (printed := [each for each in printed_tables() if each.benchmark == benchmark]):
+        return []
+    records = [row for each in printed for row in each.records]
+    columns = [Column("table", "Table", "name"), Column("line", "Line", "name")]
+    for key in [*dict.fromkeys(key for row in records for key in row)][2:]:
+        figure = printed_column(key.removesuffix("_std"))
+        deviation = Column(key, f"\u00b1 {figure.heading.removesuffix(' (%)')}", figure.kind)
+        columns.append(deviation if key.endswith("_std") else figure)
+    note = " ".join(f"{each.name}: {each.source}. {each.note}".strip() for each in printed)
+    signed = f"{SIGNED}|published|{benchmark}"
+    return [table("published", "As the papers print it", columns, records, [signed], note).filled()]

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from botchat.errors import DataError, MissingDataError
 from botchat.importers.tables import table
-from botchat.metrics.intervals import wilson
+from botchat.metrics.statistics import wilson
 from botchat.ratings.rate_table import COLUMNS
 from botchat.report.figures import FORMATS, Chart, dots, matrix, stacks
 from botchat.results import Result

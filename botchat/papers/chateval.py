@@ -15,7 +15,7 @@ from typing import NamedTuple
 from botchat import prompts
 from botchat.boards.judge_agreement import HUMAN_LABELS
 from botchat.errors import DataError, MissingDataError
-from botchat.importers.rows import FileRow, json_rows, named, read_text
+from botchat.importers.tables import FileRow, json_rows, named, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics.agreement import ItemScore
@@ -133,7 +133,10 @@ def topical_chat(files: Files) -> Benchmark:
     }
     rated = RatedTexts(
         "topicalchat",
-        ("chateval-table-2", "Topical-Chat: correlation with people (layout of ChatEval, Table 2)"),
+        (
+            "chateval-table-2",
+            "Topical-Chat: correlation with human scores (layout of ChatEval, Table 2)",
+        ),
         "aspect",
         {aspect: (protocol, 0, labels[aspect]) for aspect, protocol in ASPECTS.items()},
     )

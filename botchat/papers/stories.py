@@ -20,7 +20,7 @@ from typing import Any
 
 from botchat.boards.judge_agreement import HUMAN_LABELS
 from botchat.errors import DataError, MissingDataError
-from botchat.importers.rows import json_rows, named, quoted, read_text
+from botchat.importers.tables import json_rows, named, quoted, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import Language, built_in
 from botchat.metrics.agreement import ItemScore
@@ -118,7 +118,7 @@ def _rated(stories: Sequence[OwnText], protocol: Protocol) -> RatedTexts:
     for place, code in enumerate(ERROR_TYPES):
         labels = [ItemScore(s.id, STORY, HUMAN_LABELS, s.labels[code]) for s in stories]
         parts[code] = protocol, place, labels
-    title = "Stories: correlation with people (layout of MATEval, Table 1)"
+    title = "Stories: correlation with human scores (layout of MATEval, Table 1)"
     return RatedTexts("mateval", ("mateval-table-1", title), "error_type", parts)
 
 
@@ -137,7 +137,7 @@ def read_stories(files: Files) -> tuple[Language, list[OwnText]]:
     refuse_several([*tables])
     if not tables:
         columns = " or ".join(map(", ".join, COLUMNS.values()))
-        fault = f"no table with people's scores among {', '.join(sorted(files)) or 'no files'}"
+        fault = f"no table with human scores among {', '.join(sorted(files)) or 'no files'}"
         raise MissingDataError(f"{fault}: give a CSV file with the columns {columns}")
     ((name, (code, rows)),) = tables.items()
     stories = []
@@ -159,7 +159,7 @@ def _human_scores(text: str, where: str) -> dict[str, float]:
             fault = f"{quoted(line.strip())} is no score of an error type (Name:-1)"
             raise DataError(f"{where}: {fault}") from None
     if missing := ", ".join(code for code in ERROR_TYPES if code not in scores):
-        raise DataError(f"{where}: people's score has no {missing}; every story needs all five")
+        raise DataError(f"{where}: human scores lack {missing}; every story needs all five")
     return scores
 
 

@@ -14,7 +14,7 @@ from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import AgreementReport
 from botchat.boards.tables import Column, table
 from botchat.errors import DataError, MissingDataError
-from botchat.importers.rows import json_rows, quoted
+from botchat.importers.tables import json_rows, quoted
 from botchat.metrics import lengths
 from botchat.metrics.agreement import compare
 from botchat.metrics.annotations import NOBODY, Annotation
@@ -107,7 +107,7 @@ def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Compa
             if equal and judge in costs:
                 notes.append(f"{judge} is not more accurate than {' or '.join(equal)} on {source}.")
     signed = signature("bench", {"benchmark": "turing"}, rows, BUILT_IN)
-    title = "Does a machine take part? Judges, annotators and traps against the truth"
+    title = "Is an AI involved? Judges, annotators and traps against the truth"
     note = "Brackets are 95 % CIs by dialogue; kappa is Cohen's with the annotators' majority."
     columns = [Column("source", "Source", "name"), *judge_agreement.JUDGES]
     priced = map(judge_agreement.with_price, rows)

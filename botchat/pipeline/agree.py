@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from botchat.boards import judge_agreement
+from botchat.boards.files import document, table_files, to_json
 from botchat.boards.judge_agreement import AgreementReport
 from botchat.boards.tables import Table
-from botchat.boards.writers import document, table_files, to_json
-from botchat.errors import ConfigError, MissingDataError, did_you_mean
+from botchat.errors import ConfigError, MissingDataError, UsageError, did_you_mean
 from botchat.interfaces import Row, round_floats, settings_digest
-from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED
+from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED
 from botchat.metrics.agreement import compare
-from botchat.metrics.annotations import VerdictArrays, is_annotator
-from botchat.metrics.vote_arrays import Votes
+from botchat.metrics.annotations import VerdictArrays, Votes, is_annotator
 from botchat.pipeline.contestants import stored_name, with_controls
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.pipeline.load import SeedSetData, load
@@ -64,11 +63,11 @@ def agree(
     of one protocol. Of files alone nothing is written unless ``out`` says where.
     """
     if not files and seed_set is None:
-        raise ConfigError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
+        raise UsageError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
     data = None if seed_set is None else load(workspace, seed_set)
     protocols = {} if data is None else _judged_protocols(data)
     if data is None and protocol is not None:
-        raise ConfigError(f"--protocol {protocol} is about stage files: add --seeds SET")
+        raise UsageError(f"--protocol {protocol} is about stage files: add --seeds SET")
     if data is not None and protocol not in protocols:
         raise ConfigError(
             f"--protocol {protocol or 'is missing'}{did_you_mean(protocol or '', protocols)}: "
@@ -203,7 +202,7 @@ def _notes(data: SeedSetData | None, judged: Judged, prefix: str | None) -> Iter
                 "since and do not count; run the judge again."
             )
         kinds = Counter(judgment.signature for judgment in judged[name])
-        if len(kinds) > 1 and not name.endswith(BEFORE_TALK):
+        if len(kinds) > 1 and not name.endswith(BEFORE_DEBATE):
             yield (
                 f"The judgments of {name} were made with {len(kinds)} different settings; judge "
                 "again to make them one."

@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from botchat.errors import ConfigError, DataError, GateFailed, MissingDataError, did_you_mean
+from botchat.errors import (
+    ConfigError,
+    DataError,
+    GateFailed,
+    MissingDataError,
+    UsageError,
+    did_you_mean,
+)
 from botchat.interfaces import Row
 from botchat.metrics.annotations import NOT_SAID
-from botchat.metrics.intervals import proportion_ci
-from botchat.metrics.statistics import holm, sign_flip
+from botchat.metrics.statistics import holm, proportion_ci, sign_flip
 from botchat.protocols.rates import PASS_AT
 from botchat.records import HUMAN
 from botchat.results import Result
@@ -45,10 +51,10 @@ def compare(
     that fell, or says that nothing was tested. Raises `MissingDataError`, `DataError` or
     `ConfigError`: no such board, none that can be compared, no such model.
     """
-    from botchat.boards.names import is_floor_bot
+    from botchat.boards.tables import is_floor_bot
 
     if not 0 < alpha < 1:
-        raise ConfigError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
+        raise UsageError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
     old, new = read_board(workspace, before), read_board(workspace, after)
     boards = Boards(old, new)
     if mismatches := list(_mismatches(boards)):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from botchat.errors import ConfigError, MissingDataError, did_you_mean
-from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, is_debate, votes_before_debate
+from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED, is_debate, votes_before_debate
 from botchat.judges.single import base_judge_name
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, Seed, human_dialogue
@@ -75,7 +75,7 @@ def stored_name(name: str, workspace: Workspace) -> str:
 
 def self_judged_models(workspace: Workspace, judge: str, contestants: Iterable[str]) -> list[str]:
     """Return the contestants that are the judge's own model, whatever it is called."""
-    for ending in (BEFORE_TALK, CALL_MATCHED):
+    for ending in (BEFORE_DEBATE, CALL_MATCHED):
         judge = judge.removesuffix(ending)
     judge = base_judge_name(judge)
     models = workspace.config.models
@@ -112,7 +112,7 @@ def with_controls(
             settings = panel_of(workspace, name)
             votes = settings is not None and settings.decides == "majority"
             scores: Literal["mean", "majority"] = "majority" if votes else "mean"
-            judges[f"{name}{BEFORE_TALK}"] = votes_before_debate(
+            judges[f"{name}{BEFORE_DEBATE}"] = votes_before_debate(
                 judged[name], lambda _: choices, scores
             )
     return judges

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.errors import ConfigError, MissingDataError, did_you_mean
+from botchat.errors import MissingDataError, UsageError, did_you_mean
 from botchat.pipeline.ledger import cost_per_dialogue
 from botchat.pipeline.load import load, load_board
 from botchat.ratings.elo import EloSettings
@@ -65,7 +65,7 @@ def write_figures(
 
     width, height = _read_size(size) if size else (WIDTH, None)
     if form not in FORMATS:
-        raise ConfigError(f"--format {form}: a figure is written as {', '.join(FORMATS)}")
+        raise UsageError(f"--format {form}: a figure is written as {', '.join(FORMATS)}")
     charts = _charts(workspace, seed_set, name, judge)
     folder = out or workspace.out(seed_set)
     paths = [folder / f"{chart.name}.{form}" for chart in charts]
@@ -112,6 +112,6 @@ def _read_size(text: str) -> tuple[float, float | None]:
         size = float(width), float(height) if cross else None
         if all(side is None or 1 <= side <= 100 for side in size):
             return size
-    raise ConfigError(
+    raise UsageError(
         f"--size {text}: give width and height in inches (1 to 100), such as 7x4.5, or the width"
     )

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
-from botchat.errors import ConfigError
+from botchat.errors import ConfigError, UsageError
 from botchat.interfaces import Row, quirks_suffix, settings_digest
 from botchat.metrics.reply_faults import dialogue_faults
 from botchat.models.self_chat import PROMPT, TokenCounter, generate_dialogue
@@ -19,7 +19,7 @@ from botchat.pipeline.session import EarlyStop, Session, run_concurrently, run_s
 from botchat.pipeline.spending import Meter, Spending
 from botchat.records import N_SEED, SIGNED, Dialogue, Seed
 from botchat.results import Result
-from botchat.workspace import jsonl, provenance
+from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, stage_order
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.usage import call_facts
@@ -110,7 +110,7 @@ async def ask(
     generated = await together(job.run(counter, stops) for job in jobs)
     calls = {job.contestant: [*_calls(job.dialogues.values())] for job in jobs}
     new = {each.model for each in generated if each.new}
-    provenance.note(workspace, session.ledger, request.seed_set, "generate", calls, new)
+    usage.record_provenance(workspace, session.ledger, request.seed_set, "generate", calls, new)
     return generated
 
 
@@ -118,12 +118,12 @@ def _turns_and_seeds(request: Generating, workspace: Workspace) -> tuple[int, li
     """Return the utterances of a finished dialogue, and the whole set; check both."""
     turns = workspace.config.generation.turns if request.turns is None else request.turns
     if turns <= N_SEED:
-        raise ConfigError(
+        raise UsageError(
             f"--turns {turns}: a dialogue starts with {N_SEED} human utterances, so at least "
             f"{N_SEED + 1} are needed for anything to be generated"
         )
     if turns > MOST_TURNS:
-        raise ConfigError(f"--turns {turns}: a dialogue has at most {MOST_TURNS:,} utterances")
+        raise UsageError(f"--turns {turns}: a dialogue has at most {MOST_TURNS:,} utterances")
     seeds = workspace.seeds(request.seed_set)
     if not all(seed.utterances for seed in seeds):
         raise ConfigError(
@@ -149,7 +149,7 @@ def _jobs(request: Generating, workspace: Workspace, session: Session) -> list[_
 def first_seeds(seeds: list[Seed], limit: int | None) -> list[Seed]:
     """Return the first ``limit`` seeds, or all; `ConfigError` for a limit below 1."""
     if limit is not None and limit < 1:
-        raise ConfigError(f"--limit {limit}: at least one seed is needed")
+        raise UsageError(f"--limit {limit}: at least one seed is needed")
     return seeds[:limit]
 
 

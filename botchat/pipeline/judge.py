@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from botchat.errors import ConfigError, MissingDataError
+from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.interfaces import MakeCase, case_ref
 from botchat.pipeline.contestants import human_dialogues, select_dialogues
 from botchat.pipeline.generate import first_seeds
@@ -95,7 +95,7 @@ def _pairwise_cases(
     cases = []
     for n in dict.fromkeys(turns):
         if n <= N_SEED:
-            raise ConfigError(
+            raise UsageError(
                 f"--turns {n}: the first {N_SEED} utterances are human in every dialogue, so at "
                 f"least {N_SEED + 1} are needed"
             )
@@ -120,7 +120,7 @@ def _draw(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
     The draw is the same every time, and a larger ``k`` holds the smaller.
     """
     if k < 2:
-        raise ConfigError(f"--comparisons {k}: give at least 2, both orders of a pair")
+        raise UsageError(f"--comparisons {k}: give at least 2, both orders of a pair")
     orders: dict[tuple[str, ...], dict[str, list[int]]] = {}
     for i, make in enumerate(makers):
         case = case_ref(make)
@@ -146,13 +146,13 @@ def _single_cases(
 ) -> list[ProtocolCases]:
     """Return the cases on each dialogue by itself, or beside the human one."""
     if request.comparisons is not None:
-        raise ConfigError(f"--comparisons is for pairs of models; {protocol.name} has none")
+        raise UsageError(f"--comparisons is for pairs of models; {protocol.name} has none")
     if request.turns and not protocol.has_n:
-        raise ConfigError(
+        raise UsageError(
             f"--turns belongs to the arena, or to one chat; {protocol.name} has no N of its own"
         )
     if low := [n for n in request.turns if n < 1]:
-        raise ConfigError(f"--turns {low[0]}: judge the first 1, 2, … utterances of a chat")
+        raise UsageError(f"--turns {low[0]}: judge the first 1, 2, … utterances of a chat")
     if protocol.shows == "human":
         if set(contestants) <= {HUMAN}:
             raise ConfigError(

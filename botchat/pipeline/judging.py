@@ -18,7 +18,7 @@ from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.protocols.protocol import Protocol
 from botchat.records import SIGNED, UNANSWERED, Judgment, Seed
 from botchat.results import Result
-from botchat.workspace import jsonl, provenance
+from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, judgment_key, stage_order
 from botchat.workspace.ledger import Ledger
 
@@ -270,4 +270,6 @@ class JudgmentWriter:
         judge = self.judge.name
         calls = {judge: [key for judgment in self.judgments.values() for key in judgment.calls]}
         changed = {judge} if self._new else ()
-        provenance.note(self._workspace, ledger, self._seed_set, self.protocol.name, calls, changed)
+        usage.record_provenance(
+            self._workspace, ledger, self._seed_set, self.protocol.name, calls, changed
+        )

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from botchat.errors import ConfigError, DataError, MissingDataError
+from botchat.errors import ConfigError, DataError, MissingDataError, UsageError
 from botchat.interfaces import Case, CaseRef, Row, case_ref
 from botchat.metrics.annotations import BLIND_PAGE, is_annotator
 from botchat.pipeline.contestants import human_dialogues
@@ -64,7 +64,7 @@ def label(
         dialogues = {HUMAN: human, **workspace.all_dialogues(seed_set)}
         return _file_labels(workspace, seed_set, files, dialogues)
     if most < 1:
-        raise ConfigError(f"--cases {most}: give 1 or more")
+        raise UsageError(f"--cases {most}: give 1 or more")
     asked = _protocol(workspace, seed_set, protocol)
     dialogues = workspace.all_dialogues(seed_set)
     if asked.shows != "pair":

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.errors import ConfigError
+from botchat.errors import UsageError
 from botchat.interfaces import Row, settings_digest
 from botchat.metrics.annotations import is_annotator
 from botchat.pipeline.ledger import call_texts, total_cost
@@ -102,7 +102,7 @@ def _kept_folder(folder: Path, name: str) -> Path:
     kept = folder / name
     if re.fullmatch(r"\w[\w.-]*", name) and (not kept.exists() or (kept / KEPT[0]).is_file()):
         return kept
-    raise ConfigError(
+    raise UsageError(
         f"--keep {name}: a board is kept in a folder of {folder}, so it is named with letters, "
         "digits, . _ and -, such as main or 2026-w47, and by no name that is there for other things"
     )

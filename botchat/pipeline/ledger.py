@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from botchat.errors import BotChatError, ConfigError, MissingDataError, did_you_mean
+from botchat.errors import BotChatError, MissingDataError, UsageError, did_you_mean
 from botchat.interfaces import Row
 from botchat.models.self_chat import strip_reasoning
 from botchat.pipeline.contestants import stored_name
@@ -72,7 +72,7 @@ def forget(
     no call.
     """
     if not (outcomes or models):
-        raise ConfigError("say which calls to forget: --outcome OUTCOME or --model MODEL")
+        raise UsageError("say which calls to forget: --outcome OUTCOME or --model MODEL")
     with workspace.locked(), closing(_open(workspace, readonly=False)) as ledger:
         keys, failed = _chosen(workspace, ledger, outcomes, models)
         # Files first: what a kill leaves between the two is made again from the ledger.

@@ -17,12 +17,12 @@ from urllib.request import Request, urlopen
 
 from msgspec import UNSET
 
-from botchat.errors import BotChatError, ConfigError, did_you_mean
-from botchat.interfaces import Row, describe_quirks, token_count
+from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean
+from botchat.interfaces import Row, describe_quirks
 from botchat.languages import ENGLISH
 from botchat.metrics.reply_faults import find_mark
 from botchat.models.bots import BASELINES
-from botchat.models.endpoint import identity
+from botchat.models.endpoint import identity, served_models
 from botchat.models.self_chat import PROMPT, chat_messages
 from botchat.parallel import together
 from botchat.pipeline.seeds import MUTUAL, import_seeds, name_of
@@ -62,7 +62,7 @@ def init(workspace: Workspace, providers: Sequence[str] = (), data: str | None =
     if unknown := [name for name in providers if name not in known and not _is_url(name)]:
         hint = did_you_mean(unknown[0], known)
         advice = "name a server's URL, or one of docs/providers.md"
-        raise ConfigError(f"unknown provider {unknown[0]!r}{hint}; {advice}")
+        raise UsageError(f"unknown provider {unknown[0]!r}{hint}; {advice}")
     path = workspace.root / "botchat.toml"
     if path.exists():
         raise ConfigError(f"{path} already exists and was not changed; edit it")
@@ -113,19 +113,13 @@ def _is_url(provider: str) -> bool:
     return provider.startswith(("http://", "https://"))
 
 
-def _served(url: str) -> list[tuple[str, int | None]]:
-    """Return the models of a server's list, each with its context window if that is told.
-
-    Empty if nothing answers, or no list.
-    """
+def _served(url: str) -> dict[str, int | None]:
+    """Return the models of a server, as `served_models`; empty if nothing answers."""
     server = access(ModelSettings(model="m", base_url=url))
     request = Request(f"{server.base_url}/models{server.query}", headers=dict(server.headers))
-    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
-        with urlopen(request, timeout=5) as response:
-            listed = json.loads(response.read(2**20))["data"]
-        windows = [m.get("max_model_len") or (m.get("meta") or {}).get("n_ctx") for m in listed]
-        return [(str(m["id"]), token_count(n)) for m, n in zip(listed, windows, strict=True)]
-    return []
+    with suppress(OSError, ValueError), urlopen(request, timeout=5) as response:
+        return served_models(response.read(2**20))
+    return {}
 
 
 def _served_entries(url: str) -> dict[str, str]:
@@ -133,7 +127,7 @@ def _served_entries(url: str) -> dict[str, str]:
     if not (served := _served(url)):
         raise ConfigError(f"{public(url)} lists no models; start the server, or correct the URL")
     entries = {}
-    for model, window in served:
+    for model, window in served.items():
         name = re.sub(r"[^A-Za-z0-9]+", "-", model.rpartition("/")[2]).strip("-") or "model"
         lines = [f"model = {json.dumps(model)}", f"base_url = {json.dumps(url)}"]
         lines += [f"context_window = {window}"] if window else []
@@ -147,7 +141,7 @@ def _with_served_model(lines: str) -> str:
     url = re.search(r'^base_url = "(http://localhost[^"]*)"', lines, re.MULTILINE)
     if url is None or _UNNAMED not in lines or not (served := _served(url[1])):
         return lines
-    model, window = served[0]
+    model, window = next(iter(served.items()))
     lines = lines.replace(_UNNAMED, f"model = {json.dumps(model)}")
     line = f"context_window = {window}" if window else "# context_window = 4096"
     return re.sub(r"# context_window = \d+", line, lines)

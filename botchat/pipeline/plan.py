@@ -45,7 +45,7 @@ _ABOUT = {
     "generate": "a call an utterance",
     "unieval": "each dialogue alone, human ones too",
     "arena": "pairs, both orders",
-    "gteval": "beside the human dialogue, both orders",
+    "gteval": "against the human dialogue, both orders",
 }
 
 ROUGH = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from botchat.errors import ConfigError, MissingDataError
+from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.importers.tables import rows
 from botchat.importers.vote_files import read_votes
-from botchat.metrics.vote_arrays import Votes
+from botchat.metrics.annotations import Votes
 from botchat.pipeline.agree import votes_in
 from botchat.pipeline.leaderboard import board_result, write_charts
 from botchat.pipeline.spending import Meter
@@ -40,7 +40,7 @@ def rank(
     from botchat.boards import votes
 
     if not paths:
-        raise ConfigError("name a file of votes or of win rates: botchat rank FILE")
+        raise UsageError("name a file of votes or of win rates: botchat rank FILE")
     meter = meter or Meter()
     meter.begin("count and rate", 0)
     name = paths[0].stem + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")

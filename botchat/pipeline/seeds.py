@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from botchat.errors import ConfigError, MissingDataError
+from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.importers import dialogues, hub, tables
 from botchat.importers.dialogues import ImportedDialogue
 from botchat.interfaces import Row, settings_digest
@@ -28,7 +28,7 @@ def import_seeds(
 ) -> Result:
     """Store the seeds of a source as a set, with its language and the commit of a hub's dataset."""
     if name == SAMPLE:
-        raise ConfigError(f"--seeds {SAMPLE}: that is the built-in set; choose another")
+        raise UsageError(f"--seeds {SAMPLE}: that is the built-in set; choose another")
     path = workspace.seeds_path(name)
     workspace.language_named(language)
     origin = hub.pin_revision(source) if source.startswith("hf://") else None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from botchat.errors import ConfigError
+from botchat.errors import UsageError
 
 if TYPE_CHECKING:  # `--help` needs none of them
     from botchat.interfaces import Reply
@@ -26,15 +26,15 @@ class Spending:
     max_usd: float | None = None
     """Stop cleanly (exit 3) at this cost; the same command goes on."""
     max_calls: int | None = None
-    """Stop cleanly after so many calls."""
+    """Stop cleanly after this many calls."""
     max_tokens: int | None = None
-    """Stop cleanly after so many tokens."""
+    """Stop cleanly after this many tokens."""
     batch: bool = False
-    """Half the price, minutes to hours: the Batch API."""
+    """Use the Batch API: half the price, minutes to hours."""
     executor: Any = None
-    """Make the calls by workers: loky:N, dask://HOST:PORT, or an executor of Python."""
+    """Let workers make the calls: loky:N, dask://HOST:PORT, or a Python executor."""
     plan: bool = False
-    """Send nothing; calls and dollars of what would be asked."""
+    """Print calls and dollars; send nothing."""
 
     def __post_init__(self) -> None:
         """Refuse limits of 0 and below, NaN and infinity."""
@@ -42,7 +42,7 @@ class Spending:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 flag = f"--{name.replace('_', '-')}"
-                raise ConfigError(f"{flag} {value}: give a number above 0, or leave it out")
+                raise UsageError(f"{flag} {value}: give a number above 0, or leave it out")
 
     def within(self, workspace: Workspace) -> Spending:
         """Return the same with the workspace's limit of money where it has none of its own."""

@@ -1,7 +1,7 @@
 """The exact wording of every prompt: one text file each, sources in ``SOURCES.md``.
 
-A new prompt is a text file here and a row of ``sources.toml``, of which ``SOURCES.md`` and
-``docs/papers.md`` are made; what other languages say instead is in their packs.
+A new prompt is a text file here and a row of ``sources.toml``, from which ``SOURCES.md`` is made.
+Prompts in other languages are in their packs.
 """
 
 from __future__ import annotations

@@ -53,10 +53,10 @@ GTEVAL = Protocol(
     "GTEval",
     kind="choice",
     shows="human",
-    question="a model's dialogue beside the human one, both orders, cut to its length",
+    question="a model's dialogue against the human one, both orders, cut to its length",
     prompts=("gteval",),
-    explained="The model's dialogue beside the human one of the same start, cut to its length. The "
-    "judge is told that exactly one of them is AI-involved.",
+    explained="The model's dialogue against the human one of the same start, cut to its length. "
+    "The judge is told that exactly one of them is AI-involved.",
     about_ai=True,
 )
 """Both and Neither remain possible answers (ties)."""
@@ -67,7 +67,7 @@ VOTES = Protocol(
     kind="choice",
     shows="pair",
     question="two answers: which is better?",
-    explained="Votes from a file: which of two is better, said by people or by models. From all of "
+    explained="Votes from a file: which of two is better, by humans or by models. From all of "
     "them: Bradley–Terry ratings with 95 % intervals, and Elo.",
     chosen_wins=True,
     leads=True,

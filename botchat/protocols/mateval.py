@@ -17,7 +17,7 @@ from typing import Any
 
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
-from botchat.metrics import intervals
+from botchat.metrics.statistics import proportion_ci
 from botchat.protocols import scores
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.protocol import Protocol
@@ -135,7 +135,7 @@ def error_rates(
         findings = [(c, by_type(each)) for c, each in found]
         clusters, values = zip(*totals, strict=True) if totals else ((), ())
         # An error of each type is one point off.
-        score = intervals.proportion_ci(values, clusters, "score", (-float(len(ERRORS)), 0.0))
+        score = proportion_ci(values, clusters, "score", (-float(len(ERRORS)), 0.0))
         row = {"model": name, **score, **_share(errors, "quoted")}
         for type_ in ERRORS:
             row |= _share([(c, each[type_]) for c, each in findings if type_ in each], type_)
@@ -145,4 +145,4 @@ def error_rates(
 
 def _share(cases: Sequence[tuple[str, bool]], name: str) -> dict[str, Any]:
     """Return the entries of a share of (cluster, hit)."""
-    return intervals.proportion_ci([hit for _, hit in cases], [c for c, _ in cases], name)
+    return proportion_ci([hit for _, hit in cases], [c for c, _ in cases], name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from botchat.errors import ConfigError, DataError
+from botchat.errors import ConfigError, DataError, UsageError
 from botchat.ratings.comparisons import Comparisons
 from botchat.verdicts import LOSS, TIE, WIN
 
@@ -46,7 +46,7 @@ def comparisons_from_rates(
     invalid table.
     """
     if per_pair < 1:
-        raise ConfigError(f"{per_pair} comparisons a pair: give at least 1 (BotChat's Arena: 444)")
+        raise UsageError(f"{per_pair} comparisons a pair: give at least 1 (BotChat's Arena: 444)")
     rated, rounding = _shares([_rated_pair(*row) for row in rows], where)
     table: dict[tuple[str, str], _RatedPair] = {}
     for row in rated:

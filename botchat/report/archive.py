@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from botchat.metrics.intervals import clustered_proportions
+from botchat.metrics.statistics import clustered_proportions
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERRORS, Report, parse, reports

@@ -27,9 +27,8 @@ from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullFormatt
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.judge_agreement import AgreementReport
-from botchat.boards.names import is_floor_bot, labels
 from botchat.boards.protocols import DetectionResult, GTEvalResult, SuccessCurve
-from botchat.boards.tables import Table
+from botchat.boards.tables import Table, is_floor_bot, labels
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED
 
 INK, SOFT, PALE, PEOPLE = "#1a1917", "#6b6963", "#d5d3ce", "#a83c0e"

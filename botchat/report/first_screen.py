@@ -14,9 +14,8 @@ import pandas as pd
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.judge_checks import Check, JudgeTrust
-from botchat.boards.names import is_floor_bot, labels
 from botchat.boards.protocols import DetectionResult, GTEvalResult, ProtocolResult
-from botchat.boards.tables import Column, Table, value_and_ci
+from botchat.boards.tables import Column, Table, is_floor_bot, labels, value_and_ci
 from botchat.protocols.catalogue import VOTES
 from botchat.records import HUMAN, N_SEED
 

@@ -192,15 +192,15 @@ def test_the_votes_before_the_talk_stand_beside_the_panel(judged, capsys):
     """Both begin with Conversation 1 and end right, but on one seed: half of the others flip."""
     found = agreed(capsys, judged, "gteval")
     assert row(found, "pair")["accuracy"] == 0.875
-    assert row(found, "pair (before talk)")["accuracy"] == 0.5
-    assert row(found, "pair (before talk)")["first_preferred"] == 0.0
+    assert row(found, "pair (before debate)")["accuracy"] == 0.5
+    assert row(found, "pair (before debate)")["first_preferred"] == 0.0
     assert row(found, "pair (control)")["ties"] == 1.0
     names = [r["judge"] for r in found["judges"]]
-    assert names == ["umpire", "pair", "pair (before talk)", "pair (control)", "lazy"]
+    assert names == ["umpire", "pair", "pair (before debate)", "pair (control)", "lazy"]
     gains = {
         p["judge_b"]: p["accuracy_difference"] for p in found["pairs"] if p["judge_a"] == "pair"
     }
-    assert (gains["pair (before talk)"], gains["pair (control)"]) == (0.375, 0.875)
+    assert (gains["pair (before debate)"], gains["pair (control)"]) == (0.375, 0.875)
     alone = agreed(capsys, judged, "gteval", "--judge", "pair")
     assert [r["judge"] for r in alone["judges"]] == names[1:4], "its controls are kept"
     debate, itself, cheapest = found["sentences"]
@@ -215,14 +215,16 @@ def test_a_verdict_has_its_price(judged, tmp_path, capsys):
     """Calls, tokens, money and seconds of a verdict, from the ledger; together what was paid."""
     found = agreed(capsys, judged, "gteval")
     rows = {r["judge"]: r for r in found["judges"]}
-    calls = {"umpire": 1, "lazy": 1, "pair": 4, "pair (before talk)": 2, "pair (control)": 4}
+    calls = {"umpire": 1, "lazy": 1, "pair": 4, "pair (before debate)": 2, "pair (control)": 4}
     assert {name: r["calls"] for name, r in rows.items()} == calls
     stats = said(capsys, "ledger", "--dir", judged)["rows"]
     unieval = agreed(capsys, judged, "unieval")["judges"][0]
     paid = sum(s["cost_usd"] for s in stats)
-    ours = [r["usd"] * N_GTEVAL for name, r in rows.items() if name != "pair (before talk)"]
+    ours = [r["usd"] * N_GTEVAL for name, r in rows.items() if name != "pair (before debate)"]
     assert sum(ours) + unieval["usd"] * 3 * N_SEEDS == pytest.approx(paid)
-    assert rows["pair"]["tokens"] > rows["pair (before talk)"]["tokens"] > rows["umpire"]["tokens"]
+    assert (
+        rows["pair"]["tokens"] > rows["pair (before debate)"]["tokens"] > rows["umpire"]["tokens"]
+    )
     assert all(r["seconds"] > 0 for r in rows.values())
     # Without the ledger stage files still tell the number of calls; the rest is unknown, not 0.
     moved = shutil.copytree(judged, tmp_path / "w", ignore=shutil.ignore_patterns(".botchat"))

@@ -149,6 +149,6 @@ def test_an_executor_that_is_none_is_one_line(tmp_path, capsys, name):
     """Before anything is sent."""
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server, 2)
-        assert main([*GENERATE, "--executor", name, "--dir", str(folder)]) == 1
+        assert main([*GENERATE, "--executor", name, "--dir", str(folder)]) == 2
         assert capsys.readouterr().err.startswith("botchat: --executor")
         assert server.n_received == 0

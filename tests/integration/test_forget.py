@@ -194,11 +194,11 @@ def test_what_to_forget_must_be_said(tmp_path, capsys):
         folder = workspace(tmp_path / "w", server)
         run(folder, GENERATE)
     before, had = stage_files(folder), keys(folder)
-    for flags, said in (
-        ([], "say which calls to forget: --outcome OUTCOME or --model MODEL"),
-        (["--model", "nobody"], "no call of 'nobody' (there are: alpha, beta)"),
+    for flags, code, said in (
+        ([], 2, "say which calls to forget: --outcome OUTCOME or --model MODEL"),
+        (["--model", "nobody"], 1, "no call of 'nobody' (there are: alpha, beta)"),
     ):
-        assert said in refused(capsys, ["ledger", "--forget", *flags, "--dir", str(folder)])
+        assert said in refused(capsys, ["ledger", "--forget", *flags, "--dir", str(folder)], code)
     assert main(["ledger", "--forget", "--outcome", "transport", "--dir", str(folder)]) == 2
     assert 'Invalid value "transport" for --outcome' in capsys.readouterr().err
     assert (stage_files(folder), keys(folder)) == (before, had)

@@ -57,16 +57,18 @@ def place(tmp_path_factory):
         yield folder, server
 
 
-@pytest.mark.parametrize(("command", "told"), rows("mistaken_commands"))
-def test_a_mistaken_command_gets_one_line_that_helps(command, told, place, monkeypatch, capsys):
-    """Exit 1, one line on stderr; URL stands for a server that knows the model ``good``."""
+@pytest.mark.parametrize(("command", "told", "code"), rows("mistaken_commands"))
+def test_a_mistaken_command_gets_one_line_that_helps(
+    command, told, code, place, monkeypatch, capsys
+):
+    """Exit 2 where the command line alone is wrong; URL stands for a server that has ``good``."""
     folder, server = place
     monkeypatch.chdir(folder)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=1))
     capsys.readouterr()
     words = [word.replace("URL", server.url) for word in command.split()]
-    assert main(words) == 1
+    assert main(words) == code
     said = capsys.readouterr()
     lines = [line for line in said.err.splitlines() if line.startswith("botchat: ")]
     assert (len(lines), said.out) == (1, "")

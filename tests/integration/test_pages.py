@@ -83,7 +83,7 @@ def test_plot_refuses_what_cannot_be(
 ) -> None:
     """One clear line, and no file."""
     common = ["--seeds", SAMPLE, "--dir", str(workspace.root), "--out", str(tmp_path / "x.svg")]
-    assert main(["figure", "success", *common, *flags]) == 1
+    assert main(["figure", "success", *common, *flags]) == 2
     told = capsys.readouterr().err.strip()
     assert said in told
     assert "\n" not in told

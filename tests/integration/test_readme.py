@@ -8,6 +8,8 @@ import runpy
 import shlex
 from pathlib import Path
 
+import pytest
+
 from botchat.cli.main import main
 from botchat.models.bots import BASELINES
 from botchat.protocols.catalogue import BUILT_IN
@@ -16,6 +18,14 @@ from botchat.workspace.panels import PRESETS
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 RANK, SETTINGS = ((ROOT / "docs" / name).read_text("utf-8") for name in ("rank.md", "settings.md"))
+
+EXAMPLES = {
+    "debate_vs_single.py": "debate/leaderboards/sample/agreement-gteval/agreement.md",
+    "figures.py": "success-curve.png",
+    "own_judge.py": "own-judge/leaderboards/sample/index.html",
+    "rank.py": "leaderboards/votes/index.html",
+}
+"""An example -> a file that it writes."""
 
 
 def between(begin, end, page=README):
@@ -97,6 +107,16 @@ def test_the_readme_is_read_in_one_go():
     lines = README.splitlines()
     assert len(lines) <= 110
     assert [line for line in lines if len(line) > 115 and not line.startswith("|")] == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
+def test_every_example_is_short_and_runs_in_an_empty_folder(path, tmp_path, monkeypatch):
+    """Offline, without a key; the README names it."""
+    monkeypatch.chdir(tmp_path)
+    assert len(path.read_text("utf-8").splitlines()) <= 40
+    assert f"`{path.name}`" in README
+    runpy.run_path(str(path))["main"]()
+    assert Path(EXAMPLES[path.name]).exists()
 
 
 def test_the_example_of_a_judge_in_python_runs(tmp_path, monkeypatch):

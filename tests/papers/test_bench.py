@@ -161,21 +161,23 @@ def debater(call):
 
 
 def test_a_debate_on_faireval_stands_beside_its_controls(faireval, tmp_path, capsys):
-    """Calls of the preset, votes before the talk, and what the talk flipped."""
+    """Calls of the preset, votes before the debate, and what the debate flipped."""
     panel = '[panels.pair]\nstrategy = "simultaneous-talk"\nagents = ["general-public", "critic"]\n'
     folder = written(tmp_path / "w", {"botchat.toml": panel.encode()})
     with Server(debater) as server:
         bench = ["bench", "faireval", "--data", faireval, "--dir", folder]
         model = ["--judge-model", url(server)]
+        plan = said(capsys, *bench, "--judge", "single", *model, "--plan")
+        assert plan["rows"][-1]["calls"] == 12
         said(capsys, *bench, "--judge", "pair", *model)
         found = said(capsys, *bench, "--judge", "control:pair", *model)
         # 12 cases: 2 members × 2 turns, and as many samples of the bare question.
         assert server.n_received == 12 * 4 * 2
         named = f"pair@{url(server)}"
     accuracy = {row["judge"]: row["accuracy"] for row in found["judges"]}
-    assert set(accuracy) == {f"{named}{end}" for end in ("", " (before talk)", " (control)")}
+    assert set(accuracy) == {f"{named}{end}" for end in ("", " (before debate)", " (control)")}
     assert accuracy[named] == pytest.approx(4 / 6)
-    assert accuracy[f"{named} (before talk)"] == pytest.approx(2 / 6)
+    assert accuracy[f"{named} (before debate)"] == pytest.approx(2 / 6)
     gain = "The debate itself adds nothing measurable: +33 points ("
     assert found["sentences"][0].startswith(gain)
 
@@ -235,11 +237,12 @@ def test_a_judge_rates_stories_in_the_layout_of_matevals_table(tmp_path, capsys)
     assert jsonl.read(path, Judgment)[0].verdict == "0 0 0 0 -1"
 
 
-@pytest.mark.parametrize(("command", "message"), rows("a_mistake_is_one_line"))
-def test_a_mistake_is_one_line(faireval, tmp_path, capsys, command, message):
-    """What is wrong and what to do; exit code 1; no judgments."""
+@pytest.mark.parametrize(("command", "message", "code"), rows("a_mistake_is_one_line"))
+def test_a_mistake_is_one_line(faireval, tmp_path, capsys, command, message, code):
+    """What is wrong and what to do; no judgments."""
     stories = written(tmp_path / "stories", story_files())
     words = command.format(stories=stories).split()
     data = [] if "--data" in words else ["--data", str(faireval)]
-    assert message in refused(capsys, ["bench", *words, *data, "--dir", str(tmp_path / "w")])
+    command = ["bench", *words, *data, "--dir", str(tmp_path / "w")]
+    assert message in refused(capsys, command, code)
     assert not list((tmp_path / "w").rglob("judgments/**/*.jsonl"))

@@ -16,8 +16,8 @@ from scipy.stats import kendalltau
 
 from botchat.cli.main import main
 from botchat.papers.bench import BENCHMARKS
+from botchat.papers.benchmarks import PrintedTable, printed_column, printed_tables, tables_of
 from botchat.papers.botchat_figures import FIGURES, read_columns
-from botchat.papers.printed import PrintedTable, column, papers, tables_of
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "leaderboards" / "botchat-2023"
 
@@ -74,9 +74,9 @@ def test_what_cannot_be_drawn_is_told_in_a_line(tmp_path, capsys) -> None:
     assert "gteval.csv:2: 'many' is no number from 0 on" in capsys.readouterr().err
     assert main(["rank", str(PUBLISHED / "gteval.csv"), "--dir", str(tmp_path)]) == 1
     assert "no votes (columns: model" in capsys.readouterr().err
-    draw(tmp_path, "--judge", "rules", code=1)
+    draw(tmp_path, "--judge", "rules", code=2)
     assert "show published numbers; they ask nobody; leave out --judge" in capsys.readouterr().err
-    draw(tmp_path, "--plan", code=1)
+    draw(tmp_path, "--plan", code=2)
     assert "ask nobody; leave out --judge, --limit and --plan" in capsys.readouterr().err
 
 
@@ -170,7 +170,7 @@ def test_the_published_numbers_are_those_of_the_paper(shown):
         if len(cells) > 1 and re.search(r"\d", cells[-1]):
             head = [cell for cell in cells if not re.match(r"^[\\$-]*\d", cell) and cell != "-"]
             lines[tuple(head)] = re.findall(r"-?\d+\.?\d*", " ".join(cells[len(head) :]))
-    (of,) = (one for one in papers() if one.name == f"chateval-{shown}")
+    (of,) = (one for one in printed_tables() if one.name == f"chateval-{shown}")
     mine = {tuple(line["row"]): line for line in of.rows}
     assert len(mine) == len(lines)
     for head, printed in zip(lines, lines.values(), strict=True):
@@ -185,7 +185,7 @@ def test_the_published_numbers_are_those_of_the_paper(shown):
 def test_a_benchmark_has_one_table_of_all_that_is_printed(benchmark):
     """Rates in our units, every line once."""
     frame = tables_of(benchmark)[0].frame
-    lines = sum(len(one.rows) for one in papers() if one.benchmark == benchmark)
+    lines = sum(len(one.rows) for one in printed_tables() if one.benchmark == benchmark)
     assert len(frame) == lines > 0
     if benchmark == "faireval":
         assert frame["accuracy"].iloc[0] == pytest.approx(0.688)
@@ -199,4 +199,4 @@ def test_a_line_of_another_length_is_refused():
     with pytest.raises(ValueError, match="shorter"):
         list(table.records)
     with pytest.raises(KeyError):
-        column("beauty")
+        printed_column("beauty")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from botchat.errors import DataError, MissingDataError
 from botchat.judges.voting import aggregate
-from botchat.papers.printed import papers
+from botchat.papers.benchmarks import printed_tables
 from botchat.papers.stories import (
     AS_WRITTEN,
     COLUMNS,
@@ -197,10 +197,10 @@ SCORED = b"Story,Score_new\na,"
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("people", None, "no table with people's scores among dataset/inputs.json"),
+        ("people", None, "no table with human scores among dataset/inputs.json"),
         ("run", None, "no recorded reports among dataset/inputs.json"),
         ("people", SCORED + b'"Repetition:-1\nLogic:0"\n', "dataset/people.csv:3: 'Logic:0' is no"),
-        ("people", SCORED + b"Repetition:-1\n", "dataset/people.csv:2: people's score has no LINC"),
+        ("people", SCORED + b"Repetition:-1\n", "dataset/people.csv:2: human scores lack LINC"),
         ("run", b"[\n{]", "result/run.json: '[\\n{]' is not JSON"),
         ("run", ID_7, "result/run.json row 1: ID 7 is not the number of one of the 2 stories"),
         ("inputs", AGAIN, "result/run"),
@@ -223,7 +223,7 @@ def test_the_published_correlations_come_out_again(tmp_path, capsys):
     found = said(capsys, "bench", "mateval", "--data", data, "--published", "--out", tmp_path)
     ours = {(row["judge"], row["error_type"]): row for row in found["judges"]}
     assert len(ours) == 10 * len(ERROR_TYPES)
-    (paper,) = (one for one in papers() if one.name == "mateval-table-2")
+    (paper,) = (one for one in printed_tables() if one.name == "mateval-table-2")
     printed = {row["line"]: row for row in paper.records}
     for strategy in STRATEGIES.values():
         for code, rank in product(ERROR_TYPES, ("spearman", "kendall")):

@@ -154,6 +154,6 @@ def test_a_wrong_file_is_one_line_and_nothing_is_written(
     path = tmp_path / name
     path.write_text(content)
     command = ["bench", str(path), "--judge", "rules", *flags, "--dir", str(tmp_path / "w")]
-    assert message in refused(capsys, command)
+    assert message in refused(capsys, command, 2 if flags else 1)
     assert not list((tmp_path / "w").rglob("*.jsonl"))
     assert not (tmp_path / "w" / "leaderboards").exists()

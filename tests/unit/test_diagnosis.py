@@ -20,7 +20,7 @@ from botchat.boards.protocols import ReportResult
 from botchat.interfaces import ShownDialogue
 from botchat.judges.panel import build_panel
 from botchat.judges.rules import RulesJudge
-from botchat.metrics.intervals import wilson
+from botchat.metrics.statistics import wilson
 from botchat.protocols.mateval import DIAGNOSIS, by_type
 from botchat.protocols.reports import (
     ERRORS,

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat import commands
-from botchat.boards import writers
+from botchat.boards.files import WRITERS, described, table_files, to_json
 from botchat.boards.tables import Column, Table, table
-from botchat.boards.writers import WRITERS, described, table_files
 from botchat.errors import ConfigError
 from botchat.interfaces import round_floats
 from tests.boards import make_records
@@ -112,7 +111,7 @@ def test_numbers_are_the_same_whichever_processor_made_them():
     # Not `sum`, which carries what it loses since Python 3.12.
     sums = [reduce(add, order) for order in (terms, terms[::-1])]
     assert sums[0] != sums[1]
-    assert len({writers.to_json({"a": [value]}) for value in sums}) == 1
+    assert len({to_json({"a": [value]}) for value in sums}) == 1
     p = Column("p", "p", "exact")
     assert len({WRITERS["csv"](table("t", "T", [p], [{"p": value}], ())) for value in sums}) == 1
     assert round_floats({"n": 3, "x": (None, "s", 0.25)}) == {"n": 3, "x": [None, "s", 0.25]}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from botchat.boards.headline import headline
 from botchat.boards.judge_checks import judge_trust
-from botchat.boards.names import is_floor_bot
+from botchat.boards.tables import is_floor_bot
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, Dialogue

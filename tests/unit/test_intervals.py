@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, t
 
-from botchat.metrics import intervals
-from botchat.metrics.intervals import (
+from botchat.metrics import statistics
+from botchat.metrics.statistics import (
+    Z,
     bootstrap_ci,
     clustered_proportions,
     proportion_ci,
+    ratio,
     separated,
     wilson,
 )
-from botchat.metrics.statistics import Z, ratio
 
 
 @pytest.mark.parametrize("n", [1, 2, 40, 547])
@@ -113,7 +114,7 @@ def mean(sums: np.ndarray) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("n", [10, 40, 5000])
 def test_a_bootstrap_of_a_mean_is_students(n, monkeypatch):
     """Also of ten clusters, and of more than are drawn one by one."""
-    monkeypatch.setattr(intervals, "RESAMPLES", 8000)
+    monkeypatch.setattr(statistics, "RESAMPLES", 8000)
     values = np.random.default_rng(n).normal(3, 2, n)
     row = bootstrap_ci(np.arange(n), [values, np.ones(n)], mean)
     half = t.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n)

@@ -82,7 +82,11 @@ def test_an_ideal_judge_is_trusted(ideal):
     assert (trust.level, trust.fault, trust.sentence("j")) == ("trust", "", "Judge j: trust.")
     assert trust.reasons[0] == "It calls 0 % of human dialogues AI (0–13)."
     rate = trust.as_json["checks"][0]
-    assert (rate["name"], rate["value"], rate["line"]) == ("Accuses few humans", 0.0, 0.25)
+    assert (rate["name"], rate["value"], rate["line"]) == (
+        "Calls few human dialogues AI",
+        0.0,
+        0.25,
+    )
 
 
 @pytest.mark.parametrize(

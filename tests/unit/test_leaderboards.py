@@ -14,13 +14,11 @@ import pandas as pd
 import pytest
 
 from botchat.boards.board import Board, build_board
-from botchat.boards.files import as_json, board_files
+from botchat.boards.files import WRITERS, Content, as_json, board_files, to_json
 from botchat.boards.headline import headline
 from botchat.boards.judge_checks import judge_trust
-from botchat.boards.names import labels, shorten
 from botchat.boards.protocols import DetectionResult
-from botchat.boards.tables import Column, table
-from botchat.boards.writers import WRITERS, Content, to_json
+from botchat.boards.tables import Column, labels, shorten, table
 from botchat.errors import DataError
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Seed

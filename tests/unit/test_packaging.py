@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import shlex
 import subprocess
@@ -123,6 +124,9 @@ def test_the_site_has_every_page_and_every_public_name() -> None:
         places - {"botchat.records.VERSION"} | {"botchat.commands"}
     )
     assert all(hasattr(botchat, name) for name in _PLACES)
+    text = inspect.getsource(botchat).partition("_PLACES")[0]
+    static = re.findall(r"^    (?:from .* as )?([A-Za-z]\w+|__version__)(?: = .*)?$", text, re.M)
+    assert {*static} == {*_PLACES}
 
 
 def test_the_map_of_the_code_is_made_of_docstrings() -> None:

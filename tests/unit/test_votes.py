@@ -21,8 +21,7 @@ from botchat.boards.pairs import pair_results
 from botchat.boards.votes import compared
 from botchat.errors import DataError
 from botchat.importers.vote_files import read_votes
-from botchat.metrics.annotations import VerdictArrays
-from botchat.metrics.vote_arrays import Votes
+from botchat.metrics.annotations import VerdictArrays, Votes
 from botchat.ratings.bradley_terry import ELO, fit
 from botchat.ratings.elo import EloSettings, play
 
