@@ -16,7 +16,7 @@ botchat.dialogues = (() => {
   // A verdict on a place in a dialogue, and of none: in full, in a list, and at the utterance.
   const words = (protocol) =>
     protocol.about_ai
-      ? { full: (at) => (at > 0 ? `AI from utterance ${at} on` : at ? "AI, not known from where" : "Human to the end"), brief: (at) => (at > 0 ? `at ${at}` : at ? "somewhere" : "human"), verb: "accused", here: "Accused from here on" }
+      ? { full: (at) => (at > 0 ? `AI from utterance ${at} on` : at ? "AI, not known from where" : "Human to the end"), brief: (at) => (at > 0 ? `at ${at}` : at ? "somewhere" : "human"), verb: "called AI", here: "AI from here on" }
       : { full: (at) => (at > 0 ? `Found from utterance ${at} on` : at ? "Found, not known where" : "Nothing found"), brief: (at) => (at > 0 ? `found at ${at}` : at ? "found somewhere" : "nothing found"), verb: "found", here: "Found from here on" };
 
   // A score in words: "Empathy 7", of two dialogues "Empathy 7 to 4".

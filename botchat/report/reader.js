@@ -1,5 +1,5 @@
-// One dialogue with its verdicts: a list with search and filters beside what is read. Opens at the
-// accused utterance. The state is the address; the controls only write it.
+// One dialogue with its verdicts: a list with search and filters, and what is read. Opens at the
+// first AI utterance. The state is the address; the controls only write it.
 (() => {
   const { about, address, button, choice, el, link, wrongLink, named, offer, seed } = botchat;
   const { acts, annotators, begin, calls, completed, failed, inOrder, isWrong, keys, marked, nameOf, reported, scored, short, stamp, talk, utterance, words } = botchat.dialogues;
@@ -52,7 +52,7 @@
     // What a list can be narrowed to; "up-0" and "down-0" put it into the order of the first number.
     const filters = (protocol) => {
       const kinds = {
-        place: () => (protocol.about_ai ? [["lose", "Accused"], ["win", "Taken for human"]] : [["lose", "Found"], ["win", "Nothing found"]]),
+        place: () => (protocol.about_ai ? [["lose", "Called AI"], ["win", "Human to the end"]] : [["lose", "Found"], ["win", "Nothing found"]]),
         score: () => protocol.numbers.flatMap((name, i) => [[`down-${i}`, `${name}: highest first`], [`up-${i}`, `${name}: lowest first`]]),
         report: () => [["lose", "With errors"], ["win", "Without errors"], ["up-0", "Most points lost first"]],
       };
@@ -280,7 +280,7 @@
       position();
     };
 
-    // To the utterance that the address names, or the accused one.
+    // To the utterance that the address names, or the first AI utterance.
     const position = () => {
       const last = reading.querySelectorAll(".rail > *").length;
       const wanted = Number(state.asked) || 0;
@@ -307,7 +307,7 @@
       protocols.value = protocol.name;
       who.value = index.contestants[a] ?? "";
       const [way, number] = show.split("-");
-      offer(filter, [...filters(protocol), ...(way === "at" ? [[show, `Accused at utterance ${number}`]] : [])], show);
+      offer(filter, [...filters(protocol), ...(way === "at" ? [[show, `AI from utterance ${number} on`]] : [])], show);
       if (search.value !== q) search.value = q;
     };
 
@@ -347,7 +347,7 @@
     search.addEventListener("input", () => address.set({ q: search.value }));
     reading.addEventListener("click", ({ target }) => {
       if (target.closest(".reason")) target.closest(".reason").classList.toggle("whole");
-      // Again to the accused utterance, though the address stays.
+      // Again to the first AI utterance, though the address stays.
       const badge = target.closest("a.stamp");
       if (badge && badge.hash === location.hash) lookAt(Number(new URLSearchParams(badge.hash.slice(1)).get("at")));
     });
@@ -355,7 +355,7 @@
     const help = keys(view, [
       [["j", "k"], "next, previous utterance", (key) => move(key === "j" ? 1 : -1)],
       [["n", "p"], "next, previous dialogue", (key) => go(key === "n" ? 1 : -1)],
-      [["a"], "next dialogue that is accused", () => go(1, ({ kind }) => kind === "lose")],
+      [["a"], "next dialogue called AI", () => go(1, ({ kind }) => kind === "lose")],
       [["d"], "the talk of a panel", () => {
         const remarks = beside.querySelector(".talk");
         if (remarks) remarks.open = !remarks.open;

@@ -272,8 +272,7 @@ def test_a_failed_judge_takes_the_first_screen(browser: Browser, tmp_path: Path)
     colors = [browser.run(weight, f"{TABLE} tr[data-model='{name}'] .est")
               for name in ("good", "poor", "bot:parrot")]  # fmt: skip
     assert colors[0] == colors[1] != colors[2]
-    kinds = browser.run(
-        "return [...document.querySelectorAll('.plot g')].map((g) => [g.dataset.model, g.classList[0]])"
-    )
+    lines = "[...document.querySelectorAll('.plot g')]"
+    kinds = browser.run(f"return {lines}.map((g) => [g.dataset.model, g.classList[0]])")
     assert dict(kinds) == {"good": "faint", "poor": "faint", "bot:parrot": None, HUMAN: "human"}
     assert browser.complaints() == []

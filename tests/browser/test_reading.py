@@ -294,7 +294,7 @@ def test_keys_go_through_dialogues(browser: Browser, shown: Path, known: Any) ->
         browser.until(lambda seed=seed: f"· {seed}" in browser.text(".reading h3"))
         assert state(browser)["seed"] == seed
     browser.press("?")
-    assert "next dialogue that is accused" in browser.text("dialog[open]")
+    assert "next dialogue called AI" in browser.text("dialog[open]")
     browser.open(shown.with_name("judge-2.html"), "#view=unieval&a=alpha&seed=S-1")
     browser.text(".talk")
     opened = "return document.querySelector('.talk').open"
