@@ -38,28 +38,43 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 def labels(names: Sequence[str], columns: int = LABEL_COLUMNS) -> list[str]:
-    """Names as figures and pages show them: one line, shortened, all different."""
+    """Names as figures and pages show them: one line, shortened, all different.
+
+    Names that begin alike show their ends instead.
+    """
     short = {name: shorten(name, columns) for name in names}
-    count = Counter(short.values())
-    for name, label in short.items():
-        if count[label] > 1:
-            digest = sha256(name.encode("utf-8", "replace")).hexdigest()
-            short[name] = f"{shorten(name, columns - 5)}~{digest[:4]}"
+    for way in (_ending, _digested):
+        count = Counter(short.values())
+        alike = [name for name, label in short.items() if count[label] > 1]
+        short |= {name: way(name, columns) for name in alike}
     return [short[name] for name in names]
 
 
 @lru_cache(maxsize=1 << 12)  # every figure tries how many models' names fit
 def shorten(text: str, columns: int) -> str:
-    """Text without control characters, its middle left out if it is wider than ``columns``."""
-    # Cf: marks that turn the writing direction of everything after them.
-    clean = "".join(" " if unicodedata.category(c)[0] == "C" else c for c in text)
-    clean = " ".join(clean.split())
+    """Text without control characters; if too wide, without "-instruct", then without its end."""
+    clean = _clean(text)
     if sum(map(_columns, clean)) <= columns:
         return clean
-    room = (columns - 1) // 2
-    head = sum(total <= columns - 1 - room for total in accumulate(map(_columns, clean)))
-    tail = sum(total <= room for total in accumulate(map(_columns, reversed(clean))))
-    return f"{clean[:head]}…{clean[len(clean) - tail :]}"
+    clean = re.sub("-instruct$", "", clean, flags=re.IGNORECASE)
+    n = sum(total <= columns - 1 for total in accumulate(map(_columns, clean)))
+    return clean if sum(map(_columns, clean)) <= columns else f"{clean[:n]}…"
+
+
+def _clean(text: str) -> str:
+    # Cf: marks that turn the writing direction of everything after them.
+    return " ".join("".join(" " if unicodedata.category(c)[0] == "C" else c for c in text).split())
+
+
+def _ending(name: str, columns: int) -> str:
+    clean = _clean(name)
+    n = sum(total <= columns - 1 for total in accumulate(map(_columns, reversed(clean))))
+    return clean if sum(map(_columns, clean)) <= columns else f"…{clean[len(clean) - n :]}"
+
+
+def _digested(name: str, columns: int) -> str:
+    digest = sha256(name.encode("utf-8", "replace")).hexdigest()[:4]
+    return f"{shorten(name, columns - 5)}~{digest}"
 
 
 def _columns(char: str) -> int:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import MissingDataError, UsageError, did_you_mean
 from botchat.pipeline.ledger import cost_per_dialogue
-from botchat.pipeline.load import load, load_board
-from botchat.ratings.elo import EloSettings
+from botchat.pipeline.load import load, only_judge
 from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -28,7 +27,6 @@ def figure(
     judge: str | None = None,
     *,
     size: tuple[float, float | None] | None = None,
-    elo: EloSettings | None = None,
 ) -> Figure:
     """Return one figure by its name, as `botchat.report.figures` draws it, for a notebook.
 
@@ -43,7 +41,7 @@ def figure(
     from botchat.report.figures import WIDTH
 
     width, height = size or (WIDTH, None)
-    return _charts(workspace, seed_set, name, judge, elo)[0].figure(width, height)
+    return _charts(workspace, seed_set, name, judge)[0].figure(width, height)
 
 
 def write_figures(
@@ -76,13 +74,7 @@ def write_figures(
     return Result({"rows": [{"figure": str(path)} for path in paths]}, list(map(str, paths)))
 
 
-def _charts(
-    workspace: Workspace,
-    seed_set: str,
-    name: str,
-    judge: str | None,
-    elo: EloSettings | None = None,
-) -> list[Chart]:
+def _charts(workspace: Workspace, seed_set: str, name: str, judge: str | None) -> list[Chart]:
     """Return the figure that `figure` draws, or all of a board; raises as it does."""
     from botchat.pipeline.agree import set_reports
     from botchat.report.figures import board_charts, judge_charts
@@ -94,8 +86,9 @@ def _charts(
             for chart in judge_charts(report)
         ]
     else:
-        data, board = load_board(workspace, seed_set, judge, elo)
-        charts = board_charts(board, cost_per_dialogue(workspace, data.dialogues))
+        data = load(workspace, seed_set, only_judge(workspace, seed_set, judge))
+        costs = cost_per_dialogue(workspace, data.dialogues)
+        charts = [*board_charts(data.board(*data.files), costs)]
     matches = [chart for chart in charts if name in ("", chart.name)]
     if not matches:
         names = [chart.name for chart in charts]

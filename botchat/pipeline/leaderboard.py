@@ -15,7 +15,6 @@ from botchat.metrics.annotations import is_annotator
 from botchat.pipeline.ledger import call_texts, total_cost
 from botchat.pipeline.load import SeedSetData, load, only_judge
 from botchat.pipeline.spending import Meter
-from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
@@ -49,7 +48,6 @@ def leaderboard(
     formats: Sequence[str] = (),
     opens: bool = False,
     keep: str | None = None,
-    elo: EloSettings | None = None,
     meter: Meter | None = None,
 ) -> Result:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg and a page.
@@ -69,7 +67,7 @@ def leaderboard(
     data = load(workspace, seed_set, paged if large else [*paged, *by_judge], large=large)
     from botchat.boards import files as board_files
 
-    views, reports = _views(data, elo, meter, paged)
+    views, reports = _views(data, meter, paged)
     view = views[0]
     content = board_files.as_json(view.board, view.headline, view.trust)
     content |= board_files.by_seed(view.board, data.dialogues)
@@ -149,7 +147,7 @@ def write_charts(folder: Path, charts: Sequence[Chart]) -> None:
 
 
 def _views(
-    data: SeedSetData, elo: EloSettings | None, meter: Meter, judges: Sequence[str]
+    data: SeedSetData, meter: Meter, judges: Sequence[str]
 ) -> tuple[list[View], Mapping[str, AgreementReport]]:
     """Return the page's view of some judges, and the agreement of all by protocol."""
     from botchat.boards.judge_agreement import HUMAN_LABELS
@@ -163,7 +161,7 @@ def _views(
     rows = {row["judge"]: row for report in reversed(labelled) for row in report.judges}
     costs, views = cost_per_dialogue(data.workspace, data.dialogues), []
     for judge in judges:
-        views.append(View.of(data.board(judge, elo), rows.get(judge), costs))
+        views.append(View.of(data.board(judge), rows.get(judge), costs))
         meter.done += 1
     return views, reports
 
@@ -211,7 +209,7 @@ def _compared(reports: Mapping[str, AgreementReport]) -> list[Beside]:
             report.subject,
             report.sentences,
             judge_agreement.tables(report)[0],
-            judge_charts(report),
+            [*judge_charts(report)],
         )
         for report in sorted(reports.values(), key=lambda report: not report.labels)
     ]

@@ -19,7 +19,6 @@ from botchat.pipeline.ledger import lost_calls_note
 from botchat.pipeline.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
-from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment, PairJudgment, Seed
 from botchat.verdicts import Verdicts, VerdictsBuilder
 from botchat.workspace import jsonl
@@ -69,7 +68,7 @@ class SeedSetData:
             for judge, by_protocol in self.verdicts.items()
         }
 
-    def board(self, judge: str, elo: EloSettings | None = None) -> Board:
+    def board(self, judge: str) -> Board:
         """Return one judge's numbers."""
         from botchat.boards.board import build_board
 
@@ -80,7 +79,6 @@ class SeedSetData:
             seed_set=self.seed_set,
             judge=judge,
             catalogue=self.catalogue,
-            elo=elo,
         )
         # Of a contestant on the board, or of the judge's verdicts.
         provenance = tuple(
@@ -284,14 +282,6 @@ def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[s
     return known
 
 
-def load_board(
-    workspace: Workspace, seed_set: str, judge: str | None, elo: EloSettings | None = None
-) -> tuple[SeedSetData, Board]:
-    """Return a set with its board by a judge, who may be left out where only one has judged."""
-    data = load(workspace, seed_set, only_judge(workspace, seed_set, judge))
-    return data, data.board(next(iter(data.files)), elo)
-
-
 @dataclass(frozen=True)
 class Run:
     """A seed set for notebooks, every stage as a data frame, read when it is first asked for.
@@ -330,9 +320,10 @@ class Run:
         """Names of who has judged."""
         return sorted(self.workspace.judgment_files(self.seed_set))
 
-    def board(self, judge: str | None = None, elo: EloSettings | None = None) -> Board:
+    def board(self, judge: str | None = None) -> Board:
         """Return one judge's board; ``judge`` may be left out where only one has judged."""
-        return load_board(self.workspace, self.seed_set, judge, elo)[1]
+        judges = only_judge(self.workspace, self.seed_set, judge)
+        return load(self.workspace, self.seed_set, judges).board(*judges)
 
     def __repr__(self) -> str:
         """Name set and folder, in one line."""

@@ -12,7 +12,6 @@ from botchat.metrics.annotations import Votes
 from botchat.pipeline.agree import votes_in
 from botchat.pipeline.leaderboard import board_result, write_charts
 from botchat.pipeline.spending import Meter
-from botchat.ratings.elo import EloSettings
 from botchat.ratings.rate_table import PER_PAIR, comparisons_from_rates, is_rates
 from botchat.results import Result
 from botchat.workspace.folder import Workspace
@@ -27,7 +26,6 @@ def rank(
     per_pair: int | None = None,
     out: Path | None = None,
     formats: Sequence[str] = (),
-    elo: EloSettings | None = None,
     meter: Meter | None = None,
 ) -> Result:
     """Rank the models of some files; write csv, md, json, svg and a page.
@@ -51,7 +49,7 @@ def rank(
             raise ConfigError(f"{where} has rates, not votes: rank it alone, without --judge")
         per_pair = PER_PAIR if per_pair is None else per_pair
         comparisons = comparisons_from_rates(rows(table, where), per_pair, where)
-        board = votes.of_rates(comparisons, name, per_pair, elo)
+        board = votes.of_rates(comparisons, name, per_pair)
         notes = [
             f"{where}: pairwise win rates: {len(comparisons.models)} models, "
             f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
@@ -64,7 +62,7 @@ def rank(
         if unknown := [judge for judge in judges if judge not in all_votes.judges]:
             known = ", ".join(all_votes.judges[:20])
             raise MissingDataError(f"no votes of the judge {unknown[0]!r}; available: {known}")
-        board = votes.build(all_votes.by(judges) if judges else all_votes, name, elo)
+        board = votes.build(all_votes.by(judges) if judges else all_votes, name)
     view = pages.View.of(board)
     content = board_files.as_json(board, view.headline, view.trust)
     texts = board_files.board_files(board, view.headline, view.trust, formats, content)

@@ -81,7 +81,7 @@ class View:
         from botchat.report.figures import board_charts
 
         trust = judge_trust(board, labels)
-        return cls(board, headline(board, trust), trust, board_charts(board, costs), costs or {})
+        return cls(board, headline(board, trust), trust, [*board_charts(board, costs)], costs or {})
 
     @property
     def failed(self) -> bool:

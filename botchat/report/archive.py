@@ -35,13 +35,8 @@ from botchat.records import (
 )
 
 FOLDER = "chunks"
-"""Beside the page."""
-
-SEEDS = 20
-"""Seeds in a chunk: of 14 models about 250 kB to load for one dialogue."""
-
-OPENING = 90
-"""Characters of a dialogue's first utterance that stand in the list."""
+SEEDS = 20  # in a chunk: of 14 models about 250 kB to load for one dialogue
+OPENING = 90  # characters of a dialogue's first utterance that stand in the list
 
 ByJudge = Mapping[str, Mapping[str, Sequence[Judgment]]]
 """Judge -> protocol -> judgments, at most one for each seed and contestants in the order shown."""
@@ -132,7 +127,7 @@ class _Packed:
         ]
         self._calls: list[list[tuple[str, ...]]] = [[] for _ in seeds]
         self.index = {
-            "seeds": [[seed.id, _opening(_first(seed, dialogues))] for seed in seeds],
+            "seeds": [[seed.id, _opening(seed, dialogues)] for seed in seeds],
             "contestants": [*self._contestants],
             "human": self._contestants.get(HUMAN, -1),
             "there": [[int(id_ in dialogues[name]) for id_ in self._places]
@@ -310,14 +305,11 @@ def _dialogue(dialogue: Dialogue | None) -> dict[str, Any] | None:
     return packed
 
 
-def _first(seed: Seed, dialogues: Dialogues) -> str:
+def _opening(seed: Seed, dialogues: Dialogues) -> str:
     """Return the first words of a seed, or of a dialogue where nobody began."""
     begun = (by[seed.id].utterances for by in dialogues.values() if seed.id in by)
-    return next((texts[0] for texts in (seed.utterances, *begun) if texts), "")
-
-
-def _opening(text: str) -> str:
-    line = " ".join(text.split())
+    first = next((texts[0] for texts in (seed.utterances, *begun) if texts), "")
+    line = " ".join(first.split())
     return line if len(line) <= OPENING else f"{line[: OPENING - 1]}…"
 
 

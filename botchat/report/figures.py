@@ -96,31 +96,24 @@ class Chart:
 # ------------------------------------------------------------------------- figures of a board
 
 
-def board_charts(board: Board, costs: Mapping[str, float] | None = None) -> list[Chart]:
-    """Return every figure that a board has the numbers for.
-
-    ``costs``: contestant -> USD of a dialogue, where known.
-    """
-    charts: list[Chart] = []
+def board_charts(board: Board, costs: Mapping[str, float] | None = None) -> Iterator[Chart]:
+    """Yield every figure that a board has numbers for; ``costs``: contestant -> USD a dialogue."""
     for base in dict.fromkeys(arena.protocol.base for arena in board.arenas):
         arenas = [arena for arena in board.arenas if arena.protocol.base == base]
-        charts += _arena_charts(arenas, costs or {})
+        yield from _arena_charts(arenas, costs or {})
     for part in board.of(DetectionResult):
-        charts += _detection_charts(part)
+        yield from _detection_charts(part)
     for beside in board.of(GTEvalResult):
         rates = _first(beside.table.frame.set_index("model")[["win", "tie", "lose"]].dropna())
-        charts.append(
-            Chart(
-                "vs-human",
-                f"{beside.protocol.title}: model vs human dialogue",
-                "Whether the judge takes the model's dialogue for the human one, cannot tell, or "
-                "finds it.",
-                beside.table.signatures,
-                partial(stacks, rates),
-                len(rates),
-            )
+        yield Chart(
+            "vs-human",
+            f"{beside.protocol.title}: model vs human dialogue",
+            "Whether the judge takes the model's dialogue for the human one, or cannot tell.",
+            beside.table.signatures,
+            partial(stacks, rates),
+            len(rates),
         )
-    return charts + list(_length_charts(board))
+    yield from _length_charts(board)
 
 
 def _arena_charts(arenas: Sequence[Arena], costs: Mapping[str, float]) -> Iterator[Chart]:
@@ -226,48 +219,41 @@ def _length_charts(board: Board) -> Iterator[Chart]:
 
 # ------------------------------------------------------------------------- figures of judges
 
-_PRICES = {"usd": "USD per verdict", "tokens": "tokens per verdict", "calls": "calls per verdict"}
 
-
-def judge_charts(report: AgreementReport) -> list[Chart]:
-    """Return agreement over cost, where both are known, and judges against each other."""
+def judge_charts(report: AgreementReport) -> Iterator[Chart]:
+    """Yield agreement over price, where both are known, and judges against each other."""
     rows = [row for row in report.judges if row.get("accuracy") is not None]
-    charts = []
-    price = next((key for key in _PRICES if rows and all(row.get(key) for row in rows)), None)
-    if price:
+    every = [row["judge"] for row in report.judges]
+    models = {(re.findall(r"@([^ ]+)", name) or [name])[0] for name in every}
+    names = {name: re.sub("@[^ ]+", "", name) if len(models) == 1 else name for name in every}
+    if rows and all(row.get("usd") for row in rows):
         ends = ("accuracy", "accuracy_low", "accuracy_high")
         points = pd.DataFrame(
-            [[row[price], *(100 * row[end] for end in ends)] for row in rows],
-            index=[row["judge"] for row in rows],
+            [[1000 * row["usd"], *(100 * row[end] for end in ends)] for row in rows],
+            index=[names[row["judge"]] for row in rows],
             columns=["x", "value", "low", "high"],
         )
-        charts.append(
-            Chart(
-                "cost-agreement",
-                "Accuracy over the cost of a verdict",
-                f"Accuracy against {report.labels}, with its 95 % interval.",
-                [report.signature],
-                partial(_points, points, _PRICES[price], "accuracy (%)"),
-                6 + len(points),
-            )
+        yield Chart(
+            "cost-agreement",
+            "Accuracy over the price of a verdict",
+            f"Accuracy against {report.labels}, with its 95 % interval.",
+            [report.signature],
+            partial(_points, points, "USD per 1,000 verdicts", "accuracy (%)"),
+            6 + len(points),
         )
     if report.pairs:
-        names = [row["judge"] for row in report.judges]
-        same = pd.DataFrame(math.nan, index=names, columns=names)
+        same = pd.DataFrame(math.nan, index=[*names.values()], columns=[*names.values()])
         for pair in report.pairs:
-            a, b = pair["judge_a"], pair["judge_b"]
+            a, b = names[pair["judge_a"]], names[pair["judge_b"]]
             same.loc[a, b] = same.loc[b, a] = pair["agreement"]
-        charts.append(
-            Chart(
-                "judge-agreement",
-                "Same verdict of two judges (%)",
-                "How often the judge of the row and that of the column give the same verdict.",
-                [report.signature],
-                partial(matrix, same),
-                9 + len(names),
-            )
+        yield Chart(
+            "judge-agreement",
+            "Same verdict of two judges (%)",
+            "How often the judge of the row and that of the column give the same verdict.",
+            [report.signature],
+            partial(matrix, same),
+            9 + len(names),
         )
-    return charts
 
 
 def _with_ends(table: Table, key: str) -> pd.DataFrame:

@@ -19,14 +19,9 @@ from botchat.boards.tables import Column, Table, is_floor_bot, labels, value_and
 from botchat.protocols.catalogue import VOTES
 from botchat.records import HUMAN, N_SEED
 
-MOST_SHOWN = 5
-"""Protocols with a column on the first screen; others are under "More columns"."""
-
-NAMED_LINES = 15
-"""Models whose line in the curve has its name."""
-
-FEW = 10
-"""Human dialogues below which their line is dashed."""
+MOST_SHOWN = 5  # protocols with a column on the first screen; others are under "More columns"
+NAMED_LINES = 15  # models whose line in the curve has its name
+FEW = 10  # human dialogues below which their line is dashed
 
 
 class Links(NamedTuple):
@@ -210,15 +205,11 @@ def _scale(ends: Sequence[float]) -> tuple[float, float]:
 
 def _ticks(scale: tuple[float, float]) -> list[tuple[float, str]]:
     """Return at most four round numbers of an axis: where, in percent, and what."""
-    low, high = scale
-    about = (high - low) / 3
-    power = 10.0 ** math.floor(math.log10(about))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= about)
-    if scale == (0.0, 100.0):
-        step = 50.0
-    first, last = math.ceil(low / step), math.floor(high / step)
-    at = [step * i for i in range(first, last + 1)]
-    return [(round(100 * (tick - low) / (high - low), 1), f"{tick:g}") for tick in at]
+    low, width = scale[0], scale[1] - scale[0]
+    steps = (digit * 10.0**power for power in range(-2, 6) for digit in (1, 2, 5))
+    step = 50.0 if scale == (0.0, 100.0) else next(step for step in steps if width <= 3 * step)
+    at = [step * i for i in range(math.ceil(low / step), math.floor(scale[1] / step) + 1)]
+    return [(round(100 * (tick - low) / width, 1), f"{tick:g}") for tick in at]
 
 
 def _evidence(part: ProtocolResult, name: str, links: Links) -> str:

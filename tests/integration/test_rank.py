@@ -13,7 +13,6 @@ import pytest
 import botchat
 from botchat.cli.main import main
 from botchat.pipeline.rank import rank
-from botchat.ratings.elo import EloSettings
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace
 from tests.commands import refused, said, walk
@@ -152,7 +151,7 @@ def test_a_rate_table_is_a_data_frame_and_any_file(tmp_path: Path) -> None:
     assert made._repr_html_().startswith(made.tables[0]._repr_html_())  # its notes follow
     assert all(escape(note) in made._repr_html_() for note in made.lines)
     pairs = next(out.glob("*-pairs.csv"))
-    again = rank(botchat.Workspace(tmp_path), [pairs], elo=EloSettings(shuffles=5))
+    again = rank(botchat.Workspace(tmp_path), [pairs])
     assert again.frame["model"].tolist() == made.frame["model"].tolist()
 
 
