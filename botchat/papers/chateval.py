@@ -101,7 +101,7 @@ def read_faireval(files: Files) -> list[AnswerPair]:
     names = ["question.jsonl", f"answer_{model_a}.jsonl", f"answer_{model_b}.jsonl"]
     if not {*names} <= {*paths}:
         needed = "answer_MODEL.jsonl of two models and review_MODEL_MODEL_human.txt that names both"
-        present = ", ".join(paths) or "no files"
+        present = ", ".join([*paths][:8]) or "no files"
         raise MissingDataError(f"FairEval needs question.jsonl, {needed}; found {present}")
     questions, first, second = tables = [_by_question(files, paths[name]) for name in names]
     review = paths[reviews[0][0]]
@@ -163,7 +163,7 @@ def read_topical_chat(files: Files) -> list[Response]:
                 tables[name] = records
     refuse_several([*tables])
     if not tables:
-        present = ", ".join(sorted(files)) or "no files"
+        present = ", ".join(sorted(files)[:8]) or "no files"
         fault = f"Topical-Chat needs a JSON file of records with {_FIELDS}; found {present}"
         raise MissingDataError(fault)
     ids: dict[tuple[str, str], str] = {}

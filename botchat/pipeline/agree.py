@@ -30,7 +30,7 @@ from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
-BUILT_IN = "who wrote what (built in)"
+BUILT_IN = "the truth"
 """The annotator that knows which side is human; no judge has such a name."""
 
 OF_WRITERS = "built-in"
@@ -230,11 +230,11 @@ def publish(
         for chart in judge_charts(report):
             jsonl.write_atomic(out / f"{chart.name}.svg", chart.render("svg"))
         lines.append(f"Tables: {out / 'agreement.md'}")
-    pieces: list[Piece] = [_judge_rows(report)] if report.judges else [*tables[:1]]
+    pieces: list[Piece] = [judge_rows(report)] if report.judges else [*tables[:1]]
     return Result(data, [tables[0].title, *pieces, *lines], table=tables[0])
 
 
-def _judge_rows(report: AgreementReport) -> list[Row]:
+def judge_rows(report: AgreementReport) -> list[Row]:
     """Return a row a judge: accuracy with its interval and kappa where known, and the price."""
     rows: list[Row] = []
     for judge in report.judges:

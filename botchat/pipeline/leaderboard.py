@@ -201,17 +201,12 @@ def _write_page(
 def _compared(reports: Mapping[str, AgreementReport]) -> list[Beside]:
     """Return the comparison of the judges, a protocol each, those with human labels first."""
     from botchat import report as pages
-    from botchat.boards import judge_agreement
+    from botchat.pipeline.agree import judge_rows
     from botchat.report.figures import judge_charts
 
     return [
-        pages.Beside(
-            report.subject,
-            report.sentences,
-            judge_agreement.tables(report)[0],
-            [*judge_charts(report)],
-        )
-        for report in sorted(reports.values(), key=lambda report: not report.labels)
+        pages.Beside(each.subject, each.sentences, judge_rows(each), [*judge_charts(each)])
+        for each in sorted(reports.values(), key=lambda report: not report.labels)
     ]
 
 

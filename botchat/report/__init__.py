@@ -24,7 +24,6 @@ from jinja2 import Environment, StrictUndefined, Template
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline, headline
 from botchat.boards.judge_checks import JudgeTrust, judge_trust
-from botchat.boards.tables import Table
 from botchat.interfaces import Row
 from botchat.languages import ENGLISH
 from botchat.protocols.protocol import Protocol
@@ -94,8 +93,8 @@ class Beside:
     """Agreement of several judges in one protocol, as `botchat agree` has it."""
 
     subject: str
-    notes: Sequence[str]
-    table: Table
+    sentences: Sequence[str]
+    rows: Sequence[Row]  # a judge each, as they are printed
     charts: Sequence[Chart]
 
 
@@ -176,7 +175,10 @@ def _view_values(
         "links": links,
         "main_checks": main_checks(check_lines(view.trust)),
         "explained": protocols,
-        "signatures": list(dict.fromkeys(s for t in board.tables for s in t.signatures)),
+        # Without the version that last asked otherwise: the page names one version.
+        "signatures": list(
+            dict.fromkeys(s.partition("|")[2] for t in board.tables for s in t.signatures)
+        ),
         "prompts": [*_prompts(board, protocols), *talks],
         "about_json": inert(about),
     }

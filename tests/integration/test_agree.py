@@ -177,7 +177,7 @@ N_GTEVAL = 2 * 2 * N_SEEDS
 def test_gteval_knows_the_truth_itself(judged, capsys):
     """One side is human: no annotator is needed, none is made up."""
     found = agreed(capsys, judged, "gteval")
-    assert found["labels"] == "who wrote what (built in)"
+    assert found["labels"] == "the truth"
     assert row(found, "umpire")["accuracy"] == row(found, "umpire")["kappa"] == 1.0
     assert row(found, "umpire")["n"] == N_GTEVAL
     assert (row(found, "lazy")["accuracy"], row(found, "lazy")["kappa"]) == (0.5, 0.0)
