@@ -228,7 +228,7 @@ def publish(
         texts["agreement.json"] = to_json(data)
         jsonl.write_all(out, {**table_files(tables, formats), **texts})
         for chart in judge_charts(report):
-            jsonl.write_atomic(out / f"{chart.name}.svg", chart.render("svg"))
+            jsonl.write_atomic(out / f"{chart.name}.svg", chart.svg.encode())
         lines.append(f"Tables: {out / 'agreement.md'}")
     pieces: list[Piece] = [judge_rows(report)] if report.judges else [*tables[:1]]
     return Result(data, [tables[0].title, *pieces, *lines], table=tables[0])

@@ -143,7 +143,7 @@ def _main_numbers(view: View) -> list[Row]:
 def write_charts(folder: Path, charts: Sequence[Chart]) -> None:
     """Write figures as svg; `botchat figure` draws them in other forms."""
     for chart in charts:
-        jsonl.write_atomic(folder / f"{chart.name}.svg", chart.render("svg"))
+        jsonl.write_atomic(folder / f"{chart.name}.svg", chart.svg.encode())
 
 
 def _views(

@@ -58,7 +58,6 @@ ICON = (
     "cx='8' cy='8' r='6' fill='none' stroke='%23a83c0e' stroke-width='2.5' "
     "stroke-dasharray='3 2'/%3E%3C/svg%3E"
 )
-"""Icon of the page's tab."""
 
 
 @dataclass(frozen=True)

@@ -73,11 +73,12 @@ class Chart:
 
     def inline(self, prefix: str) -> str:
         """Return the svg as a part of a page; ``prefix``: of its ids, which are unique there."""
-        svg = self._svg
-        return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", svg[svg.index("<svg") :])
+        svg = self.svg[self.svg.index("<svg") :]
+        return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", svg)
 
     @cached_property
-    def _svg(self) -> str:
+    def svg(self) -> str:
+        """Its svg."""
         return self.render("svg").decode()
 
     def render(self, form: str, width: float = WIDTH, height: float | None = None) -> bytes:

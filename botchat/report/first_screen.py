@@ -207,7 +207,7 @@ def _ticks(scale: tuple[float, float]) -> list[tuple[float, str]]:
     """Return at most four round numbers of an axis: where, in percent, and what."""
     low, width = scale[0], scale[1] - scale[0]
     steps = (digit * 10.0**power for power in range(-2, 6) for digit in (1, 2, 5))
-    step = 50.0 if scale == (0.0, 100.0) else next(step for step in steps if width <= 3 * step)
+    step = 50.0 if scale == (0.0, 100.0) else next(step for step in steps if width <= 3.7 * step)
     at = [step * i for i in range(math.ceil(low / step), math.floor(scale[1] / step) + 1)]
     return [(round(100 * (tick - low) / width, 1), f"{tick:g}") for tick in at]
 
