@@ -58,17 +58,21 @@ def run(place, *flags, code=0):
 
 
 def stage_files(place):
-    """What the two paid stages wrote."""
-    return {p: p.read_bytes() for p in place.root.rglob("*.jsonl") if ".botchat" not in p.parts}
+    """What the two paid stages wrote, by name and folder."""
+    paths = [p for stage in ("generations", "judgments") for p in place.root.glob(f"{stage}/**/*")]
+    return {p.relative_to(place.root): p.read_bytes() for p in paths if p.is_file()}
 
 
-def test_one_command_plans_asks_and_shows_the_board(place, server, capsys):
-    """The plan is what is sent; of three seeds only, people's too, which is whole coverage."""
+def test_one_command_plans_asks_and_shows_the_board(place, server, capsys, tmp_path):
+    """The plan is what is sent; of three seeds only, people's too, which is whole coverage.
+
+    Again it sends nothing and changes no byte; one more model gets what it needs only; the steps
+    one by one write the same files.
+    """
     run(place, "--json")
     said = capsys.readouterr()
     whole = json.loads(said.out)
     steps = {row["step"]: row for row in whole["plan"]}
-    assert [*steps] == ["generate", "unieval", "arena-n4", "arena-n6", "gteval", "total"]
     assert {step: row["calls"] for step, row in steps.items()} == {
         "generate": 2 * 3 * 4,
         "unieval": 3 * 3,
@@ -77,9 +81,8 @@ def test_one_command_plans_asks_and_shows_the_board(place, server, capsys):
         "gteval": 2 * 6,
         "total": server.n_received,
     }
-    assert sum(row["cost_usd"] for row in [*steps.values()][:-1]) == pytest.approx(
-        steps["total"]["cost_usd"]
-    )
+    *parts, total = (row["cost_usd"] for row in steps.values())
+    assert sum(parts) == pytest.approx(total)
     assert said.err.splitlines()[0] == "Plan: 2 models, 3 dialogues of small, judge judge"
     assert {row["model"] for row in whole["rows"]} == {"one", "two", "human"}
     assert Path(whole["page"]).is_file()
@@ -87,20 +90,9 @@ def test_one_command_plans_asks_and_shows_the_board(place, server, capsys):
     assert "So far" not in whole["headline"]
     assert any(note.startswith("3 of 6 dialogues; ") for note in whole["notes"])
     assert not any("without a readable verdict" in note for note in whole["notes"])
+    assert "invented" not in said.out
     assert whole["calls"] == server.n_received
-    assert {s.id for s in SEEDS[:3]} == {
-        json.loads(line)["seed_id"]
-        for path, text in stage_files(place).items()
-        if "judgments" in path.parts or "generations" in path.parts
-        for line in text.decode().splitlines()
-    }
-
-
-def test_again_sends_nothing_and_one_more_model_only_what_it_needs(place, server, capsys):
-    """Nor does it change a byte."""
-    run(place)
     sent, files = server.n_received, stage_files(place)
-    capsys.readouterr()
     run(place)
     assert re.search(r"^  total +0 +0\.00", capsys.readouterr().err, re.M)
     assert (server.n_received, stage_files(place)) == (sent, files)
@@ -108,21 +100,13 @@ def test_again_sends_nothing_and_one_more_model_only_what_it_needs(place, server
     # Its dialogues, UniEval, GTEval, and the Arenas with the two others.
     assert server.n_received - sent == 3 * 4 + 3 + 6 + 2 * 2 * 6
     assert server.n_by_model["one"] == server.n_by_model["three"] == 12
-
-
-def test_the_steps_one_by_one_write_the_same_bytes(place, server, tmp_path):
-    """`run` is generate and judge with the same limit, and no more."""
-    run(place)
-    files = {path.relative_to(place.root): text for path, text in stage_files(place).items()}
     other = botchat.Workspace(tmp_path / "other")
-    other.root.mkdir()
-    (other.root / "botchat.toml").write_bytes((place.root / "botchat.toml").read_bytes())
     other.write_seeds("small", SEEDS)
+    (other.root / "botchat.toml").write_bytes((place.root / "botchat.toml").read_bytes())
     botchat.generate(seeds="small", model=("one", "two"), limit=3, workspace=other)
     for protocol in ("unieval", "arena", "gteval"):
         botchat.judge(protocol, seeds="small", judge="judge", limit=3, workspace=other)
-    made = {path.relative_to(other.root): text for path, text in stage_files(other).items()}
-    assert made == {path: text for path, text in files.items() if path.parts[0] != "other"}
+    assert stage_files(other) == files
 
 
 def test_a_plan_over_the_limit_sends_nothing(place, server, capsys):
@@ -183,11 +167,9 @@ def test_python_has_a_limit_where_none_is_named(place, server):
     dear = botchat.Workspace(place.root)
     with pytest.raises(LimitReached, match=r"nothing was sent: .* over --max-usd 5"):
         botchat.run(workspace=dear)
+    with pytest.raises(LimitReached, match="over --max-usd 9"):
+        botchat.run(workspace=dear, spending=botchat.Spending(max_usd=9.0))
     assert server.n_received == 0
-    assert botchat.run(workspace=dear, spending=botchat.Spending(max_usd=999.0)).rows
-
-
-# ---------------------------------------------------------------------------------- outages
 
 
 @pytest.mark.parametrize("answers", [0, 5])
@@ -227,9 +209,6 @@ def test_an_outage_of_the_judge_is_not_judged_never_unreadable(place, server, ca
     assert checks["unreadable_rate"]["value"] == 0
     assert sum(one["unreadable"] for one in whole["judged"]) == 0
     assert said.err.splitlines()[-1].startswith("botchat: HTTP 503: ")
-
-
-# ------------------------------------------------------------------------------------- init
 
 
 @pytest.mark.parametrize("provider", [None, *templates()])
@@ -308,20 +287,17 @@ def test_a_judge_that_is_a_contestant_is_told(place, capsys):
     assert any("it judges itself (one), name another" in note for note in whole["notes"])
 
 
-@pytest.mark.parametrize("invented", [True, False])
-def test_an_invented_set_is_said_wherever_it_is_met(place, tmp_path, capsys, invented):
-    """By `run`, board, json and page; any set can be one, and others are not."""
-    if invented:
-        place.about_path("small").write_text("invented = true\n")
+def test_an_invented_set_is_said_wherever_it_is_met(place, capsys):
+    """By `run`, board, json and page; any set can be one."""
+    place.about_path("small").write_text("invented = true\n")
     run(place, "--quiet", "--format", "json")
-    said = capsys.readouterr()
     out, line = place.out("small"), "The set small is invented"
-    assert json.loads((out / "leaderboard.json").read_text()).get("invented", False) == invented
+    assert json.loads((out / "leaderboard.json").read_text())["invented"]
     files = [out / "leaderboard.md", out / "index.html"]
-    for told in (said.out, *(path.read_text("utf-8") for path in files)):
-        assert (line in told) == invented
+    for told in (capsys.readouterr().out, *(path.read_text("utf-8") for path in files)):
+        assert line in told
     place.write_seeds("small", SEEDS[:5], "zh")  # what is said of a set stays
-    assert place.about("small").invented == invented
+    assert place.about("small").invented
 
 
 def test_the_weekly_workflow_finds_that_a_model_fell(
