@@ -133,7 +133,7 @@ def _pairwise(rng: random.Random, edge: float) -> str:
 
 
 def _text(rng: random.Random, n_words: int) -> str:
-    words = [rng.choice(WORDS) for _ in range(max(1, int(rng.lognormvariate(0, 0.5) * n_words)))]
+    words = rng.choices(WORDS, k=max(1, int(rng.lognormvariate(0, 0.5) * n_words)))
     return f"{' '.join(words).capitalize()}{rng.choice('.?!')}"
 
 

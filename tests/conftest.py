@@ -112,18 +112,18 @@ def server() -> Iterator[Server]:
         yield running
 
 
-PICTURED = {"golden", "test_board.py", "test_figures.py"}
-"""Folders and files of tests whose figures are drawn."""
+PICTURED = {"test_golden.py", "test_board.py", "test_figures.py"}
+"""Files of tests whose figures are drawn."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def undrawn(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
-    """Elsewhere a figure is one fixed picture; tests/golden and test_figures hold how all look.
+    """Elsewhere a figure is one fixed picture; test_golden and test_figures hold how all look.
 
-    Boards have an Elo of few shuffles.
+    Boards have an Elo of few shuffles, but for those of tests/golden.
     """
     with pytest.MonkeyPatch.context() as patched:
-        if PICTURED.isdisjoint((request.path.parent.name, request.path.name)):
+        if request.path.name not in PICTURED:
             from botchat.ratings import elo
             from botchat.ratings.elo import EloSettings
             from botchat.report.figures import Chart
@@ -132,8 +132,8 @@ def undrawn(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
             patched.setattr(Chart, "inline", lambda *_: picture)
             forms = {"svg": picture.encode(), "png": PNG, "pdf": b"%PDF"}
             patched.setattr(Chart, "render", lambda _, form, *__: forms[form])
-            few = EloSettings(shuffles=20, runs=2)
-            patched.setattr(elo, "PAPER", few)
+            if request.path.parent.name != "golden":
+                patched.setattr(elo, "PAPER", EloSettings(shuffles=20, runs=2))
         yield patched.undo
 
 

@@ -193,9 +193,6 @@ def test_no_finite_rating_is_a_warning(wins, warnings):
         assert (result.high - result.low).max() > 400
 
 
-# ---------------------------------------------------------------------- length control
-
-
 # ---------------------------------------------------------------------- rank intervals
 
 

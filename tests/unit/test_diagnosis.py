@@ -198,9 +198,6 @@ def test_whatever_a_judge_says_is_read_the_same_from_its_canonical_form(text, ta
     assert len(as_records(report)) >= len(ERRORS)
 
 
-# Three forms
-
-
 # Judges
 
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.languages import ENGLISH, built_in
@@ -84,6 +84,7 @@ def test_every_form_of_a_report_is_read(form, names):
     assert [one.score for one in read_kinds("Well.\n" + "\n".join(lines), ZH)] == scores
 
 
+@settings(max_examples=12)
 @given(st.text() | st.lists(st.sampled_from(re.findall(r"\S+|\s", report([-1] * 5)))).map("".join))
 def test_reading_never_raises(text):
     """Whatever is said; what is read is a choice."""

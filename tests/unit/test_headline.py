@@ -121,7 +121,7 @@ def test_a_failed_judge_takes_the_headline(world, judge, fault):
     assert heading.leader is None
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(
     st.lists(st.sampled_from([0.0, 0.3, 0.6, 0.95]), min_size=4, max_size=4),
     st.sampled_from([*USELESS, "ideal", "noisy"]),
