@@ -16,14 +16,14 @@ from botchat.records import Dialogue, Seed
 from botchat.report import archive
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
-from tests.commands import said
+from tests.commands import said, walk
 from tests.openai_server import Server, text
 from tests.rows import rows
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "criteria.md"
 
 MODELS = ("ada", "bob", "cleo")
-N_SEEDS = 5
+N_SEEDS = 4
 N = 4
 
 OWN = """
@@ -130,18 +130,18 @@ def test_every_protocol_is_everywhere(tmp_path, capsys):
         filed = {}
         for protocol in asked:
             filed[protocol.name] = f"{protocol.name}-n{N}" if protocol.shows == "pair" else None
-            name, judge = protocol.name, ["judge", protocol.name, *place]
-            planned = said(capsys, *judge, "--judge", "x", "--plan")["rows"]
-            before = server.n_received
-            for who in ("x", "y"):
-                made = said(capsys, *judge, "--judge", who)
-                (row,) = made["rows"]
-                assert row["unreadable"] == 0, name
-                assert row["protocol"] == (filed[name] or name)
-                assert {r["calls"] for r in planned} == {made["calls"]} == {row["new"]}
-            again = said(capsys, *judge, "--judge", "x")
-            assert (again["calls"], again["rows"][0]["new"]) == (0, 0)
-            assert server.n_received == before + 2 * made["calls"]
+            name, judge = protocol.name, ["judge", protocol.name, *place, "--judge", "x"]
+            planned = said(capsys, *judge, "--plan")["rows"]
+            made = said(capsys, *judge)
+            (row,) = made["rows"]
+            assert row["unreadable"] == 0, name
+            assert row["protocol"] == (filed[name] or name)
+            assert {r["calls"] for r in planned} == {made["calls"]} == {row["new"]}
+            sent, again = server.n_received, said(capsys, *judge)
+            assert (again["calls"], again["rows"][0]["new"], server.n_received) == (0, 0, sent)
+        kinds = {protocol.kind: protocol.name for protocol in asked}
+        for name in kinds.values():
+            said(capsys, "judge", name, *place, "--judge", "y")
     names = {filed[p.name] or p.name for p in asked}
     board = said(capsys, "leaderboard", *place, "--judge", "x")
     assert names <= set(board["tables"])
@@ -152,7 +152,7 @@ def test_every_protocol_is_everywhere(tmp_path, capsys):
     n_verdicts = sum(len(made) for made in found.judgments["x"].values())
     chunks = archive.build(found.seeds, found.dialogues, found.judgments, found.catalogue)
     assert chunks.about["verdicts"] == n_verdicts
-    for name in {one.kind: filed[one.name] or one.name for one in asked}.values():
+    for name in (filed[name] or name for name in kinds.values()):
         compared = said(capsys, "agree", *place, "--protocol", name)
         assert {row["judge"] for row in compared["judges"]} == {"x", "y"}
         (pair,) = compared["pairs"]
@@ -212,20 +212,11 @@ def test_a_judge_without_readable_replies_is_stopped_and_the_last_is_shown(tmp_p
 
 def test_the_walk_of_the_docs(tmp_path, capsys, monkeypatch):
     """From nothing to a leaderboard, with a local judge in the provider's place."""
-    told = DOCS.read_text("utf-8")
-    for name, content in re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", told, re.DOTALL):
-        (tmp_path / name).write_text(content)
-    commands = [
-        line.removeprefix("botchat ").split()
-        for block in re.findall(r"```sh\n(.*?)```", told, re.DOTALL)
-        for line in block.splitlines()
-    ]
-    assert len(commands) == 4
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     with Server(lambda _: text("They listen.\nEmpathy: 7")) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        for command in commands:
-            assert main([*command, "--dir", str(tmp_path)]) == 0
+        assert walk(DOCS.read_text("utf-8"), capsys) == 4
         sent = server.n_received
     out = tmp_path / "leaderboards" / "sample"
     rows = json.loads((out / "leaderboard.json").read_text())["rows"]

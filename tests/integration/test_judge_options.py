@@ -70,7 +70,7 @@ def test_samples_are_planned_asked_and_counted(tmp_path, capsys):
     """K calls a case at temperature 1, each its own draw; the majority decides; nothing is new."""
     with Server(drawn) as server:
         folder = prepared(tmp_path / "w", server)
-        for protocol in ("unieval", "arena", "gteval"):
+        for protocol in ("unieval", "gteval"):
             command = ["judge", protocol, "--seeds", "small", "--judge", "five", "--dir", folder]
             planned = said(capsys, *command, "--plan")["rows"][-1]["calls"]
             before = server.n_received
@@ -143,27 +143,17 @@ def sampled(folder, capsys, k):
     return found
 
 
-@pytest.mark.parametrize("k", [2, 7, 60])
-def test_a_draw_is_balanced_in_both_orders_and_repeated(tmp_path, capsys, k):
-    """Never more than K, pairs within one of each other; again the same."""
+def test_draws_are_balanced_repeated_and_hold_each_other(tmp_path, capsys):
+    """Never more than K, both orders, pairs within one of each other; up to the whole Arena."""
     bots = [
         part for name in ("parrot", "verbose", "retrieval") for part in ("--model", f"bot:{name}")
     ]
-    said(capsys, "generate", "--seeds", "sample", *bots, "--turns", "8", "--dir", str(tmp_path))
-    found = sampled(tmp_path, capsys, k)
-    assert len(found) == k - k % 2
-    assert {(seed, names[::-1]) for seed, names in found} == found
-    pairs = Counter(tuple(sorted(names)) for _, names in found)
-    assert max(pairs.values()) - (min(pairs.values()) if len(pairs) == 3 else 0) <= 2
-    assert sampled(tmp_path, capsys, k) == found
-
-
-def test_a_larger_draw_holds_the_smaller(tmp_path, capsys):
-    """So more comparisons add to those that are there, up to the whole Arena."""
-    bots = [
-        part for name in ("parrot", "verbose", "retrieval") for part in ("--model", f"bot:{name}")
-    ]
-    said(capsys, "generate", "--seeds", "sample", *bots, "--turns", "8", "--dir", str(tmp_path))
-    draws = [sampled(tmp_path, capsys, k) for k in (10, 36, 90, 1000)]
-    assert all(one < other for one, other in pairwise(draws))
-    assert len(draws[-1]) == 2 * 3 * 40
+    said(capsys, "generate", "--seeds", "sample", *bots, "--turns", "8", "--dir", tmp_path)
+    draws = {k: sampled(tmp_path, capsys, k) for k in (2, 7, 60, 1000)}
+    assert sampled(tmp_path, capsys, 7) == draws[7]
+    for k, found in draws.items():
+        assert len(found) == min(k - k % 2, 2 * 3 * 40)
+        assert {(seed, names[::-1]) for seed, names in found} == found
+        pairs = Counter(tuple(sorted(names)) for _, names in found)
+        assert max(pairs.values()) - (min(pairs.values()) if len(pairs) == 3 else 0) <= 2
+    assert all(one < other for one, other in pairwise(draws.values()))
