@@ -1,4 +1,4 @@
-"""Faults drawn at random: replies, files from elsewhere, damaged workspaces, kills.
+"""Faults drawn at random: replies, files from elsewhere.
 
 ``make explore N=500`` tries N of each (and as many examples of every property in the suite),
 beginning anywhere; ``FROM=7`` begins there, so that what a failure names can be tried again. The
@@ -20,10 +20,8 @@ FROM = int(os.environ.get("EXPLORE_FROM") or (secrets.randbelow(10**6) if N else
 """The first draw."""
 
 
-def explore(few: int, once: Callable[[random.Random], str], of: str, share: float = 1.0) -> None:
-    """Call ``once`` with ``few`` draws in the suite, ``share`` of `N` by hand.
-
-    ``of``: what is tried.
+def explore(once: Callable[[random.Random], str], of: str, share: float = 1.0) -> None:
+    """Call ``once`` with one draw in the suite, ``share`` of `N` by hand; ``of``: what is tried.
 
     It gives a word on what became of it, which are counted and printed; or raises.
 
@@ -32,7 +30,7 @@ def explore(few: int, once: Callable[[random.Random], str], of: str, share: floa
     """
     ended: Counter[str] = Counter()
     failed = []
-    n = max(1, round(N * share)) if N else few
+    n = max(1, round(N * share))
     for draw in range(FROM, FROM + n):
         try:
             ended[once(random.Random(f"{of} {draw}"))] += 1

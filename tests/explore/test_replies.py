@@ -182,4 +182,4 @@ def test_a_reply_changed_in_any_field_is_typed_and_paid_once(tmp_path, capsys):
                     assert any(letters(said) in one for one in allowed), said
         return "complete" if set(ends) == {"complete"} else "some stopped"
 
-    explore(1, once, "chat", 1 / N_CHANGED / 2)
+    explore(once, "chat", 1 / N_CHANGED / 2)

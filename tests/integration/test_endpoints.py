@@ -242,16 +242,6 @@ def test_a_slow_server_is_cut_at_the_deadline(tmp_path, slow):
         assert (server.n_received, asked.failed_attempts) == (2, 1)
 
 
-@pytest.mark.parametrize("wording", ["openai", "vllm", "llama.cpp"])
-def test_a_prompt_that_does_not_fit_is_an_overflow_in_every_wording(tmp_path, wording):
-    """After the reply's share was cut to the window named, it is the prompt that must shrink."""
-    with Server(faults.context_overflow(wording, window=4096)) as server:
-        asked = ask(server, tmp_path, ASK, ASK)
-        assert [reply.outcome for reply in asked.replies] == ["overflow"] * 2
-        assert asked.stored == 1
-        assert server.n_received == (1 if wording == "llama.cpp" else 2)
-
-
 def test_a_small_window_cuts_the_reply_before_the_prompt(tmp_path):
     """A window that prompt and max_tokens overflow together is learnt, and the prompt then fits."""
     rules = {"m": templates.Rules(context_window=2048, overflow="vllm")}

@@ -196,24 +196,6 @@ def test_what_was_edited_by_hand_is_said(place, server, capsys):
     did(place, *board, "rules")  # Accused without a place: a judge may say so.
 
 
-def test_a_model_that_is_gone_does_not_pass_the_gate(tmp_path, capsys):
-    """Such as one of another revision: nothing is known of it."""
-
-    def board(name, models):
-        """``models``: name -> dialogues of 40 seeds with an AI utterance."""
-        data = {
-            "rows": [{"model": model, "success_n4": 1 - n / 40} for model, n in models.items()],
-            "signatures": ["botchat|unieval|set:s"],
-            "by_seed": {m: {f"s{i}": 3 * (i < n) for i in range(40)} for m, n in models.items()},
-        }
-        (tmp_path / name).write_text(json.dumps(data))
-        return str(tmp_path / name)
-
-    old, new = board("old.json", {"m@1": 4, "x": 20}), board("new.json", {"m@2": 32, "x": 20})
-    did(tmp_path, "compare", old, new, "--gate", code=4)
-    assert "not tested: m@1, not on the second board any more" in capsys.readouterr().err
-
-
 # What an endpoint refuses is learnt once, and is no secret.
 
 

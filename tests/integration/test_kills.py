@@ -6,7 +6,6 @@ from benchmarks import kills
 from tests.processes import Started
 
 STAGES = ["generate", "single", "panel"]
-"""All of them: `tests/explore/test_kills.py`."""
 
 
 def test_a_kill_of_every_kind_of_run_loses_nothing(monkeypatch, capsys):

@@ -184,15 +184,3 @@ def test_every_request_is_the_papers(tmp_path, strategy):
     steps = {name for step, name in told if step}
     assert steps == ({"discussion_statement"} if strategy.endswith("cot") else set())
     assert strategy.endswith("cot") == any(step for step, _ in told)
-
-
-def test_each_part_of_the_question_is_spoken_about_in_its_round(tmp_path):
-    """SR+CoT: SubQCurrent of Algorithm 1, the same for every agent of a round."""
-    parts = [
-        found["part"]
-        for _, found in map(asked, recorded(tmp_path / "w", "discussion-sr-cot"))
-        if found.groupdict().get("part")
-    ]
-    each = 2 * len(AGENTS)
-    wanted = ("Is it long?", "Is it formal?", "Does it fit?")
-    assert parts == [part for part in wanted for _ in range(each)]

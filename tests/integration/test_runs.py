@@ -143,21 +143,6 @@ def test_interrupted_once_it_stores_what_is_in_flight(tmp_path, kind):
         assert server.n_received == CALLS
 
 
-def test_two_at_once_the_second_says_who_holds_the_lock(tmp_path, capsys):
-    """One writer a workspace."""
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
-        gate = server.hold()
-        process = start(folder, next(commands()))
-        server.wait_for(1)
-        assert main([*next(commands()), "--dir", str(folder)]) == 1
-        error = capsys.readouterr().err
-        assert f"in use by process {process.pid}" in error
-        gate.open()
-        process.communicate()
-        assert process.returncode == 0
-
-
 def test_a_limit_stops_cleanly_and_the_next_run_goes_on(tmp_path, capsys):
     """--max-calls: exit 3, how to go on, never more calls than allowed; resumed to the end."""
     with Server(converse) as server:

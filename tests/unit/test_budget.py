@@ -6,6 +6,7 @@ import asyncio
 import math
 from functools import partial
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,13 +15,7 @@ from botchat.errors import FatalModelError, LimitReached
 from botchat.interfaces import Decoding, Message, Reply, Usage
 from botchat.models.cached import HOPELESS, CachedModel
 from botchat.models.endpoint import token_usage
-from botchat.models.limits import (
-    Budget,
-    CallCost,
-    Prices,
-    Retry,
-    ServerLimit,
-)
+from botchat.models.limits import Budget, CallCost, Prices, Retry, ServerLimit
 from botchat.pipeline.spending import Meter
 from botchat.workspace.ledger import Ledger
 
@@ -28,44 +23,33 @@ QUIET = 50
 """Passes of the event loop in which whatever can go on has gone on."""
 
 
-class Waiting:
-    """A model whose calls wait until a test lets one of them go."""
+class Held:
+    """A model whose calls wait until a test lets one of them go; then it answers as it was told."""
 
     name = "m"
     context_window = None
     parallel = 64
 
-    def __init__(self, identity=None):
-        self.identity = identity or {"model": "m"}
+    def __init__(self, *replies, **identity):
+        """``replies``: what the calls get in the order in which they are sent; the last for all."""
+        self.identity = {"model": "m", **identity}
+        self.replies = list(replies) or [Reply("ok", "fine", usage=Usage(1, 1))]
         self.waiting = []
         self.sent = 0
-
-    async def turn(self):
-        """Wait to be let go."""
-        self.sent += 1
-        self.waiting.append(asyncio.get_running_loop().create_future())
-        await self.waiting[-1]
-
-    def let_go(self, n):
-        """Answer the ``n``-th of the calls that are out."""
-        self.waiting.pop(n).set_result(None)
-
-
-class Held(Waiting):
-    """Answers with what it was given."""
-
-    def __init__(self, replies=(), *, identity=None):
-        """``replies``: what the calls get in the order in which they are sent; the last for all."""
-        super().__init__(identity)
-        self.replies = list(replies) or [Reply("ok", "fine", usage=Usage(1, 1))]
 
     async def chat(self, messages, decoding):
         """The next reply, once it is let go."""
         reply = self.replies[min(self.sent, len(self.replies) - 1)]
-        await self.turn()
+        self.sent += 1
+        self.waiting.append(asyncio.get_running_loop().create_future())
+        await self.waiting[-1]
         if isinstance(reply, Exception):
             raise reply
         return reply
+
+    def let_go(self, n):
+        """Answer the ``n``-th of the calls that are out."""
+        self.waiting.pop(n).set_result(None)
 
 
 def recorded(model, budget=None, prices=None, **options):
@@ -77,14 +61,15 @@ def recorded(model, budget=None, prices=None, **options):
     )
 
 
+def ask(model, text, max_tokens):
+    """A request as a task."""
+    messages = [Message(role="user", content=text)]
+    return asyncio.ensure_future(model.chat(messages, Decoding(0.0, max_tokens)))
+
+
 def asking(model, n, max_tokens=10):
     """``n`` different requests as tasks."""
-    return [
-        asyncio.ensure_future(
-            model.chat([Message(role="user", content=f"{i}")], Decoding(0.0, max_tokens))
-        )
-        for i in range(n)
-    ]
+    return [ask(model, f"{i}", max_tokens) for i in range(n)]
 
 
 async def quiet():
@@ -95,17 +80,14 @@ async def quiet():
 
 async def ends(tasks, model, choose=lambda n: 0):
     """What became of the tasks; fails if they wait and nothing is out."""
-    while True:
+    n_idle = 0
+    while not all(task.done() for task in tasks):
         await quiet()
-        if all(task.done() for task in tasks):
-            return [task.exception() or task.result() for task in tasks]
-        for _ in range(20):  # hundreds wait for the first call: one a pass goes on
-            if not model.waiting and not all(task.done() for task in tasks):
-                await quiet()
-        if all(task.done() for task in tasks):
-            continue
-        assert model.waiting, "everybody waits and no call is out"
-        model.let_go(choose(len(model.waiting)))
+        n_idle = 0 if model.waiting else n_idle + 1
+        assert n_idle < 20, "everybody waits and no call is out"  # of hundreds one a pass goes on
+        if model.waiting:
+            model.let_go(choose(len(model.waiting)))
+    return [task.exception() or task.result() for task in tasks]
 
 
 # --- the property --------------------------------------------------------------------------------
@@ -113,13 +95,20 @@ async def ends(tasks, model, choose=lambda n: 0):
 ABSURD = (None, -1, -(2**70), 0.5, 1e300, math.nan, "12", True, 2**63, 10**30, [3])
 
 price = st.floats(0, 1000)
-KINDS = ("told", "silent", "absurd", "broken", "malformed", "error", "busy", "refused", "adapted")
+FREE = {
+    "error": Reply("transport", status=400),
+    "busy": Reply("transport", status=429, retry_after_s=0.0),
+    "refused": Reply("transport", reached=False, retry_after_s=0.0),
+    "adapted": Reply("transport", status=400, adapted=True, retry_after_s=0.0),
+}
+"""What is never billed."""
+KINDS = ("told", "silent", "absurd", "transport", "malformed", *FREE)
 
 
-class Billing(Waiting):
+class Billing(Held):
     """A provider that bills each request something within its cap, and says so or not.
 
-    ``bill``: USD that it has really billed; ``tokens`` likewise.
+    ``usd``, ``tokens``: what it has really billed.
     """
 
     def __init__(self, data, prices, kinds, beyond=0):
@@ -130,35 +119,22 @@ class Billing(Waiting):
 
     async def chat(self, messages, decoding):
         """Wait for the turn that the test gives, bill, and reply in one of the ways."""
-        await self.turn()
+        fine = await super().chat(messages, decoding)
         kind = self.data.draw(st.sampled_from(self.kinds))
+        if kind in FREE:
+            return FREE[kind]
         share = st.floats(0, 1)
         content = sum(len(m["content"].encode()) for m in messages)
         prompt = int(content * self.data.draw(share)) + self.beyond
         completion = int(decoding.max_tokens * self.data.draw(share))
         cached = int(prompt * self.data.draw(share))
-        if kind in ("error", "busy", "refused", "adapted"):
-            return {
-                "error": Reply("transport", status=400),
-                "busy": Reply("transport", status=429, retry_after_s=0.0),
-                "refused": Reply("transport", reached=False, retry_after_s=0.0),
-                "adapted": Reply("transport", status=400, adapted=True, retry_after_s=0.0),
-            }[kind]
         p = self.prices
-        usd = sum(
-            n * (p.input if own is None else own)
-            for n, own in (
-                (prompt - cached, p.input),
-                (cached, p.cached),
-                (completion, p.output),
-            )
-        )
+        in_cache = p.input if p.cached is None else p.cached
+        usd = (prompt - cached) * p.input + cached * in_cache + completion * p.output
         self.usd += usd / 1e6
         self.tokens += prompt + completion
-        if kind == "broken":
-            return Reply("transport", retry_after_s=0.0)
-        if kind == "malformed":
-            return Reply("malformed", status=200, retry_after_s=0.0)
+        if kind in ("transport", "malformed"):
+            return Reply(kind, retry_after_s=0.0)
         usage = Usage(prompt, completion, cached)
         if kind == "silent":
             usage = Usage()
@@ -167,17 +143,13 @@ class Billing(Waiting):
             usage = token_usage(
                 dict(zip(("prompt_tokens", "completion_tokens"), counts, strict=True))
             )
-        return Reply("ok", "fine", usage=usage, status=200)
+        return msgspec.structs.replace(fine, usage=usage, status=200)
 
 
 @st.composite
 def runs(draw):
     """Prices, limits, concurrency, and how many requests with how long replies."""
-    prices = Prices(
-        draw(price),
-        draw(price),
-        draw(st.none() | price),
-    )
+    prices = Prices(draw(price), draw(price), draw(st.none() | price))
     max_usd = draw(st.none() | st.floats(1e-6, 1.0))
     max_tokens = draw(st.integers(1, 3000) if max_usd is None else st.none() | st.integers(1, 3000))
     budget = Budget(max_usd, draw(st.none() | st.integers(1, 30)), max_tokens)
@@ -190,22 +162,10 @@ def run_all(data, run, model, texts):
 
     async def go():
         meter = Meter()
-        asked = recorded(
-            model,
-            budget,
-            prices,
-            limiter=ServerLimit(concurrency),
-            on_reply=partial(meter.count, "m"),
-        )
-        tasks = [
-            asyncio.ensure_future(
-                asked.chat(
-                    [Message(role="user", content=f"{i} {text}")],
-                    Decoding(0.0, data.draw(st.integers(1, 400))),
-                )
-            )
-            for i, text in enumerate(texts)
-        ]
+        counting = {"limiter": ServerLimit(concurrency), "on_reply": partial(meter.count, "m")}
+        asked = recorded(model, budget, prices, **counting)
+        lengths = st.integers(1, 400)
+        tasks = [ask(asked, f"{i} {text}", data.draw(lengths)) for i, text in enumerate(texts)]
         found = await ends(tasks, model, lambda n: data.draw(st.integers(0, n - 1)))
         assert not asked.in_flight
         assert budget._open == []
@@ -348,7 +308,7 @@ async def test_a_cancelled_waiter_leaves_nothing_reserved(granted):
 )
 async def test_what_a_try_counts_for_whose_cost_is_not_said(reply, counted):
     """Sent and maybe billed: what it had reserved; else nothing."""
-    model = Held([reply])
+    model = Held(reply)
     budget = Budget(max_tokens=100_000)
     ledger = Ledger(None)
     asked = recorded(model, budget, Prices(1.0, 2.0), ledger=ledger)
@@ -383,7 +343,7 @@ async def test_the_longest_reply_is_what_the_endpoint_was_told(
     identity, window, quirks, max_tokens, cap
 ):
     """max_tokens, unless the endpoint does not take it or a parameter of one's own comes before."""
-    model = Held([Reply("ok", "x", usage=Usage(1, 1))], identity={"model": "m", **identity})
+    model = Held(**identity)
     model.context_window = window
     ledger = Ledger(None)
     ledger.set_quirks(model.identity, quirks)
@@ -426,7 +386,7 @@ def test_the_providers_own_bill_counts_where_it_is_one(billed, usd):
 )
 async def test_a_model_that_cannot_answer_costs_few_tries(reply, sent):
     """547 calls wait: one knocks; where the fault may be the call's own, eight; all get the end."""
-    model = Held([reply])
+    model = Held(reply)
     ledger = Ledger(None)
     found = await ends(asking(recorded(model, ledger=ledger), 547), model)
     ((attempts,),) = ledger.select("SELECT count(*) FROM attempts")
@@ -439,7 +399,7 @@ async def test_a_model_that_cannot_answer_costs_few_tries(reply, sent):
 
 async def test_a_fault_of_one_request_does_not_stop_the_model():
     """The first request is refused for what it is; the others are answered."""
-    model = Held([Reply("transport", status=400), Reply("ok", "fine", usage=Usage(1, 1))])
+    model = Held(Reply("transport", status=400), Reply("ok", "fine", usage=Usage(1, 1)))
     found = await ends(asking(recorded(model), 10), model)
     assert ([end.outcome for end in found], model.sent) == (["transport"] + ["ok"] * 9, 10)
 

@@ -110,7 +110,9 @@ def test_what_counts_as_a_fall(tmp_path, before, after, fell):
 def test_who_is_on_one_board_alone_is_named(tmp_path):
     """Gone, and new."""
     boards = [{"a": firsts(80), name: firsts(10)} for name in ("old", "young")]
-    assert {"gone: old", "new: young"} <= {*compare(tmp_path, *boards).lines}
+    differences = compare(tmp_path, *boards)
+    assert {"gone: old", "new: young"} <= {*differences.lines}
+    assert str(differences.failure) == "not tested: old, not on the second board any more"
 
 
 def test_models_with_the_same_dialogues_and_bots_are_not_tested(tmp_path):
