@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from joblib.externals.loky import reusable_executor
@@ -31,17 +31,6 @@ def _quick(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    """A dask scheduler and two workers in processes of their own."""
-    distributed = pytest.importorskip("distributed")
-    made = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-    )
-    yield made
-    made.close()
-
-
 def expected(server, folder):
     """The stage files of the run in one process."""
     assert main([*GENERATE, "--dir", str(workspace(folder, server, N_SEEDS))]) == 0
@@ -63,43 +52,52 @@ def loky_pids():
     return [*((pool and pool._processes) or ())]
 
 
-def check(server, folder, *flags):
-    """Run with workers; no try is forgotten."""
+def check(server, folder, files, executor, *flags, pids=None):
+    """Run with workers, of which some are killed: the same files; how many calls were sent."""
+    if pids:
+        threading.Thread(target=kill_some, args=(pids,), daemon=True).start()
     server.wait_idle()
     before = server.n_received
-    codes = [main([*GENERATE, *flags, "--dir", str(folder)])]
-    while codes[-1] and len(codes) < 4:  # no worker came up: one line, and the run goes on later
-        codes.append(main([*GENERATE, *flags, "--dir", str(folder)]))
-    assert codes[-1] == 0
+    for _ in range(4):  # where no worker came up it is one line, and the run goes on later
+        if (code := main([*GENERATE, "--executor", executor, *flags, "--dir", str(folder)])) == 0:
+            break
+    assert (code, stage_files(folder)) == (0, files)
     return server.n_received - before
 
 
-@pytest.mark.parametrize("kills", [False, True], ids=["calm", "killed"])
-def test_loky_workers_make_the_same_bytes(tmp_path, kills):
-    """Also where some are killed while they start; every call is answered."""
+@pytest.mark.parametrize("pids", [None, loky_pids], ids=["calm", "killed"])
+def test_loky_workers_make_the_same_bytes(tmp_path, pids):
+    """Also where some are killed while they start; every call is answered, and none forgotten."""
     with Server(converse, api_key=KEY, latency_s=0.02) as server:
         files = expected(server, tmp_path / "plain")
         folder = workspace(tmp_path / "w", server, N_SEEDS, **PRICED)
-        if kills:
-            threading.Thread(target=kill_some, args=(loky_pids,), daemon=True).start()
-        sent = check(server, folder, "--executor", "loky:2", "--max-usd", "1")
-        assert stage_files(folder) == files
-        assert sent >= N_SEEDS * 4 if kills else sent == N_SEEDS * 4
+        sent = check(server, folder, files, "loky:2", "--max-usd", "1", pids=pids)
+        assert sent >= N_SEEDS * 4 if pids else sent == N_SEEDS * 4
 
 
-def test_dask_workers_make_the_same_bytes_also_where_one_is_killed(tmp_path, cluster):
+def test_dask_workers_make_the_same_bytes_also_where_one_is_killed(tmp_path):
     """A task of a lost worker is sent again by us alone, and counted."""
-    with Server(converse, api_key=KEY, latency_s=0.02) as server:
+    distributed = pytest.importorskip("distributed")
+    workers = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        Server(converse, api_key=KEY, latency_s=0.02) as server,
+        distributed.LocalCluster(processes=True, **workers) as cluster,
+    ):
         files = expected(server, tmp_path / "plain")
+        executor = f"dask:{cluster.scheduler_address.removeprefix('tcp:')}"
         folder = workspace(tmp_path / "w", server, N_SEEDS)
-        address = cluster.scheduler_address.removeprefix("tcp:")
-        assert check(server, folder, "--executor", f"dask:{address}") == N_SEEDS * 4
-        assert stage_files(folder) == files
+        assert check(server, folder, files, executor) == N_SEEDS * 4
+        pid = next(worker.pid for worker in cluster.workers.values())
         again = workspace(tmp_path / "v", server, N_SEEDS)
-        pids = [worker.pid for worker in cluster.workers.values()]
-        threading.Thread(target=kill_some, args=(lambda: pids[:1],), daemon=True).start()
-        check(server, again, "--executor", f"dask:{address}")
-        assert stage_files(again) == files
+        check(server, again, files, executor, pids=lambda: [pid])
+
+
+def generate(folder, executor):
+    """From Python, with an executor of one's own."""
+    botchat.generate(
+        workspace=botchat.Workspace(folder), seeds="small", model=["alpha"], turns=6,
+        spending=botchat.Spending(executor=executor),
+    )  # fmt: skip
 
 
 def test_any_executor_makes_the_calls(tmp_path):
@@ -107,14 +105,7 @@ def test_any_executor_makes_the_calls(tmp_path):
     with Server(converse, api_key=KEY) as server, ThreadPoolExecutor(2) as pool:
         files = expected(server, tmp_path / "plain")
         folder = workspace(tmp_path / "w", server, N_SEEDS)
-        place = botchat.Workspace(folder)
-        botchat.generate(
-            workspace=place,
-            seeds="small",
-            model=["alpha"],
-            turns=6,
-            spending=botchat.Spending(executor=pool),
-        )
+        generate(folder, pool)
         assert stage_files(folder) == files
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert not any(KEY.encode() in path.read_bytes() for path in files)
@@ -125,8 +116,6 @@ class Nobody(ThreadPoolExecutor):
 
     def submit(self, *arguments, **more):
         """Return a future of which nothing comes."""
-        from concurrent.futures import Future
-
         return Future()
 
 
@@ -134,14 +123,9 @@ def test_without_a_worker_a_run_ends_with_one_line(tmp_path, monkeypatch):
     """After a time, and not never."""
     monkeypatch.setattr(executor, "NO_WORKER_S", 0.1)
     with Server(converse) as server:
-        place = botchat.Workspace(workspace(tmp_path / "w", server, 2, timeout_s=0.1))
+        folder = workspace(tmp_path / "w", server, 2, timeout_s=0.1)
         with pytest.raises(FatalModelError, match=r"no worker of --executor answers"):
-            botchat.generate(
-                workspace=place,
-                seeds="small",
-                model=["alpha"],
-                spending=botchat.Spending(executor=Nobody(1)),
-            )
+            generate(folder, Nobody(1))
 
 
 @pytest.mark.parametrize("name", ["loky:0", "loky", "ray:3"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import zlib
 from contextlib import closing
@@ -13,7 +12,7 @@ from botchat.cli.main import main
 from botchat.records import Seed
 from botchat.workspace import jsonl
 from botchat.workspace.ledger import Ledger
-from tests.commands import refused
+from tests.commands import refused, said
 from tests.integration.test_runs import stage_files
 from tests.openai_server import Server, converse, faults, text
 
@@ -35,20 +34,18 @@ def judge(protocol, judge, *more):
 
 
 FAULTS = {
-    "filtered": lambda call: faults.content_filtered(),
-    "refused": lambda call: faults.refused(),
-    "overflow": lambda call: faults.context_overflow("llama.cpp"),
-    "empty": lambda call: text("<think>What would a person say?</think>"),
-    "truncated": lambda call: faults.truncated(),
+    "filtered": faults.content_filtered(),
+    "overflow": faults.context_overflow("llama.cpp"),
+    "empty": text("<think>What would a person say?</think>"),
 }
 
 
-def spoilt(outcome, share, prompts=""):
-    """`converse`, but a share of all requests whose text has ``prompts`` ends so."""
+def spoilt(outcome, prompts=""):
+    """`converse`, but a fifth of all requests whose text has ``prompts`` ends so."""
 
     def answer(call):
-        drawn = zlib.crc32(call.digest.encode()) % 100 < share and prompts in call.raw.decode()
-        return FAULTS[outcome](call) if drawn else converse(call)
+        drawn = zlib.crc32(call.digest.encode()) % 100 < 20 and prompts in call.raw.decode()
+        return FAULTS[outcome] if drawn else converse(call)
 
     return answer
 
@@ -72,11 +69,9 @@ def run(folder, *commands):
         assert main([*command, "--dir", str(folder)]) == 0
 
 
-def forget(folder, capsys, *flags):
+def forget(folder, capsys, outcome):
     """The command; what it says as JSON."""
-    capsys.readouterr()
-    assert main(["ledger", "--forget", *flags, "--json", "--dir", str(folder)]) == 0
-    return json.loads(capsys.readouterr().out)
+    return said(capsys, "ledger", "--forget", "--outcome", outcome, "--dir", folder)
 
 
 def keys(folder, table="calls"):
@@ -103,7 +98,7 @@ def test_after_forgetting_everything_is_as_if_it_had_never_happened(
         run(clean, *before, *commands)
         folder = workspace(tmp_path / "w", server)
         run(folder, *before)
-        server.play(spoilt(outcome, 20, prompts))
+        server.play(spoilt(outcome, prompts))
         run(folder, *commands)
         assert stage_files(folder) != stage_files(clean)
         server.play(converse)
@@ -112,11 +107,10 @@ def test_after_forgetting_everything_is_as_if_it_had_never_happened(
         assert server.n_received == sent
         stale, all_keys = stage_files(folder), keys(folder)
 
-        said = forget(folder, capsys, "--outcome", outcome)
-        assert said["calls"] > 0
-        assert said["calls"] == len(all_keys) - len(keys(folder)) == len(keys(folder, "superseded"))
+        gone = forget(folder, capsys, outcome)
         assert keys(folder, "superseded") == all_keys - keys(folder)
-        assert said["dialogues"] + said["judgments"] > 0
+        assert gone["calls"] == len(keys(folder, "superseded")) > 0
+        assert gone["dialogues"] + gone["judgments"] > 0
         kept = stage_files(folder)
         assert all(line in stale[name] for name in kept for line in kept[name].splitlines())
         missing = keys(clean) - keys(folder)
@@ -127,23 +121,18 @@ def test_after_forgetting_everything_is_as_if_it_had_never_happened(
         sent = server.n_received
         run(folder, *commands)
         assert server.n_received == sent
-        assert forget(folder, capsys, "--outcome", outcome)["calls"] == 0
+        assert forget(folder, capsys, outcome)["calls"] == 0
 
 
 def test_what_was_forgotten_was_paid_for(tmp_path, capsys):
     """Stats count it, apart; it answers nothing, also in a copy of the ledger."""
-    with Server(spoilt("filtered", 20)) as server:
+    with Server(spoilt("filtered")) as server:
         folder = workspace(tmp_path / "w", server)
         run(folder, GENERATE)
 
-        def rows(of):
-            capsys.readouterr()
-            assert main(["ledger", "--json", "--dir", str(of)]) == 0
-            return json.loads(capsys.readouterr().out)["rows"]
-
-        before = rows(folder)
-        n = forget(folder, capsys, "--outcome", "filtered")["calls"]
-        after = rows(folder)
+        before = said(capsys, "ledger", "--dir", folder)["rows"]
+        n = forget(folder, capsys, "filtered")["calls"]
+        after = said(capsys, "ledger", "--dir", folder)["rows"]
         for what in ("calls", "prompt_tokens", "completion_tokens"):
             assert sum(row[what] for row in after) == sum(row[what] for row in before)
         spent = sum(row["cost_usd"] for row in before)
@@ -152,9 +141,7 @@ def test_what_was_forgotten_was_paid_for(tmp_path, capsys):
         assert sum(row["calls"] for row in apart) == n
         assert all(set(row["outcomes"]) == {"filtered"} for row in apart)
         assert main(["ledger", "--dir", str(folder)]) == 0
-        shown = capsys.readouterr().out
-        assert "superseded" in shown
-
+        assert "superseded" in capsys.readouterr().out
         other = workspace(tmp_path / "other", server)
         shutil.copytree(folder / ".botchat", other / ".botchat", dirs_exist_ok=True)
         n_left = server.n_received - n
@@ -169,7 +156,7 @@ def test_what_was_forgotten_was_paid_for(tmp_path, capsys):
 
 def test_a_kill_between_files_and_ledger_loses_nothing(tmp_path, capsys, monkeypatch):
     """What was taken out of the files comes back from the ledger; forgetting goes on."""
-    with Server(spoilt("filtered", 20)) as server:
+    with Server(spoilt("filtered")) as server:
         folder = workspace(tmp_path / "w", server)
         run(folder, GENERATE)
         before, sent = stage_files(folder), server.n_received
@@ -185,7 +172,7 @@ def test_a_kill_between_files_and_ledger_loses_nothing(tmp_path, capsys, monkeyp
         run(folder, GENERATE)
         assert server.n_received == sent
         assert stage_files(folder) == before
-        assert forget(folder, capsys, "--outcome", "filtered")["calls"] > 0
+        assert forget(folder, capsys, "filtered")["calls"] > 0
 
 
 def test_what_to_forget_must_be_said(tmp_path, capsys):
@@ -194,11 +181,11 @@ def test_what_to_forget_must_be_said(tmp_path, capsys):
         folder = workspace(tmp_path / "w", server)
         run(folder, GENERATE)
     before, had = stage_files(folder), keys(folder)
-    for flags, code, said in (
+    for flags, code, line in (
         ([], 2, "say which calls to forget: --outcome OUTCOME or --model MODEL"),
         (["--model", "nobody"], 1, "no call of 'nobody' (there are: alpha, beta)"),
     ):
-        assert said in refused(capsys, ["ledger", "--forget", *flags, "--dir", str(folder)], code)
+        assert line in refused(capsys, ["ledger", "--forget", *flags, "--dir", str(folder)], code)
     assert main(["ledger", "--forget", "--outcome", "transport", "--dir", str(folder)]) == 2
     assert 'Invalid value "transport" for --outcome' in capsys.readouterr().err
     assert (stage_files(folder), keys(folder)) == (before, had)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from botchat.cli.main import main
+from botchat.records import slug
 from tests.integration.test_runs import commands, workspace
 from tests.openai_server import Server, converse
 
@@ -134,36 +135,28 @@ def test_an_endless_file_is_not_read_to_its_end(tmp_path, capsys, monkeypatch):
         assert "1,000 bytes" in one_line([*command, "--dir", tmp_path], capsys)
 
 
-def places(folder, seed_set="small"):
-    """What stands in the way of each command that pays, and the command."""
-    generate, unieval, arena, _ = commands()
-    generations, judgments = folder / "generations", folder / "judgments"
-    yield generations, generate
-    yield generations / seed_set, generate
-    yield judgments, unieval
-    yield judgments / seed_set / "unieval", unieval
-    yield judgments / seed_set / "arena-n8", arena
-
-
-@pytest.mark.parametrize("n", range(5))
-def test_a_stage_that_cannot_be_written_is_found_before_a_call(tmp_path, capsys, n):
+@pytest.mark.parametrize(
+    ("n", "in_the_way"),
+    [
+        (0, "generations"),
+        (0, "generations/small/gamma-*.jsonl"),
+        (1, "judgments"),
+        (1, "judgments/small/unieval/umpire-*.jsonl"),
+        (2, "judgments/small/arena-n8"),
+    ],
+)
+def test_a_stage_that_cannot_be_written_is_found_before_a_call(tmp_path, capsys, n, in_the_way):
     """Whoever may write anywhere cannot write into a file, or to a folder."""
-    how = ("a file", "a file that is a folder")[n % 2]
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server)
-        place, command = list(places(folder))[n]
-        if n > 1:
-            assert main([*commands().__next__(), "--dir", str(folder)]) == 0
+        stages = list(commands())
+        if n:
+            assert main([*stages[0], "--dir", str(folder)]) == 0
             capsys.readouterr()
         before = server.n_received
-        if how == "a file":
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text("in the way")
-        else:
-            from botchat.records import slug
-
-            name = "gamma" if n < 2 else "umpire"
-            (place / f"{slug(name)}.jsonl").mkdir(parents=True)
-        line = one_line([*command, "--dir", folder], capsys)
-        assert "cannot" in line
+        name = "gamma" if n == 0 else "umpire"
+        place = folder / in_the_way.replace(f"{name}-*", slug(name))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.mkdir() if place.suffix else place.write_text("in the way")
+        assert "cannot" in one_line([*stages[n], "--dir", folder], capsys)
         assert server.n_received == before

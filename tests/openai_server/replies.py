@@ -85,40 +85,12 @@ def _digest(call: Call) -> bytes:
 
 _OFFERED = re.compile(r"Choice: (Yes|No|Conversation 1|Conversation 2|Both|Neither)\b")
 
-_OPENERS = (
-    "Oh, really?",
-    "Sounds good to me.",
-    "Hm, I'm not so sure.",
-    "Ha, tell me about it!",
-    "Right, I forgot.",
-    "No way.",
-    "Well, it depends.",
-    "Yes, I noticed too.",
-)
+_OPENERS = ("Oh, really?", "Sounds good to me.", "Hm, I'm not so sure.", "Well, it depends.")
 _MIDDLES = (
     "My sister said the same about {}.",
-    "I'd rather not talk about {} before lunch.",
     "We tried {} once and it went better than we thought.",
-    "You know how it is with {} on a Monday.",
-    "I can bring it over tonight if {} is no trouble.",
     "Nobody told me about {}.",
-    "Let's see about {} when the rain stops.",
-    "Last time {} took me the whole afternoon.",
     "Honestly, {} is the least of it.",
 )
-_ENDINGS = (
-    "Are you coming along?",
-    "What did you do then?",
-    "I'll call you later.",
-    "Anyway, how's your back?",
-    "Don't wait for me.",
-    "It's just around the corner.",
-    "Shall I ask him?",
-)
-_REASONS = (
-    "One side keeps answering in the same pattern.",
-    "The subject changes without anybody noticing.",
-    "It reads like two people who know each other.",
-    "Nothing stands out in either direction.",
-    "Too tidy for a chat between friends.",
-)
+_ENDINGS = ("Are you coming along?", "What did you do then?", "Shall I ask him?")
+_REASONS = ("It reads like two people.", "One side keeps answering in the same pattern.")
