@@ -23,16 +23,6 @@ ROOT = Path(__file__).resolve().parents[1]
 FORKS = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
 FORKS.set_forkserver_preload(["tests.preloaded"])  # spawned ones import it by themselves
 
-UNDRAWN = """
-from botchat.ratings import elo
-from botchat.report.figures import Chart
-elo.PAPER = elo.EloSettings(shuffles=20, runs=2)
-SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
-Chart.inline = lambda *_: SVG
-Chart.render = lambda *_: SVG.encode()
-"""
-"""What a process runs first so that its boards are as quick as `undrawn` (tests/conftest.py)."""
-
 
 class Started:
     """A command under way: what tests use of `subprocess.Popen`, with text from both pipes."""

@@ -8,16 +8,14 @@ criterion; half of what `rules` has in the Arena was chosen adaptively.
 from __future__ import annotations
 
 import json
-import shutil
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests.golden.families import ROOT, said, umpire
+from tests.golden.families import ROOT, said
 from tests.golden.numbers import moved, numbers
 from tests.golden.test_golden import HERE
-from tests.openai_server import Server
 
 
 @pytest.fixture
@@ -76,30 +74,3 @@ def _chosen(path: Path) -> bool:
 def _kept(path: Path) -> bytes:
     """Without the empty field of 0.2 that said how the Arena chose its questions."""
     return path.read_bytes().replace(b',"chosen":""', b"")
-
-
-def test_its_ledger_works(workspace, tmp_path):
-    """Its calls are counted, also in a copy, are forgotten, and are asked again."""
-    moved_to = tmp_path / "new"
-    shutil.copytree(workspace / ".botchat", moved_to / ".botchat")
-    assert _calls(moved_to) == _calls(workspace) == {"ada": 56, "bot:eliza": 56, "bot:parrot": 56,
-                                                     "umpire": 128}  # fmt: skip
-    (path,) = workspace.glob("generations/sample/ada-*.jsonl")
-    said(workspace, "forget", "ledger", "--forget", "--model", "ada")
-    assert "ada" not in _calls(workspace)
-    assert not path.exists()
-    with Server(umpire) as server:
-        settings = workspace / "botchat.toml"
-        settings.write_text(settings.read_text().replace("http://127.0.0.1:9/v1", server.url))
-        said(workspace, "generate", "generate", "--seeds", "sample", "--limit", "4",
-             "--model", "ada")  # fmt: skip
-        assert server.n_received == 56
-    assert _calls(workspace)["ada"] == 56
-    assert len(path.read_bytes().splitlines()) == 4
-
-
-def _calls(workspace: Path) -> dict[str, int]:
-    """How many calls of each model may answer."""
-    said(workspace, "stats", "ledger")
-    rows = json.loads((workspace / "said" / "stats.json").read_text())["rows"]
-    return {row["model"]: row["calls"] for row in rows if not row["superseded"]}

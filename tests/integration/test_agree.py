@@ -12,9 +12,8 @@ import msgspec
 import pytest
 
 from botchat.cli.main import main
-from botchat.records import Dialogue, Judgment, Seed
+from botchat.records import Judgment, Seed
 from botchat.workspace import jsonl
-from botchat.workspace.folder import stage_order
 from tests.commands import refused, said
 from tests.openai_server import Server, text
 
@@ -25,9 +24,6 @@ N_SEEDS = 4
 def row(found: dict, judge: str) -> dict:
     """The row of one judge."""
     return next(row for row in found["judges"] if row["judge"] == judge)
-
-
-# ------------------------------------------------------------------------------- CSV files
 
 
 SMALL = """\
@@ -91,8 +87,6 @@ def test_a_mistake_is_one_line(small, tmp_path, capsys, command, message):
     assert message in refused(capsys, [*filled, "--dir", str(tmp_path)])
     assert sorted(tmp_path.rglob("*")) == before
 
-
-# ------------------------------------------------------------------------------ stage files
 
 PANEL = """
 [panels.pair]
@@ -243,20 +237,6 @@ def test_people_who_were_asked_stand_beside_the_stage_files(judged, tmp_path, ca
     assert agreed(capsys, judged, "gteval", str(path))["judges"] == by_people["judges"]
     known = agreed(capsys, judged, "gteval", str(path), "--truth", "built-in")
     assert row(known, "human-1")["accuracy"] == 0.25
-
-
-def test_judgments_of_other_dialogues_do_not_count(judged, tmp_path, capsys):
-    """Dialogues made again: what was said of the old ones is left out, and that is told."""
-    folder = tmp_path / "changed"
-    shutil.copytree(judged, folder)
-    (parrot,) = (folder / "generations" / "small").glob("bot-parrot*")
-    first, *others = jsonl.read(parrot, Dialogue)
-    utterances = (*first.utterances[:2], "Well, no.", *first.utterances[3:])
-    changed = msgspec.structs.replace(first, utterances=utterances)
-    jsonl.finish(parrot, [changed, *others], stage_order)
-    found = agreed(capsys, folder, "gteval")
-    assert row(found, "umpire")["n"] == N_GTEVAL - 2
-    assert any("about dialogues that have changed" in note for note in found["notes"])
 
 
 def test_seeds_of_one_topic_are_one_case(judged, tmp_path, capsys):

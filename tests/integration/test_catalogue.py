@@ -159,20 +159,6 @@ def test_every_protocol_is_everywhere(tmp_path, capsys):
         assert pair["n"] > 0, name
 
 
-def test_the_wording_is_signed(tmp_path, capsys):
-    """Another word in the question, or another end of the scale, and everything is asked again."""
-    with Server(everything) as server:
-        here = workspace(tmp_path / "w", server)
-        judge = ["judge", "empathy", "--seeds", "small", "--judge", "x", "--dir", here.root]
-        (first,) = said(capsys, *judge)["rows"]
-        prompt = here.root / "empathy.txt"
-        prompt.write_text(prompt.read_text().replace("there", "here"))
-        assert said(capsys, *judge)["rows"][0]["new"] == first["new"]
-        settings = here.root / "botchat.toml"
-        settings.write_text(settings.read_text().replace("scale = [1, 10]", "scale = [1, 11]"))
-        assert said(capsys, *judge)["rows"][0]["new"] == first["new"]
-
-
 @pytest.mark.parametrize(
     ("entry", "message"),
     rows("a_bad_criterion_gets_one_line"),

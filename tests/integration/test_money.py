@@ -146,15 +146,6 @@ def test_a_reply_that_nothing_limits_is_refused_before_anything_is_sent(tmp_path
         assert run(folder, *flags) == 0
 
 
-def test_an_unknown_model_costs_one_request_however_many_seeds_wait(tmp_path, capsys):
-    """547 dialogues are to be made; the first request says that there is no such model."""
-    with Server(converse, models=["other"]) as server:
-        folder = workspace(tmp_path / "w", server, n_seeds=547)
-        assert run(folder) == 1
-        assert server.n_received == 1
-        assert "404" in capsys.readouterr().err
-
-
 def test_an_interrupt_during_a_pause_ends_at_once(tmp_path):
     """Retry-After of ten minutes: nothing is under way, so nothing is waited for."""
     with Server(faults.rate_limited("600")) as server:

@@ -20,9 +20,6 @@ AGENTS = ("Ann", "Ben", "Cleo")
 ROUNDS = 3
 
 
-# ------------------------------------------------------------- ChatEval, Appendix C, Algorithms 1-3
-
-
 def one_by_one():
     """Agents take turns; each is given everything said before (the text of Appendix C)."""
     history = []
@@ -43,9 +40,6 @@ def simultaneous(summarized):
         if summarized:
             yield "Summarizer", "debate_summary", list(buffer)
             history = [f"Summarizer{t}"]
-
-
-# ------------------------------------------------------------------ MATEval, Algorithm 1 and §4.3
 
 
 def mateval(reflects, decomposes):
@@ -83,9 +77,6 @@ STRATEGIES = {
     "discussion-sr-cot": list(mateval(True, True)),
     "discussion-sa": list(single()),
 }
-
-
-# ------------------------------------------------------------------------------ what was recorded
 
 
 def templates(*names):

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import shutil
 import signal
-import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -24,7 +20,7 @@ from tests.integration.test_runs import (
     workspace,
 )
 from tests.openai_server import Server, converse
-from tests.processes import UNDRAWN, Started
+from tests.processes import Started
 
 SMALL_DISK = """
 import resource, signal
@@ -145,46 +141,3 @@ def test_a_hang_up_stores_what_is_in_flight(tmp_path, stage, after):
         assert server.n_received == before + 1 + IN_FLIGHT
         assert main([*command, "--dir", str(folder)]) == 0
         assert server.n_repeated == 0
-
-
-# Root gives up every right of its own, so also to write what nobody may write (capset, version 3).
-PLAIN_USER = """
-import ctypes
-assert ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()) == 0
-"""
-
-
-def unprivileged(folder, *command):
-    """Exit code, stdout and stderr of a process that may not write there, root's or not."""
-    started = Started([*command, "--json", "--dir", folder], PLAIN_USER + UNDRAWN)
-    out, error = started.communicate()
-    return started.returncode, out, error
-
-
-def held(folder):
-    """Every file with its bytes."""
-    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="permissions of another kind")
-def test_a_read_only_workspace_is_counted_and_planned(tmp_path):
-    """Stats and --plan of a finished run: exit 0, the same numbers, nothing written."""
-    folder, generate = tmp_path / "w", next(commands())
-    with Server(converse) as server:
-        workspace(folder, server)
-        assert main([*generate, "--dir", str(folder)]) == 0
-        # Of a copy: who reads leaves files beside the ledger where that is possible.
-        shutil.copytree(folder, tmp_path / "copy")
-        before = unprivileged(tmp_path / "copy", "ledger")[1]
-        assert sorted(path.suffix for path in (folder / ".botchat").glob("ledger*")) == [".sqlite3"]
-        for path in (folder, *folder.rglob("*")):
-            path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222 | 0o444)
-        files = held(folder)
-        assert unprivileged(folder, "ledger") == (0, before, "")
-        code, told, error = unprivileged(folder, *generate, "--plan")
-        assert (code, error) == (0, "")
-        assert {row["calls"] for row in json.loads(told)["rows"]} <= {0}
-        assert held(folder) == files
-        assert server.n_received == CALLS
-    for path in (folder, *folder.rglob("*")):
-        path.chmod(path.stat().st_mode | 0o200)  # so that it can be removed

@@ -5,7 +5,6 @@ import shlex
 from html import escape
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,8 +12,7 @@ import pytest
 import botchat
 from botchat.cli.main import main
 from botchat.pipeline.rank import rank
-from botchat.records import Judgment
-from botchat.workspace.folder import Workspace
+from botchat.ratings.elo import EloSettings
 from tests.commands import refused, said, walk
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -177,11 +175,3 @@ def test_the_walks_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert csv["model"].tolist() == known["board"].frame["model"].tolist()
     assert (folder / "gteval.tex").exists()
     assert pd.read_parquet(folder / "gteval.parquet").attrs["signatures"]
-
-
-def test_nothing_judged_is_an_empty_frame(tmp_path: Path) -> None:
-    """With the columns that there will be."""
-    run = botchat.read(Workspace(tmp_path), "sample")
-    assert run.frame.empty
-    assert list(run.frame) == list(Judgment.__struct_fields__)
-    assert msgspec.to_builtins(run.workspace.seeds("sample")[0])["id"] == run.seeds["id"][0]

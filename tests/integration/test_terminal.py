@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
-import pty
 import re
 
 import pytest
@@ -17,7 +15,6 @@ from botchat.pipeline.spending import Meter
 from botchat.records import Seed
 from botchat.workspace import jsonl
 from tests.openai_server import Server, faults
-from tests.processes import Started
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\r\b\x9b5mC1\x7f\x90\u202eback\u2066"
 """Sets the title, clears the screen, colours, overwrites, and turns the writing round."""
@@ -79,35 +76,6 @@ def test_nothing_that_is_printed_steers_the_terminal(tmp_path, capfd, json_flag)
         assert server.n_received
     assert "teapot" in seen
     assert "\\x1b]0;owned" in seen or "\\u001b]0;owned" in seen
-
-
-def test_a_terminal_gets_only_our_own_colours(tmp_path):
-    """The same on a terminal, where the progress is drawn: titles and screens are left alone."""
-    with Server(faults.error(418, f"a teapot {EVIL}")) as server:
-        folder = workspace(tmp_path, server)
-        for command in (
-            ["generate", "--seeds", "small", "--turns", "3", "--model", f"{server.url}#m{EVIL}"],
-            ["seeds", "small"],
-        ):
-            ours, theirs = pty.openpty()
-            onto = f"""
-import os
-for n in range(3): os.dup2(os.open({os.ttyname(theirs)!r}, os.O_RDWR), n)
-"""
-            process = Started([*command, "--dir", folder], onto, TERM="xterm-256color")
-            process.communicate()
-            os.set_blocking(ours, False)
-            shown = b""
-            with contextlib.suppress(BlockingIOError):
-                while piece := os.read(ours, 65536):
-                    shown += piece
-            assert process.returncode in (0, 1)
-            os.close(ours)
-            os.close(theirs)
-            text = shown.decode()
-            assert "owned" in text
-            for sequence in ("\x1b]", "\x07", "\x1b[2J\x1b[31m", "\x9b", "\x90", "\u202e", "\x7f"):
-                assert sequence not in text, (command, sequence)
 
 
 def test_file_names_and_arguments_that_are_no_text_are_printed(tmp_path, capfd):

@@ -26,21 +26,6 @@ from tests.openai_server.server import Server
 from tests.openai_server.templates import Rules
 
 __all__ = [
-    "Answer",
-    "Call",
-    "Cut",
-    "Gate",
-    "Rules",
-    "Script",
-    "Server",
-    "by_model",
-    "completion",
-    "converse",
-    "drawn",
-    "faults",
-    "judge",
-    "per_request",
-    "talk",
-    "templates",
-    "text",
-]
+    "Answer", "Call", "Cut", "Gate", "Rules", "Script", "Server", "by_model", "completion",
+    "converse", "drawn", "faults", "judge", "per_request", "talk", "templates", "text",
+]  # fmt: skip

@@ -15,9 +15,6 @@ from tests.openai_server.gates import Gate
 MEGABYTE = 1_000_000
 
 
-# --- errors with a status ------------------------------------------------------------------------
-
-
 def error(
     status: int,
     message: str,
@@ -123,9 +120,6 @@ def content_policy() -> Answer:
     return error(400, message, code="content_filter", param="prompt")
 
 
-# --- the connection ------------------------------------------------------------------------------
-
-
 def cut(after: int | None = None, *, reset: bool = True) -> Answer:
     """A reset or a quiet close after so many bytes of the body; ``None``: before the headers."""
     return replace(text("a text that is cut"), cut=Cut(after, reset=reset))
@@ -139,9 +133,6 @@ def hang(gate: Gate) -> Answer:
 def redirect(location: str) -> Answer:
     """A redirect that asks for the same POST elsewhere."""
     return Answer(307, b"", (("location", location),))
-
-
-# --- bodies with status 200 ----------------------------------------------------------------------
 
 
 def invalid_utf8() -> Answer:

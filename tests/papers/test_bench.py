@@ -149,39 +149,6 @@ def test_a_benchmark_is_resumed_and_not_asked_twice(faireval, tmp_path, capsys):
         assert server.n_received == 12 + 2
 
 
-def debater(call):
-    """Two referees: of question 0 and 1 they think the opposite before they have talked."""
-    prompt = call.messages[-1]["content"]
-    number = int(re.search(r"says number (\d)", prompt)[1])
-    if "There are a few other referees" in prompt and "[Critic]:" not in prompt and number < 2:
-        first = re.search(r"Answer\]\n(\S+) says", prompt)[1] == "t35"
-        liked = (SCORES[number][0] > SCORES[number][1]) != first
-        return text(f"Score of Assistant 1: {2 + 6 * liked}\nScore of Assistant 2: {8 - 6 * liked}")
-    return scorer(call)
-
-
-def test_a_debate_on_faireval_stands_beside_its_controls(faireval, tmp_path, capsys):
-    """Calls of the preset, votes before the debate, and what the debate flipped."""
-    panel = '[panels.pair]\nstrategy = "simultaneous-talk"\nagents = ["general-public", "critic"]\n'
-    folder = written(tmp_path / "w", {"botchat.toml": panel.encode()})
-    with Server(debater) as server:
-        bench = ["bench", "faireval", "--data", faireval, "--dir", folder]
-        model = ["--judge-model", url(server)]
-        plan = said(capsys, *bench, "--judge", "single", *model, "--plan")
-        assert plan["rows"][-1]["calls"] == 12
-        said(capsys, *bench, "--judge", "pair", *model)
-        found = said(capsys, *bench, "--judge", "control:pair", *model)
-        # 12 cases: 2 members × 2 turns, and as many samples of the bare question.
-        assert server.n_received == 12 * 4 * 2
-        named = f"pair@{url(server)}"
-    accuracy = {row["judge"]: row["accuracy"] for row in found["judges"]}
-    assert set(accuracy) == {f"{named}{end}" for end in ("", " (before debate)", " (control)")}
-    assert accuracy[named] == pytest.approx(4 / 6)
-    assert accuracy[f"{named} (before debate)"] == pytest.approx(2 / 6)
-    gain = "The debate itself adds nothing measurable: +33 points ("
-    assert found["sentences"][0].startswith(gain)
-
-
 def test_aspects_are_rated_in_the_layout_of_table_2(tmp_path, capsys):
     """Four ratings a response; correlations with people as scipy has them."""
     folder = written(tmp_path / "tc", topical_files())

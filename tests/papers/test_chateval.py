@@ -27,9 +27,6 @@ def response(id_="tc-1", contestant="s1", text="dogs dream too", fact="dogs drea
     return Response(id_, contestant, ("do you like dogs?", "i do"), fact, text, scores)
 
 
-# ------------------------------------------------------------------------------- questions
-
-
 def test_both_orders_are_asked_in_the_papers_words():
     """Question and answers in their frames; the mirror is the other order, and mirrors back."""
     forward, backward = (make() for make in pair_cases([pair()]))
@@ -75,9 +72,6 @@ def test_an_aspect_is_asked_with_its_scale(aspect):
     assert ASPECTS[aspect].digest
 
 
-# --------------------------------------------------------------------------------- replies
-
-
 def test_the_reason_stands_beside_the_scores_and_other_verdicts_are_refused():
     """Before them, or after them where a judge gives the scores first; the number must be right."""
     read = ANSWERS.reading().read
@@ -87,9 +81,6 @@ def test_the_reason_stands_beside_the_scores_and_other_verdicts_are_refused():
     for verdict, n in [("both", 2), ("8 7", 1), ("3", 2)]:
         with pytest.raises(DataError, match=f"'{verdict}' is not {n} scores"):
             decode_scores(verdict, n)
-
-
-# ------------------------------------------------------------------- what they amount to
 
 
 def judgment(verdict, *contestants):
@@ -112,9 +103,6 @@ def test_position_calibration_adds_the_scores_of_both_orders(forward, backward, 
     alone = [a.verdict for a in calibrated([judgment("6 8.5", "left", "right")], ANSWERS)]
     orders = [judgment(verdict, "left", "right") for verdict in ("7 7", None)]
     assert [*alone, *(a.verdict for a in preferences(orders, ANSWERS))] == ["2", "tie", None]
-
-
-# ----------------------------------------------------------------------------------- files
 
 
 def upstream(**changed):

@@ -43,9 +43,6 @@ def row_of(agreement: Agreement, judge: str):
     return next(row for row in agreement.judges if row["judge"] == judge)
 
 
-# ---------------------------------------------------------------------- stage records
-
-
 def test_dialogues_judged_alone_have_true_and_false_positives():
     """Positive: called AI; unreadable verdicts count for nothing; nobody is made up to rank."""
     verdicts = {"m": ["3", "3", "5", "No", None], HUMAN: ["No", "4", "No", None]}
@@ -65,9 +62,6 @@ def test_dialogues_judged_alone_have_true_and_false_positives():
     assert row["true_positive_rate_low"] < 3 / 4 < row["true_positive_rate_high"]
     assert row["consistency"] is None
     assert [r["contestant"] for r in agreement.rankings if r["judge"] == "j"] == [HUMAN, "m"]
-
-
-# ---------------------------------------------------------------------- the comparison
 
 
 @pytest.mark.parametrize(
@@ -243,18 +237,12 @@ def test_neither_the_order_of_lines_nor_the_side_of_showing_changes_a_figure(ann
         assert (first is None and last is None) or last == pytest.approx(1 - first)
 
 
-# ---------------------------------------------------------------------- scores
-
-
 def test_scores_without_labels_or_given_twice_are_refused():
     """The message names who scored."""
     with pytest.raises(MissingDataError, match="found j"):
         compare_scores([ItemScore("1", "m", "j", 1.0)])
     with pytest.raises(DataError, match="j has scored m on item 1 twice"):
         compare_scores([ItemScore("1", "m", "j", 1.0), ItemScore("1", "m", "j", 2.0)])
-
-
-# ---------------------------------------------------------------------- published numbers
 
 
 @pytest.fixture(scope="module")

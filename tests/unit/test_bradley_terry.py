@@ -68,9 +68,6 @@ def is_finite(result: BradleyTerryResult) -> bool:
     return bool(np.isfinite([*result.rating, *result.low, *result.high]).all())
 
 
-# ---------------------------------------------------------------------- somebody else's numbers
-
-
 def test_american_league_1987():
     """The seven baseball teams of Agresti's Categorical Data Analysis have his estimates."""
     teams = ["Milwaukee", "Detroit", "Toronto", "New York", "Boston", "Cleveland", "Baltimore"]
@@ -133,9 +130,6 @@ def test_length_control_is_logistic_regression(ties):
     np.testing.assert_allclose(ours.std_error, errors, rtol=1e-5)
 
 
-# ---------------------------------------------------------------------- intervals
-
-
 def test_intervals_cover_where_verdicts_of_a_seed_hang_together():
     """Clustered 95 % intervals hold the truth in 92 to 98 % of cases; unclustered ones do not."""
     rng = np.random.default_rng(1)
@@ -166,9 +160,6 @@ def test_verdicts_that_do_not_vary_are_not_certain():
     assert not first_wins.significantly_better.any()
 
 
-# ---------------------------------------------------------------------- no finite maximum
-
-
 @pytest.mark.parametrize(
     ("wins", "warnings"),
     [
@@ -191,9 +182,6 @@ def test_no_finite_rating_is_a_warning(wins, warnings):
         assert is_finite(result)
         assert result.rating.argmax() == 0
         assert (result.high - result.low).max() > 400
-
-
-# ---------------------------------------------------------------------- rank intervals
 
 
 @pytest.mark.parametrize(

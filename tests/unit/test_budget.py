@@ -90,8 +90,6 @@ async def ends(tasks, model, choose=lambda n: 0):
     return [task.exception() or task.result() for task in tasks]
 
 
-# --- the property --------------------------------------------------------------------------------
-
 ABSURD = (None, -1, -(2**70), 0.5, 1e300, math.nan, "12", True, 2**63, 10**30, [3])
 
 price = st.floats(0, 1000)
@@ -211,9 +209,6 @@ def test_no_run_spends_more_than_its_limit(data, run, texts, beyond):
     if budget.max_calls is not None:
         assert budget.calls <= budget.max_calls
     assert provider.tokens <= meter.tokens + budget.estimated[2]
-
-
-# --- reserve and settle --------------------------------------------------------------------------
 
 
 async def call(budget, most, cost=None):
@@ -356,9 +351,6 @@ async def test_the_longest_reply_is_what_the_endpoint_was_told(
     assert cap + 50 < reserved < cap + 400
 
 
-# --- prices --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("billed", "usd"), [(0.25, 0.25), (0.0, None), (-1.0, 3e-6), (math.nan, 3e-6), (math.inf, 3e-6)]
 )
@@ -368,9 +360,6 @@ def test_the_providers_own_bill_counts_where_it_is_one(billed, usd):
     assert Prices(1.0, 2.0).cost_of(reply) == (usd and pytest.approx(usd))
     if billed >= 0 and math.isfinite(billed):
         assert Prices().cost_of(reply) == billed
-
-
-# --- one call alone ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

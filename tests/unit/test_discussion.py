@@ -118,26 +118,6 @@ def is_usable(model):
     return [[] if history == [""] else history for history in histories]
 
 
-def test_the_prompt_is_the_papers_template_after_the_question():
-    """ChatEval Table 4, word for word, with our one line on the format behind it."""
-    judge, (model, *_) = debate([A, B], "one-by-one")
-    case = arena_case()
-    rule(judge, case)
-    assert model.prompts[1] == (
-        f"{case.prompt}\n\n"
-        "There are a few other referees assigned the same task, it's your responsibility to "
-        "discuss with them and think critically before you make your final judgment.\n\n"
-        "Here is your discussion history:\n"
-        "[A]: Choice: Conversation 1; Reason: a1\n"
-        "[B]: Choice: Conversation 2; Reason: b1\n\n"
-        "You are A.\n\n"
-        "Now it's your time to talk, please make your talk short and clear, A !\n\n"
-        "Close your talk with your own present answer to the question, in the format asked for "
-        "above. It need not be the answer of the other referees."
-    )
-    assert [len(messages) for messages in model.messages] == [1, 1]
-
-
 @pytest.mark.parametrize("strategy", ["simultaneous-talk", SUMMARIZED])
 def test_simultaneous_agents_have_their_calls_in_flight_together(strategy):
     """One model for three agents is asked three times before it has answered once."""

@@ -228,17 +228,6 @@ class TestReadSource:
         for source in ("data", "data/mutual", "data/mutual/test"):
             assert read_source(str(tmp_path / source), tmp_path) == expected
 
-    def test_tables_are_known_by_their_ending(self, tmp_path: Path) -> None:
-        """The same seed from every kind of table."""
-        lines = '{"id": "a", "utterances": ["One.", "Two."]}\n'
-        (tmp_path / "s.jsonl").write_text(lines)
-        (tmp_path / "s.json").write_text(f"[{lines}]")
-        (tmp_path / "s.CSV").write_text("id,text\na,One.\na,Two.\n")
-        (tmp_path / "s.tsv").write_text("id\ttext\na\tOne.\na\tTwo.\n")
-        (tmp_path / "s.xlsx").write_bytes(workbook(["id", "text"], ["a", "One."], ["a", "Two."]))
-        for name in ("s.jsonl", "s.json", "s.CSV", "s.tsv", "s.xlsx"):
-            assert read_source(str(tmp_path / name), tmp_path) == [Seed("a", ("One.", "Two."))]
-
     @pytest.mark.parametrize("source", ["what", "s.docx", "nowhere/s.csv", "no.zip", ""])
     def test_what_is_no_source_is_told_what_is(self, source: str, tmp_path: Path) -> None:
         """An unknown or missing source is one line with everything that is accepted."""

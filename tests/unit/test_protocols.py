@@ -183,9 +183,6 @@ def test_a_verdict_of_another_number_of_contestants_is_refused(protocol, size, n
             protocol.values(damaged)
 
 
-# ---------------------------------------------------------------------- success curves
-
-
 ENDS = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=40)
 
 

@@ -236,9 +236,6 @@ def test_position_bias_needs_both_orders():
     assert (row["judged"], row["consistency"], row["first_preferred"]) == (13, 1, 0.5)
 
 
-# ------------------------------------------------------------------- other people's numbers
-
-
 def shared(name: str) -> Path:
     """A file of other people's votes or ratings."""
     path = SHARED / name
