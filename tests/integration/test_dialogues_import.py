@@ -151,22 +151,6 @@ def test_a_wrong_file_is_one_line_and_nothing_is_written(text, message, tmp_path
     assert not list((tmp_path / "w").rglob("*.jsonl"))
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--model", "human", "--seeds", "shop"], "give a printable name"),
-        (["--model", "M", "--seeds", "sample"], "5 that begin with no ChatSEED of the set"),
-        (["--model", "M", "--seeds", "../x"], "a name is letters, digits"),
-    ],
-)
-def test_a_wrong_flag_is_one_line(flags, message, tmp_path, capsys):
-    """What is wrong with it, and nothing is written."""
-    (path,) = write(tmp_path, "utterances")
-    command = ["import", str(path), *flags]
-    assert message in refused(capsys, [*command, "--dir", str(tmp_path / "w")])
-    assert not list((tmp_path / "w").rglob("*.jsonl"))
-
-
 def test_a_model_that_has_dialogues_keeps_them(tmp_path, capsys):
     """Refused without --replace; with it these stand in their place, and old verdicts are stale."""
     (path,) = write(tmp_path, "utterances")

@@ -22,11 +22,6 @@ JUDGES = """
 model = "umpire"
 temperature = 1.0
 samples = 5
-
-[judges.three]
-model = "umpire"
-temperature = 0.5
-samples = 3
 """
 
 
@@ -54,18 +49,6 @@ def judgments(folder, name):
     return [judgment for judgment in every if judgment.judge == name]
 
 
-def test_a_bot_is_no_judge(tmp_path, capsys):
-    """It is said what can judge, before anything is asked; also where a panel would ask it."""
-    with Server(converse) as server:
-        folder = prepared(tmp_path / "w", server)
-        for names in (["bot:verbose"], ["chateval-default", "--judge-model", "bot:verbose"]):
-            assert judge(folder, *names) == 1
-            error = capsys.readouterr().err
-            judges = "bot:verbose talks and judges nothing; judges: a model (not bot:…), rules, "
-            for part in (judges, "five", "chateval-default"):
-                assert part in error
-
-
 def test_samples_are_planned_asked_and_counted(tmp_path, capsys):
     """K calls a case at temperature 1, each its own draw; the majority decides; nothing is new."""
     with Server(drawn) as server:
@@ -90,19 +73,6 @@ def test_samples_are_planned_asked_and_counted(tmp_path, capsys):
             assert judgment.verdict == most
             decided += 1
     assert decided
-
-
-def test_samples_stopped_by_a_limit_go_on_without_paying_twice(tmp_path):
-    """Exit 3 after so many calls; the next run makes the rest, each call once."""
-    with Server(drawn) as server:
-        folder = prepared(tmp_path / "w", server)
-        before = server.n_received
-        assert judge(folder, "three", "--max-calls", "7") == 3
-        assert server.n_received - before == 7
-        assert judge(folder, "three") == 0
-        assert server.n_received - before == 3 * len(judgments(folder, "three (3 samples)"))
-        assert {call.body["temperature"] for call in server.calls[before:]} == {0.5}
-    assert server.n_repeated == 0
 
 
 def test_samples_of_what_is_always_the_same_are_refused(tmp_path, capsys):

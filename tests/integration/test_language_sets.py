@@ -26,13 +26,6 @@ def run(capsys, *command):
     return status, json.loads(said.out) if said.out else None, said.err
 
 
-def entries(folder, server, *names):
-    """A ``botchat.toml`` with models of the server."""
-    lines = [f'[models.{name}]\nmodel = "{name}"\nbase_url = "{server.url}"\n' for name in names]
-    folder.mkdir(exist_ok=True)
-    (folder / "botchat.toml").write_text("\n".join(lines))
-
-
 def answers(labels, say):
     """Speakers who say one of some sentences, and a judge who answers with a pack's labels."""
 
@@ -76,8 +69,10 @@ TALKS = [
 def test_a_translators_pack_needs_no_code(tmp_path, monkeypatch, capsys, server):
     """A folder beside botchat.toml, or one that it names, is a language from seeds to board."""
     monkeypatch.chdir(tmp_path)
-    entries(tmp_path, server, "ada", "bob", "umpire")
     of_the_page(tmp_path)
+    entry = '[models.{0}]\nmodel = "{0}"\nbase_url = "{1}"\n'
+    entries = (entry.format(name, server.url) for name in ("ada", "bob", "umpire"))
+    (tmp_path / "botchat.toml").write_text("".join(entries))
     jsonl.finish(tmp_path / "talks.jsonl", TALKS, lambda seed: seed.id)
     own = ("import", "talks.jsonl", "--seeds", "own", "--language")
     assert run(capsys, *own, "de")[0] == 0

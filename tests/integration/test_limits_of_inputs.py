@@ -11,7 +11,6 @@ from tests.openai_server import Server, converse
 
 LONG = "9" * 5000
 DEEP = "[" * 200_000 + "]" * 200_000  # Python 3.12 and newer read 5,000
-RATES = "model_a,model_b,win_rate,win_or_tie_rate\nA,B,.5,.7\nB,C,.5,.7\nA,C,.6,.8\n"
 
 
 def one_line(arguments, capsys):
@@ -26,21 +25,6 @@ def one_line(arguments, capsys):
     # argparse says before it how the command is used.
     assert code == 2 or said.err.count("\n") == 1
     return line
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (["--per-pair", "1000000000000"], "at most 3,333,333"),
-        (["--per-pair", LONG], "--per-pair"),
-        (["--per-pair", "0"], "at least 1"),
-    ],
-)
-def test_comparisons_of_a_rate_table(tmp_path, capsys, flags, said):
-    """Too many, too long, none."""
-    rates = tmp_path / "rates.csv"
-    rates.write_text(RATES)
-    assert said in one_line(["rank", rates, *flags], capsys)
 
 
 @pytest.mark.parametrize(
@@ -69,19 +53,6 @@ def test_numbers_of_a_run_that_pays(tmp_path, capsys, flags, said):
 def test_a_path_that_no_file_can_have(tmp_path, capsys, flag):
     """NUL in it."""
     assert "NUL" in one_line(["leaderboard", "--seeds", "sample", flag, f"{tmp_path}/a\0b"], capsys)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["generate", "--seeds", "sample", "--model", "http://127.0.0.1:9/v1#\udcff"],
-        ["judge", "unieval", "--seeds", "sample", "--judge", "http://127.0.0.1:9/v1#\udcff"],
-        ["leaderboard", "--seeds", "sample", "--judge", "\udcff"],
-    ],
-)
-def test_a_name_that_is_no_utf_8(tmp_path, capsys, command):
-    """As bytes of another encoding come from the command line."""
-    assert "is not UTF-8" in one_line([*command, "--dir", tmp_path], capsys)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import botchat
-from botchat.cli.main import main
 from botchat.errors import MissingDataError
 from botchat.workspace.folder import SAMPLE, Workspace
 
@@ -64,27 +63,3 @@ def test_figures_are_written_as_asked(workspace: Workspace, tmp_path: Path) -> N
         written(workspace, "elo")
     with pytest.raises(MissingDataError, match="fewer than two judges"):
         written(workspace, "cost-agreement-unieval")
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (["--size", "7x"], "--size 7x: give width and height in inches (1 to 100), such as 7x4.5"),
-        (["--size", "7x900"], "--size 7x900: give width and height in inches (1 to 100)"),
-        (["--size", "nanx4"], "--size nanx4: give width and height in inches (1 to 100)"),
-    ],
-)
-def test_plot_refuses_what_cannot_be(
-    workspace: Workspace,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    flags: list[str],
-    said: str,
-) -> None:
-    """One clear line, and no file."""
-    common = ["--seeds", SAMPLE, "--dir", str(workspace.root), "--out", str(tmp_path / "x.svg")]
-    assert main(["figure", "success", *common, *flags]) == 2
-    told = capsys.readouterr().err.strip()
-    assert said in told
-    assert "\n" not in told
-    assert not (tmp_path / "x.svg").exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import subprocess
 from pathlib import Path
@@ -29,15 +28,6 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
 """
 
 
-@contextlib.contextmanager
-def asking(folder):
-    """A server whose first answer has gone out, the next ones held; a workspace; the gate."""
-    with Server(converse) as server:
-        gate = server.hold()
-        gate.release(1)  # the first call of a model goes alone
-        yield server, workspace(folder, server), gate
-
-
 def test_a_full_disk_stops_with_one_line_and_loses_nothing(tmp_path):
     """No file may grow beyond 150 kB: one line, exit 1; with room again it goes on where it was."""
     with Server(converse) as server:
@@ -59,7 +49,9 @@ def test_a_full_disk_stops_with_one_line_and_loses_nothing(tmp_path):
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_interrupt_does_not_wait_for_replies(tmp_path, kind):
     """Ctrl-C or SIGTERM twice: the process ends although a reply is still outstanding."""
-    with asking(tmp_path / "w") as (server, folder, gate):
+    with Server(converse) as server:
+        folder, gate = workspace(tmp_path / "w", server), server.hold()
+        gate.release(1)  # the first call of a model goes alone
         process = start(folder, next(commands()))
         server.wait_for(1 + IN_FLIGHT)
         while process.poll() is None:

@@ -11,8 +11,6 @@ import pytest
 
 import botchat
 from botchat.cli.main import main
-from botchat.pipeline.rank import rank
-from botchat.ratings.elo import EloSettings
 from tests.commands import refused, said, walk
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,16 +87,22 @@ def test_what_cannot_be_read_leaves_nothing_behind(tmp_path, monkeypatch, capsys
 
 
 def test_tables_of_rates(tmp_path, monkeypatch, capsys):
-    """A published table and our own pairs; not together with votes."""
+    """A published table and our own pairs, as files and frames; not together with votes."""
     monkeypatch.chdir(tmp_path)
     rates = "model_a,model_b,win_rate,win_or_tie_rate\na,b,60,70\na,c,70,80\nb,c,50,60\n"
     Path("rates.csv").write_text(rates)
     found = said(capsys, "rank", "rates.csv", "--per-pair", 100)
     assert [row["model"] for row in found["rows"]] == ["a", "b", "c"]
     assert "pairwise win rates: 3 models, 3 pairs read" in found["files"][0]
-    pairs = "leaderboards/rates/votes-pairs.csv"
-    again = said(capsys, "rank", pairs, "--per-pair", 100, "--out", "again")
-    assert [row["bt"] for row in again["rows"]] == [row["bt"] for row in found["rows"]]
+    pairs, here = Path("leaderboards/rates/votes-pairs.csv"), botchat.Workspace(tmp_path)
+    again = botchat.rank(
+        pairs, per_pair=100, format=("parquet",), out=Path("again"), workspace=here
+    )
+    assert again.rows == found["rows"]
+    read = pd.read_parquet(f"again/{again.tables[0].name}.parquet")
+    pd.testing.assert_frame_equal(read, again.frame, check_dtype=False)
+    assert again._repr_html_().startswith(again.tables[0]._repr_html_())  # its notes follow
+    assert all(escape(note) in again._repr_html_() for note in again.lines)
     Path("votes.csv").write_text("model_a,model_b,winner\nx,y,tie\n")
     assert "has rates, not votes" in refused(capsys, ["rank", "votes.csv", "rates.csv"])
 
@@ -131,26 +135,6 @@ def test_the_walk_of_the_docs(tmp_path, monkeypatch, capsys):
 
 
 PAGE = (DOCS / "scripting.md").read_text("utf-8")
-
-
-def test_a_rate_table_is_a_data_frame_and_any_file(tmp_path: Path) -> None:
-    """What `rank` says and writes of a table of rates; its csv is such a table again."""
-    rates = tmp_path / "rates.csv"
-    rates.write_text(
-        "model_a,model_b,win_rate,win_or_tie_rate\na,b,0.5,0.7\na,c,0.6,0.9\nb,c,.4,.8\n"
-    )
-    out = tmp_path / "out"
-    asked = ["rank", str(rates), "--out", str(out)]
-    assert main([*asked, "--format", "parquet", "--format", "csv"]) == 0
-    made = botchat.rank(rates, workspace=tmp_path)
-    pd.testing.assert_frame_equal(
-        pd.read_parquet(out / f"{made.tables[0].name}.parquet"), made.frame, check_dtype=False
-    )
-    assert made._repr_html_().startswith(made.tables[0]._repr_html_())  # its notes follow
-    assert all(escape(note) in made._repr_html_() for note in made.lines)
-    pairs = next(out.glob("*-pairs.csv"))
-    again = rank(botchat.Workspace(tmp_path), [pairs])
-    assert again.frame["model"].tolist() == made.frame["model"].tolist()
 
 
 def test_the_walks_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

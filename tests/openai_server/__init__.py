@@ -12,20 +12,16 @@ prompts. A `Gate` holds answers until the test opens it, so no test needs to sle
 from __future__ import annotations
 
 from tests.openai_server import faults, templates
-from tests.openai_server.answers import Answer, Call, Cut, Script, completion, text
+from tests.openai_server.answers import Answer, Cut, completion, text
 from tests.openai_server.gates import Gate
 from tests.openai_server.replies import (
-    by_model,
     converse,
     drawn,
-    judge,
     per_request,
-    talk,
 )
 from tests.openai_server.server import Server
-from tests.openai_server.templates import Rules
 
 __all__ = [
-    "Answer", "Call", "Cut", "Gate", "Rules", "Script", "Server", "by_model", "completion",
-    "converse", "drawn", "faults", "judge", "per_request", "talk", "templates", "text",
+    "Answer", "Cut", "Gate", "Server", "completion",
+    "converse", "drawn", "faults", "per_request", "templates", "text",
 ]  # fmt: skip

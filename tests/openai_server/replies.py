@@ -93,4 +93,9 @@ _MIDDLES = (
     "Honestly, {} is the least of it.",
 )
 _ENDINGS = ("Are you coming along?", "What did you do then?", "Shall I ask him?")
-_REASONS = ("It reads like two people.", "One side keeps answering in the same pattern.")
+_REASONS = (
+    "It reads like two people who know each other.",
+    "One side keeps answering in the same pattern.",
+    "The subject changes without anybody noticing.",
+    "Nothing stands out in either direction.",
+)

@@ -16,7 +16,7 @@ from scipy.stats import kendalltau
 
 from botchat.cli.main import main
 from botchat.papers.bench import BENCHMARKS
-from botchat.papers.benchmarks import PrintedTable, printed_column, printed_tables, tables_of
+from botchat.papers.benchmarks import printed_tables, tables_of
 from botchat.papers.botchat_figures import FIGURES, read_columns
 from botchat.report.figures import Chart
 
@@ -194,13 +194,3 @@ def test_a_benchmark_has_one_table_of_all_that_is_printed(benchmark):
     if benchmark == "faireval":
         assert frame["accuracy"].iloc[0] == pytest.approx(0.688)
         assert frame["accuracy_std"].iloc[5] == pytest.approx(0.014)
-
-
-def test_a_line_of_another_length_is_refused():
-    """Nor is a column without a heading taken."""
-    line = {"row": ["x"], "values": [1.0]}
-    table = PrintedTable("", "", "faireval", columns=("kappa",) * 2, rows=[line])
-    with pytest.raises(ValueError, match="shorter"):
-        list(table.records)
-    with pytest.raises(KeyError):
-        printed_column("beauty")

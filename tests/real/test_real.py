@@ -20,7 +20,6 @@ from botchat.workspace.ledger import Ledger, StoredCall
 
 REAL = Path(__file__).resolve().parents[2] / "build" / "real"
 MODEL = REAL / "SmolLM2-135M-Instruct.Q4_1.gguf"
-BASE = REAL / "gemma-3-270m.gguf"  # no wheel holds it any more
 MARKS = ("<|im_", "<start_of_turn>", "<end_of_turn>")
 pytestmark = [
     pytest.mark.real,
@@ -122,15 +121,6 @@ def test_a_broken_template_is_named(tmp_path):
         assert "template" in run(tmp_path, "models", "--check")
         printed = run(tmp_path, "generate", "--seeds", "sample", "--limit", "2", "--model",
                       "broken", "--turns", "4")  # fmt: skip
-    assert "template" in printed
-
-
-@pytest.mark.skipif(not BASE.exists(), reason=f"no base model: put one at {BASE.name}")
-def test_a_base_model_is_named(tmp_path):
-    """It was trained on no chat: its replies hold the template's marks or both speakers' turns."""
-    with serving(2048, model=BASE) as address:
-        (tmp_path / "botchat.toml").write_text(entry("base", address, "max_tokens = 100"))
-        printed = run(tmp_path, "generate", "--seeds", "sample", "--limit", "2", "--model", "base")
     assert "template" in printed
 
 

@@ -94,13 +94,6 @@ def columns(workspace: Workspace, protocol: str) -> tuple[Verdicts, int]:
     return CurrentCases(dialogues).columns(asked, path)
 
 
-def test_the_board_is_the_same_from_columns(workspace):
-    """All of it arrives."""
-    by_columns, by_rows = boards(workspace)
-    assert tables(by_columns) == tables(by_rows)
-    assert {"arena-n16", "gteval", "unieval"} <= {part.name for part in by_rows.tables}
-
-
 def test_the_board_is_the_same_after_changes(workspace, records):
     """A dialogue made anew, one lost, and some cases judged again, in another way, twice."""
     first, second, *_ = [s.id for s in records.seeds if len(s.utterances) >= 4]

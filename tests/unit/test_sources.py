@@ -139,8 +139,6 @@ def test_every_deviation_says_what_theirs_ours_and_its_effect():
 
 
 LANGUAGES = [built_in()[code] for code in ("en", "zh")]
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-MUTUAL = DATA / "mutual" / "MuTual-master.zip"
 
 
 def examples(language):
