@@ -66,8 +66,8 @@ def unzipped(data: bytes) -> dict[str, bytes]:
 
 
 def dialogues(name: str) -> Make:
-    """Files of one format of dialogues."""
-    return lambda folder: {path.name: path.read_bytes() for path in write(folder, name)}
+    """A file of one format of dialogues."""
+    return lambda folder: {f"{name}.jsonl": write(folder, name).read_bytes()}
 
 
 def of(name: str, data: bytes | str):

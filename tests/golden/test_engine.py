@@ -121,24 +121,16 @@ def test_requests_after_a_refusal(tmp_path, request):
     settle(request, "refusals", found)
 
 
-@pytest.mark.parametrize("kind", ["raw", "published"])
-def test_seeds_of_mutual(tmp_path, kind, request):
-    """The same of MuTual, as its authors and as BotChat published it, where it is."""
-    path = {"raw": "mutual/MuTual-master.zip", "published": "botchat/MuTual_test.xlsx"}[kind]
-    if not (SHARED / path).exists():
-        pytest.skip(f"no {path} in ../shared/data")
-    source = SHARED / path
-    if kind == "raw":
-        with zipfile.ZipFile(source) as packed:
-            packed.extractall(tmp_path / "raw")
-        (source,) = (tmp_path / "raw").glob("*/data/mutual")
-    settle(request, f"seeds of MuTual, {kind}", imported(tmp_path, source))
-
-
-def imported(folder: Path, path: Path) -> list[object]:
-    """Number and digest of the seeds that `seeds import` makes of a file."""
-    folder.mkdir(exist_ok=True)
-    said(folder, "import", "import", path, "--seeds", "made")
-    rows = [json.loads(row) for row in (folder / "seeds" / "made.jsonl").read_text().splitlines()]
-    told = sorted([row["id"], row["utterances"]] for row in rows)
-    return [len(rows), hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]]
+def test_seeds_of_mutual(tmp_path, request):
+    """The same number and digest of MuTual as its authors published it, where it is."""
+    path = SHARED / "mutual" / "MuTual-master.zip"
+    if not path.exists():
+        pytest.skip(f"no {path.name} in ../shared/data")
+    with zipfile.ZipFile(path) as packed:
+        packed.extractall(tmp_path / "raw")
+    (source,) = (tmp_path / "raw").glob("*/data/mutual")
+    said(tmp_path, "import", "import", source, "--seeds", "made")
+    lines = (tmp_path / "seeds" / "made.jsonl").read_text().splitlines()
+    rows = sorted([row["id"], row["utterances"]] for row in map(json.loads, lines))
+    digest = hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
+    settle(request, "seeds of MuTual, raw", [len(rows), digest])

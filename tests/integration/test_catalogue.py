@@ -12,6 +12,7 @@ import pytest
 from botchat.cli.main import main
 from botchat.pipeline.load import load
 from botchat.pipeline.session import catalogue_of
+from botchat.protocols.reports import ERRORS
 from botchat.records import Dialogue, Seed
 from botchat.report import archive
 from botchat.workspace import jsonl
@@ -55,12 +56,6 @@ kind = "report"
 prompt = "faults.txt"
 """
 
-ERRORS = (
-    "Repetition", "Logical inconsistency", "Discontinuity", "Inappropriate lexical choice",
-    "Factual error", "AI self-identification", "Contextual confusion", "Excessive length",
-    "Formal tone", "Repetitive phrasing",
-)  # fmt: skip
-
 
 def everything(call):
     """A reply with an answer of every kind in it, drawn from the prompt and the judge's name."""
@@ -73,7 +68,7 @@ def everything(call):
         which = ("Speaker A", "Speaker B", "None")[draw % 3]
     elif "Index" in prompt or "boredom" in prompt:
         which = ("No", "Yes\nIndex: 3")[draw % 2]
-    lines = [f"{error}? No" for error in ERRORS[1:]]
+    lines = [f"{error}? No" for error in ERRORS.values() if error != "Repetition"]
     return text(
         "\n".join(
             [

@@ -49,26 +49,23 @@ def lines(records):
     return "".join(json.dumps(one) + "\n" for one in records)
 
 
-def write(folder: Path, name: str) -> list[Path]:
+FORMATS = {"openai": openai, "sharegpt": sharegpt, "utterances": utterances}
+
+
+def write(folder: Path, name: str) -> Path:
     """The talks in one of the formats."""
     path = folder / f"{name}.jsonl"
-    make = {
-        "openai": openai, "sharegpt": sharegpt, "utterances": utterances,
-    }  # fmt: skip
-    records = [make[name](talk, n) for n, talk in enumerate(TALKS)]
-    if name == "sharegpt":
-        path.write_text(json.dumps(records))
-    else:
-        path.write_text(lines(records))
-    return [path]
+    records = [FORMATS[name](talk, n) for n, talk in enumerate(TALKS)]
+    path.write_text(json.dumps(records) if name == "sharegpt" else lines(records))
+    return path
 
 
-@pytest.mark.parametrize("name", ["openai", "sharegpt", "utterances"])
+@pytest.mark.parametrize("name", FORMATS)
 def test_every_format_gives_the_same_dialogues(name, tmp_path, capsys):
     """Told from the records, with the same utterances, and a seed of the first two."""
-    sources = write(tmp_path, name)
+    source = write(tmp_path, name)
     place = ["--seeds", "shop", "--model", "M", "--dir", tmp_path / "w"]
-    found = said(capsys, "import", *sources, *place)
+    found = said(capsys, "import", source, *place)
     assert (found["format"], found["read"], found["dialogues"]) == (name, 5, 5)
     assert (found["new_seeds"], found["left_out"]) == (5, {})
     workspace = Workspace(tmp_path / "w")
@@ -81,7 +78,7 @@ def test_every_format_gives_the_same_dialogues(name, tmp_path, capsys):
         assert one.contestant == "M"
         assert "|imported:" in one.signature
         assert [fact.call for fact in one.facts] == [""] * 6
-    again = said(capsys, "import", *sources, *place, "--replace")
+    again = said(capsys, "import", source, *place, "--replace")
     assert again | {"new_seeds": 5} == found
 
 
@@ -153,7 +150,7 @@ def test_a_wrong_file_is_one_line_and_nothing_is_written(text, message, tmp_path
 
 def test_a_model_that_has_dialogues_keeps_them(tmp_path, capsys):
     """Refused without --replace; with it these stand in their place, and old verdicts are stale."""
-    (path,) = write(tmp_path, "utterances")
+    path = write(tmp_path, "utterances")
     w = ["--dir", str(tmp_path / "w")]
     said(capsys, "import", path, "--seeds", "shop", "--model", "M", *w)
     (stored,) = (tmp_path / "w" / "generations" / "shop").glob("*.jsonl")

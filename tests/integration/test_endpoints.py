@@ -13,7 +13,7 @@ from botchat.interfaces import Decoding, Message, Usage
 from botchat.models import connection
 from botchat.models.cached import CachedModel
 from botchat.models.endpoint import EndpointModel
-from botchat.models.limits import Budget, Prices, Retry, ServerLimit
+from botchat.models.limits import Prices, Retry, ServerLimit
 from botchat.models.self_chat import chat_messages
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import Access, ModelSettings
@@ -44,59 +44,30 @@ class Asked:
     """What became of some calls, and what they left behind."""
 
     def __init__(self, replies, ledger, model):
-        self.replies = replies
-        self.reply = replies[0]
-        self.stats = stats(ledger)
+        self.replies, self.reply = replies, replies[0]
+        rows = stats(ledger)
+        self.stored = sum(row.calls for row in rows)
+        self.failed_attempts = sum(row.failed_attempts for row in rows)
         quirks = ledger.quirks(model.identity).items()
         self.quirks = {name: value for name, value in quirks if value is not None}
 
-    @property
-    def failed_attempts(self):
-        """Attempts that brought no answer."""
-        return sum(one.failed_attempts for one in self.stats)
 
-    @property
-    def stored(self):
-        """Answers in the ledger."""
-        return sum(one.calls for one in self.stats)
-
-
-def ask(
-    server,
-    tmp_path,
-    *requests,
-    retry=QUICK,
-    budget=None,
-    prices=None,
-    decoding=None,
-    **settings,
-):
+def ask(server, tmp_path, *requests, prices=None, decoding=None, **settings):
     """Ask the server through the whole stack, one request after the other."""
     entry = ModelSettings(model="m", base_url=server.url, **settings)
-    requests = requests or (ASK,)
+    decoding = decoding or Decoding(max_tokens=50)
 
     async def run():
-        ledger = Ledger(tmp_path / "ledger.sqlite3")
-        http = served(server.url)
+        ledger, http = Ledger(tmp_path / "ledger.sqlite3"), served(server.url)
         model = EndpointModel("m", entry, http)
         model.quirks = ledger.quirks(model.identity)
-        recorded = CachedModel(
-            model,
-            ledger,
-            stage="test",
-            limiter=ServerLimit(8),
-            retry=retry,
-            budget=budget or Budget(),
-            prices=prices or Prices(),
-        )
+        limits = {"limiter": ServerLimit(8), "retry": QUICK, "prices": prices or Prices()}
+        cached = CachedModel(model, ledger, stage="test", **limits)
         try:
-            replies = [
-                await recorded.chat(request, decoding or Decoding(max_tokens=50))
-                for request in requests
-            ]
-            return Asked(replies, ledger, recorded)
+            replies = [await cached.chat(request, decoding) for request in requests or (ASK,)]
+            return Asked(replies, ledger, cached)
         finally:
-            await recorded.drain()
+            await cached.drain()
             await http.aclose()
             ledger.close()
 

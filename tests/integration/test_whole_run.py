@@ -137,13 +137,6 @@ def test_one_budget_over_all_steps(place, server, capsys):
     assert server.n_repeated == 0
 
 
-def test_a_judge_that_cannot_be_asked_costs_nothing(place, server, capsys):
-    """Its name is read before a dialogue is generated."""
-    run(place, "--judge", "nobody", code=1)
-    run(place, "--judge", "judge", "--protocol", "unknown", code=1)
-    assert server.n_received == 0
-
-
 def test_the_limit_of_the_dialogues_is_the_limit_of_the_judge(place, server, capsys):
     """Human dialogues are judged only of the seeds that a model was given."""
     settings = place.root / "botchat.toml"

@@ -20,12 +20,6 @@ class Gate:
         self._permits = 0
         self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
 
-    @property
-    def held(self) -> int:
-        """How many answers wait here now."""
-        with self._changed:
-            return len(self._waiting)
-
     def open(self) -> None:
         """Let everyone through, now and later."""
         with self._changed:

@@ -32,7 +32,6 @@ class Server:
         models: Mapping[str, Rules] | Iterable[str] = (),
         api_key: str | None = None,
         latency_s: float = 0.0,
-        port: int = 0,
         keep: bool = True,
         log: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
@@ -43,7 +42,6 @@ class Server:
             models: known models, with their rules if any; with none, every name is answered.
             api_key: the only key accepted; ``None``: any, also none.
             latency_s: added before every answer.
-            port: 0 for a free one.
             keep: remember requests in `calls`; off for long runs.
             log: called with a small dict for each request received.
         """
@@ -57,7 +55,7 @@ class Server:
         """Rows of the list of models, which is asked for without being counted."""
         self.max_in_flight = 0
         self.in_flight = 0
-        self.port = port
+        self.port = 0
         self._keep = keep
         self._log = log
         self._changed = threading.Condition()
@@ -181,7 +179,7 @@ class Server:
 
     async def _listen(self) -> None:
         self._listening = await self._loop.create_server(
-            lambda: Connection(self), "127.0.0.1", self.port, backlog=2048
+            lambda: Connection(self), "127.0.0.1", 0, backlog=2048
         )
         self.port = self._listening.sockets[0].getsockname()[1]
 

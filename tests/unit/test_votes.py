@@ -266,15 +266,3 @@ def test_scores_of_a_crowd_are_those_of_other_peoples_code():
     in_order = play(comparisons, np.arange(len(comparisons))[None], EloSettings(k=4))[0]
     np.testing.assert_allclose(in_order, scores["elo"], rtol=1e-10)
     assert kendalltau(rating, scores["newman"]).statistic > 0.9
-
-
-def test_ratings_of_arena_hard_have_the_order_of_its_leaderboard():
-    """Its five models, from its battles."""
-    path = shared("arena_hard_battles.jsonl")
-    fitted = fit(compared(read_votes(path.read_bytes(), path.name).votes))
-    listed = pd.read_csv(SHARED / "arena_hard_leaderboard_20240731.csv")
-    # The board's names have dates where the battles' have none.
-    score = [
-        listed["score"][listed["model"].str.startswith(model)].iloc[0] for model in fitted.models
-    ]
-    assert kendalltau(fitted.rating, score).statistic == pytest.approx(1)
