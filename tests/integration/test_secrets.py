@@ -9,6 +9,7 @@ import gzip
 import html
 import json
 import re
+import shutil
 import sqlite3
 import zlib
 from base64 import b64decode, b64encode
@@ -293,15 +294,23 @@ NAMES = (
 """On the command line."""
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """A workspace with something to judge."""
+    folder = tmp_path_factory.mktemp("begun")
+    generate = ["generate", "--seeds", "sample", "--model", "bot:parrot", "--limit", "1"]
+    assert main([*generate, "--dir", str(folder)]) == 0
+    return folder
+
+
 @pytest.mark.parametrize(
     ("line", "name"), [*((line, "m") for line in WRONG.values()), *(("", name) for name in NAMES)]
 )
-def test_a_secret_in_a_wrong_place_is_not_printed(tmp_path, capfd, monkeypatch, line, name):
+def test_a_secret_in_a_wrong_place_is_not_printed(begun, tmp_path, capfd, monkeypatch, line, name):
     """One line on stderr of who generates and who judges, without it; nothing is stored."""
     monkeypatch.setenv("PLANTED_ENV_KEY", PLANTED["env"])
+    shutil.copytree(begun, tmp_path, dirs_exist_ok=True)
     where = ["--seeds", "sample", "--dir", str(tmp_path)]
-    assert main(["generate", "--model", "bot:parrot", *where, "--limit", "1"]) == 0
-    capfd.readouterr()
     entry = f'[models.m]\nmodel = "m"\n{line}\n' if line else ""
     (tmp_path / "botchat.toml").write_text(entry)
     for command in (["generate", "--limit", "1", "--model"], ["judge", "unieval", "--judge"]):
