@@ -50,16 +50,15 @@ def botchat_2023(folder: Path) -> None:
 
 def votes(folder: Path) -> None:
     """A crowd's file: two of three judges prefer x to y to z; some tie."""
-    rng, made = np.random.default_rng(0), io.StringIO()
-    writer = csv.writer(made, lineterminator="\n")
-    writer.writerow(["model_a", "model_b", "winner", "question_id", "judge"])
-    for n in range(400):
-        a, b = rng.choice(3, 2, replace=False).tolist()
-        better = "ab"[int(rng.random() > 0.5 + (b - a) * 0.2)]
-        winner = "tie" if rng.random() < 0.2 else f"model_{better}"
-        writer.writerow(["xyz"[a], "xyz"[b], winner, n // 8, n % 3])
-    path = folder / "mine.csv"
-    path.write_text(made.getvalue())
+    rng, path = np.random.default_rng(0), folder / "mine.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["model_a", "model_b", "winner", "question_id", "judge"])
+        for n in range(400):
+            a, b = rng.choice(3, 2, replace=False).tolist()
+            better = "ab"[int(rng.random() > 0.5 + (b - a) * 0.2)]
+            winner = "tie" if rng.random() < 0.2 else f"model_{better}"
+            writer.writerow(["xyz"[a], "xyz"[b], winner, n // 8, n % 3])
     said(folder, "rank", "rank", path)
     said(folder, "agree", "agree", path, "--out", folder / "agreed")
 

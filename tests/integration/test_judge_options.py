@@ -16,30 +16,7 @@ from tests.commands import said
 from tests.integration.test_runs import workspace
 from tests.openai_server import Server, converse, drawn
 
-N_SEEDS = 6
-JUDGES = """
-[judges.five]
-model = "umpire"
-temperature = 1.0
-samples = 5
-"""
-
-
-def prepared(folder, server):
-    """A workspace with two models' dialogues and the judges above."""
-    path = workspace(folder, server, N_SEEDS, max_concurrency=1)
-    settings = (path / "botchat.toml").read_text().replace("max_concurrency = 4\n", "")
-    (path / "botchat.toml").write_text(settings + JUDGES)
-    models = ["--model", "alpha", "--model", "beta"]
-    command = ["generate", "--seeds", "small", "--turns", "8", *models, "--dir", str(path)]
-    assert main(command) == 0
-    return path
-
-
-def judge(folder, name, *flags, protocol="unieval"):
-    """Its exit code."""
-    command = ["judge", protocol, "--seeds", "small", "--judge", name, "--dir", str(folder)]
-    return main([*command, *flags])
+JUDGE = '[judges.five]\nmodel = "umpire"\ntemperature = 1.0\nsamples = 5\n'
 
 
 def judgments(folder, name):
@@ -51,8 +28,13 @@ def judgments(folder, name):
 
 def test_samples_are_planned_asked_and_counted(tmp_path, capsys):
     """K calls a case at temperature 1, each its own draw; the majority decides; nothing is new."""
-    with Server(drawn) as server:
-        folder = prepared(tmp_path / "w", server)
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server, 6)
+        with (folder / "botchat.toml").open("a") as settings:
+            settings.write(JUDGE)
+        models = ["--model", "alpha", "--model", "beta"]
+        said(capsys, "generate", "--seeds", "small", "--turns", "8", *models, "--dir", folder)
+        server.play(drawn)
         for protocol in ("unieval", "gteval"):
             command = ["judge", protocol, "--seeds", "small", "--judge", "five", "--dir", folder]
             planned = said(capsys, *command, "--plan")["rows"][-1]["calls"]

@@ -5,7 +5,6 @@ import shlex
 from html import escape
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,31 +14,21 @@ from tests.commands import refused, said, walk
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-SHARED = ROOT.parent / "shared" / "data" / "votes"
 
 
-@pytest.fixture
-def votes(tmp_path, monkeypatch):
-    """A file of votes, in a folder of its own: x before y before z."""
+def test_votes_in_board_out(tmp_path, monkeypatch, capsys):
+    """One command: the line on the file, the board, every file of it; best first in JSON."""
     monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
     lines = ["model_a,model_b,winner,question_id,judge"]
     for n in range(400):
-        a, b = rng.choice(3, 2, replace=False)
-        tie = rng.random() < 0.2
-        winner = "tie" if tie else f"model_{'ab'[int(rng.random() > 0.5 + (b - a) * 0.2)]}"
-        lines.append(f"{'xyz'[a]},{'xyz'[b]},{winner},{n // 8},{n % 3}")
-    path = tmp_path / "mine.csv"
-    path.write_text("\n".join(lines))
-    return path
-
-
-def test_votes_in_board_out(votes, capsys):
-    """One command: the line on the file, the board, every file of it; best first in JSON."""
+        a, b = ("xy", "yx", "xz", "zx", "yz", "zy")[n % 6]
+        better = "model_a" if (a < b) != (n % 7 == 0) else "model_b"
+        lines.append(f"{a},{b},{better if n % 5 else 'tie'},{n // 6},{n % 3}")
+    Path("mine.csv").write_text("\n".join(lines))
     assert main(["rank", "mine.csv"]) == 0
     printed = capsys.readouterr().out
     assert "mine.csv: battles as of LMArena: 400 rows read; nothing left out" in printed
-    out = votes.parent / "leaderboards" / "mine"
+    out = tmp_path / "leaderboards" / "mine"
     kinds = {path.suffix for path in out.iterdir() if path.is_file()}
     assert kinds == {".csv", ".md", ".json", ".svg", ".html"}
     names = {path.name for path in out.iterdir()}

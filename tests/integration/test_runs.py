@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,6 @@ from botchat.workspace import jsonl
 from tests.openai_server import Server, converse
 from tests.processes import Started
 
-ROOT = Path(__file__).resolve().parents[2]
 KEY = "sk-canary-0123456789abcdef"
 MODELS = ("alpha", "beta", "gamma")
 IN_FLIGHT = 4

@@ -52,7 +52,7 @@ def commands(server):
     yield ["judge", "unieval", "--seeds", "small", "--judge", "rules", "--model", f"no{EVIL}"]
     yield ["models", "--check"]
     yield ["seeds", "small"]
-    yield ["seeds", "small", "--seed-id", f"s0{EVIL}"]
+    yield ["seeds", "small", f"s0{EVIL}"]
     yield ["seeds", f"no{EVIL}"]
     yield ["ledger"]
     yield ["leaderboard", "--seeds", "small", "--judge", f"nothing{EVIL}"]
@@ -65,7 +65,7 @@ def test_nothing_that_is_printed_steers_the_terminal(tmp_path, capfd, json_flag)
         folder = workspace(tmp_path, server)
         seen = ""
         for command in commands(server):
-            main([*(c for c in command if c != "--seed-id"), *json_flag, "--dir", str(folder)])
+            main([*command, *json_flag, "--dir", str(folder)])
             printed = capfd.readouterr()
             assert not steering(printed.out), command
             assert not steering(printed.err), command

@@ -5,26 +5,19 @@ from __future__ import annotations
 import csv
 import json
 import re
-from pathlib import Path
 
 import pytest
 
 from botchat.cli.main import main
-from botchat.protocols.reports import ERROR_TYPES
 from tests.commands import refused, said
 from tests.openai_server import Server, text
+from tests.papers.test_bench import KINDS, url
 
-KINDS = [english for english, _ in ERROR_TYPES.values()]
 TEXTS = [
     "Kim had a cat. It slept. It slept.",
     "Rob went home. He liked <script>alert(1)</script> a lot.",
     "Ann swam up the tree | twice.\nThen she went down.",
 ]
-
-
-def url(server: Server) -> str:
-    """A judge of the server."""
-    return f"{server.url}#m"
 
 
 def report(story: str, *kinds: str) -> str:
@@ -37,12 +30,6 @@ def report(story: str, *kinds: str) -> str:
     return "\n".join([*lines, "", *(f"{kind}: {-(kind in kinds)}" for kind in KINDS)])
 
 
-def story_of(call) -> str:
-    """The text that a prompt is about."""
-    prompt = call.messages[-1]["content"]
-    return prompt.split("Text:\n", 1)[1].split("\n\nAnswer five", 1)[0]
-
-
 def editor(call):
     """Finds a repetition in the first text, nothing in the second, says too little of the third."""
     prompt = call.messages[-1]["content"]
@@ -50,7 +37,7 @@ def editor(call):
         return text("It is all said twice.")
     if "Text:\n" not in prompt or "watch over its quality" in prompt:
         return text("Go on.")
-    story = story_of(call)
+    story = prompt.split("Text:\n", 1)[1].split("\n\nAnswer five", 1)[0]
     if story.startswith("Kim"):
         return text(report(story, "Repetition", "Discontinuity"))
     if story.startswith("Rob"):
@@ -61,21 +48,14 @@ def editor(call):
     return text("\n".join([*lines.values(), "I am tired."]))
 
 
-@pytest.fixture
-def plain_file(tmp_path) -> Path:
-    """Three texts without labels."""
-    path = tmp_path / "my texts.txt"
-    path.write_text("\n\n".join(TEXTS))
-    return path
-
-
 @pytest.mark.parametrize("judge", ["single", "mateval-cot"])
-def test_three_texts_without_labels_get_reports(judge, plain_file, tmp_path, capsys):
+def test_three_texts_without_labels_get_reports(judge, tmp_path, capsys):
     """Q&A and running text; what a reply does not say is missing; nothing is asked twice."""
-    w = tmp_path / "w"
+    path, w = tmp_path / "my texts.txt", tmp_path / "w"
+    path.write_text("\n\n".join(TEXTS))
     with Server(editor) as server:
         how = [url(server)] if judge == "single" else [judge, "--judge-model", url(server)]
-        command = ["bench", plain_file, "--judge", *how, "--dir", w]
+        command = ["bench", path, "--judge", *how, "--dir", w]
         planned = [row["calls"] for row in said(capsys, *command, "--plan")["rows"]]
         assert server.n_received == 0
         found = said(capsys, *command)

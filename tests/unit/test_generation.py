@@ -107,11 +107,6 @@ def test_an_unknown_window_is_found_by_dropping_one_at_a_time():
 words = st.lists(st.sampled_from(["a", "bb cc", "d e f g"]), min_size=1, max_size=9)
 
 
-def roles(messages):
-    """The roles as one string: s, u, a."""
-    return "".join(m["role"][0] for m in messages)
-
-
 @given(utterances=words, window=st.integers(1, 60), reserve=st.integers(0, 20))
 def test_truncation_drops_the_oldest_and_no_more_than_needed(utterances, window, reserve):
     """What is left fits, one utterance more would not, and the last one always stays."""
