@@ -35,6 +35,9 @@ if spec := importlib.util.find_spec("llama_index"):
         vocabulary = Path(place) / "core" / "_static" / "tiktoken_cache"
         os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(vocabulary))
 
+# No test speaks TLS, so no client reads the certificates of the machine, which takes it 60 ms.
+os.environ["SSL_CERT_DIR"] = os.devnull
+
 if hasattr(signal, "SIGHUP"):
     # Under nohup it is ignored, and processes that tests start would inherit that.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
