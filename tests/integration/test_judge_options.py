@@ -16,8 +16,6 @@ from tests.commands import said
 from tests.integration.test_runs import workspace
 from tests.openai_server import Server, converse, drawn
 
-JUDGE = '[judges.five]\nmodel = "umpire"\ntemperature = 1.0\nsamples = 5\n'
-
 
 def judgments(folder, name):
     """Every judgment filed under a name."""
@@ -31,7 +29,7 @@ def test_samples_are_planned_asked_and_counted(tmp_path, capsys):
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server, 6)
         with (folder / "botchat.toml").open("a") as settings:
-            settings.write(JUDGE)
+            settings.write('[judges.five]\nmodel = "umpire"\ntemperature = 1.0\nsamples = 5\n')
         models = ["--model", "alpha", "--model", "beta"]
         said(capsys, "generate", "--seeds", "small", "--turns", "8", *models, "--dir", folder)
         server.play(drawn)
