@@ -121,7 +121,7 @@ def test_every_strategy_is_asked_live_in_the_language_of_the_stories(code, tmp_p
             story = joint.join([BEGIN[code].format(number), *errors]) + END[code]
             points = ((names[code == "zh"], -(of in kinds)) for of, names in ERROR_TYPES.items())
             table.writerow([story, "\n".join(f"{name}:{off}" for name, off in points)])
-    panels = ("mateval-sa", "mateval-sr-cot")  # all: tests/integration/test_papers_talk.py
+    panels = ("mateval-sa", "mateval-sr")  # all: tests/integration/test_papers_talk.py
     with Server(evaluator(code)) as server:
         for judge in (*panels, "g-eval"):
             bench = ["bench", "mateval", "--data", tmp_path, "--judge", judge]
