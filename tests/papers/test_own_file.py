@@ -54,7 +54,7 @@ def test_three_texts_without_labels_get_reports(judge, tmp_path, capsys):
     path, w = tmp_path / "my texts.txt", tmp_path / "w"
     path.write_text("\n\n".join(TEXTS))
     with Server(editor) as server:
-        how = [url(server)] if judge == "single" else [judge, "--judge-model", url(server)]
+        how = [judge, "--judge-model", url(server)]
         command = ["bench", path, "--judge", *how, "--dir", w]
         planned = [row["calls"] for row in said(capsys, *command, "--plan")["rows"]]
         assert server.n_received == 0
