@@ -49,7 +49,7 @@ def test_each_rule_by_its_whole_interval(key, passes, warns, fails, finding):
     assert JudgeTrust("do not trust", (), checks).fault == RULES[key].fault
     text = finding.removesuffix(".").partition(" (")[0].removeprefix("It ")
     line = JudgeTrust("do not trust", (), checks[2:]).sentence("j" * 60)
-    assert line == f"Judge {'j' * 20}…{'j' * 19}: do not trust. It {text}."
+    assert line == f"Judge {'j' * 39}…: do not trust. It {text}."
     assert judge_checks._check(key, {}).state == "unknown"
 
 

@@ -18,7 +18,7 @@ from botchat.records import HUMAN, Dialogue, Judgment
 from botchat.verdicts import Verdicts
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
-from tests.boards import QUICK, Records, make_records
+from tests.boards import Records, make_records
 
 JUDGE = "rules"
 
@@ -64,10 +64,8 @@ def boards(workspace: Workspace) -> list[Board]:
     """The board of the judge: of the verdicts on pairs in columns, and of all judgments."""
     data = load(workspace, "set", [JUDGE])
     judgments = data.judgments[JUDGE]
-    of_rows = build_board(
-        data.seeds, data.dialogues, judgments, seed_set="set", judge=JUDGE, elo=QUICK
-    )
-    return [data.board(JUDGE, QUICK), of_rows]
+    of_rows = build_board(data.seeds, data.dialogues, judgments, seed_set="set", judge=JUDGE)
+    return [data.board(JUDGE), of_rows]
 
 
 def tables(board: Board) -> dict[str, object]:
