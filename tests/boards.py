@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
+
+import msgspec
 
 from botchat.boards.board import Board, build_board
 from botchat.ratings.elo import EloSettings
@@ -102,6 +104,19 @@ def make_records(
                 verdict = _pairwise(rng, edge if order[0] == model else -edge)
                 say("gteval", seed, order, verdict, len(seed.utterances))
     return Records(seeds, dialogues, judgments)
+
+
+def consistent(records: Records) -> Records:
+    """The same by a judge whose verdict on two dialogues does not depend on their order."""
+    judged = dict(records.judgments)
+    for protocol in {*judged} - {"unieval"}:
+        first = {(j.seed_id, *sorted(j.contestants)): j for j in reversed(judged[protocol])}
+        judged[protocol] = []
+        for j in first.values():
+            mirrored = {"1": "2", "2": "1"}.get(j.verdict or "", j.verdict)
+            swapped = msgspec.structs.replace(j, contestants=j.contestants[::-1], verdict=mirrored)
+            judged[protocol] += [j, swapped]
+    return replace(records, judgments=judged)
 
 
 def judgment(

@@ -159,20 +159,24 @@ def _view_values(
         "lang": next((protocol.language for protocol in protocols), ENGLISH).code,
         "invented": board.invented,
     }
+    reasons = {check.reason for check in view.trust.checks}
+    heads, lines = main_table(board, links, view.costs, ranked=not view.failed)
     days = sorted(row.last[:10] for row in board.provenance if row.last)
     done = [view.headline.scope.rstrip(".")]
-    done += [] if usd is None else [f"USD {usd:,.2f}"]
-    done += [f"{day.day} {day:%b %Y}" for day in map(date.fromisoformat, days[-1:])]
+    done += [] if usd is None else [f"USD\u00a0{usd:,.2f}"]
+    done += [f"{day.day}\u00a0{day:%b\u00a0%Y}" for day in map(date.fromisoformat, days[-1:])]
     return {
         "view": view,
         "board": board,
         "title": _title(view.headline),
         "gist": re.split(r"(\d+ of 100|(?<=humans pass in )\d+)", view.headline.lead),
         "done": ", ".join(done),
-        "table": main_table(board, links, view.costs, ranked=not view.failed),
+        "heads": heads,
+        "lines": lines,
         "curve": success_curve(board, view.headline.leader, ranked=not view.failed),
         "links": links,
         "main_checks": main_checks(check_lines(view.trust)),
+        "other_reasons": [text for text in view.trust.reasons if text not in reasons],
         "explained": protocols,
         # Without the version that last asked otherwise: the page names one version.
         "signatures": list(

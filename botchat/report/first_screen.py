@@ -89,13 +89,6 @@ class Line(NamedTuple):
     cells: Sequence[Cell]
 
 
-class MainTable(NamedTuple):
-    """The main table as it is shown."""
-
-    heads: Sequence[Head]
-    lines: Sequence[Line]
-
-
 def kind_of(name: str) -> str:
     """Return ``human``, ``bot``, or nothing for a model."""
     return "human" if name == HUMAN else "bot" if is_floor_bot(name) else ""
@@ -103,8 +96,8 @@ def kind_of(name: str) -> str:
 
 def main_table(
     board: Board, links: Links, costs: Mapping[str, float], *, ranked: bool = True
-) -> MainTable:
-    """Return the table of the first screen; ``costs``: contestant -> USD of a dialogue.
+) -> tuple[list[Head], list[Line]]:
+    """Return columns and rows of the first screen; ``costs``: contestant -> USD of a dialogue.
 
     Without ``ranked``, when the judge fails its checks, no ranks are shown.
     """
@@ -128,7 +121,7 @@ def main_table(
     lines = [
         Line(name, label, kind_of(name), links.to(a=name), cells) for name, label, *cells in rows
     ]
-    return MainTable([head for head, _ in columns], lines)
+    return [head for head, _ in columns], lines
 
 
 def protocol_columns(board: Board) -> list[ProtocolResult]:
@@ -366,28 +359,31 @@ class CheckLine(NamedTuple):
     """One check of the judge, with its number drawn."""
 
     check: Check
+    name: str
     text: str
     bar: Bar | None
     line: float | None  # that it should be on the good side of, in percent
 
 
-_COUNTS_THE_BAD = ("ties", "unreadable_rate")
-"""Checks that are named by what is good, and count what is not."""
+_COUNTS_THE_BAD = ("ties", "unreadable_rate")  # named by what is good
 
 
 def check_lines(trust: JudgeTrust) -> list[CheckLine]:
     """Return the checks of a judge with bars of their numbers."""
     lines = []
     for check in trust.checks:
+        name, line, text = check.name, check.line, check.number
         scale = (-1.0, 1.0) if check.key == "label_kappa" else (0.0, 1.0)
         values = [value for value in (check.value, check.low, check.high) if value is not None]
-        line, text = check.line, "not tested" if check.state == "unknown" else check.number
-        if check.key in _COUNTS_THE_BAD and len(values) == 3 and line is not None:
-            values, line = [1 - values[0], 1 - values[2], 1 - values[1]], 1 - line
-            text = f"{100 * values[0]:.0f} %"
         known = len(values) == 3 and all(map(math.isfinite, values))
+        is_second = check.key == "first_preferred" and known and values[0] < 0.5
+        if known and line is not None and (is_second or check.key in _COUNTS_THE_BAD):
+            values, line = [1 - values[0], 1 - values[2], 1 - values[1]], 1 - line
+            name = name.replace("First", "Second")
+            text = f"{100 * values[0]:.0f} %"
+        text = "not tested" if check.state == "unknown" else text
         at = None if line is None else Bar.of([line] * 3, scale).at
-        lines.append(CheckLine(check, text, Bar.of(values, scale) if known else None, at))
+        lines.append(CheckLine(check, name, text, Bar.of(values, scale) if known else None, at))
     return lines
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.boards import make_records
+from tests.boards import consistent, make_records
 from tests.browser.conftest import Browser
 from tests.browser.pages import write_page
 
@@ -28,7 +28,7 @@ return location.hash === arguments[0] || location.hash.startsWith(arguments[0] +
 def test_every_number_opens_its_cases(browser: Browser, tmp_path: Path) -> None:
     """The dialogues that are accused, the verdicts beside the human, the pair with the next."""
     skills = {"good": 0.9, "fair": 0.5, "poor": 0.2, "bot:parrot": 0.05}
-    records = make_records(skills, 30, unreadable=0)
+    records = consistent(make_records(skills, 40, unreadable=0))
     page = write_page(records, tmp_path)
     browser.open(page)
     cells = browser.run(CELLS)

@@ -30,7 +30,9 @@ SIZES = [(1440, 900), (390, 844)]
 
 def judged() -> tuple[Records, dict[str, dict[str, list[Judgment]]]]:
     """Four models by two judges, the second a panel; alpha's words are long on one seed."""
-    records = make_records(dict(zip(MODELS, (0.9, 0.6, 0.4, 0.1), strict=True)), 24, arena=(16,))
+    records = make_records(
+        dict(zip(MODELS, (0.9, 0.6, 0.4, 0.1), strict=True)), 24, arena=(16,), rng_seed=4
+    )
     other = make_records(dict(zip(MODELS, (0.2, 0.5, 0.7, 0.9), strict=True)), 24, arena=(16,))
     late = records.dialogues["alpha"][LATE]
     long = tuple(f"{said} " * 12 if i > 1 else said for i, said in enumerate(late.utterances))
