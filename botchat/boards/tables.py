@@ -12,7 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import accumulate
 from typing import Any, Literal
@@ -193,9 +193,9 @@ class Table:
             for _, low, high in rows
         ]
 
-    @property
+    @cached_property
     def rows(self) -> list[Row]:
-        """Every row as a mapping; missing values are ``None``."""
+        """Every row as a mapping, for reading only; missing values are ``None``."""
         values = self.frame.astype(object)
         rows: list[Any] = values.where(values.notna(), None).to_dict("records")
         return rows

@@ -34,6 +34,7 @@ def write(folder: Path, records: Records, judges: Sequence[str], costs: dict[str
     """Write the page of some records, a board a judge."""
     boards = [dataclasses.replace(records.board(), judge=judge) for judge in judges]
     views = [View.of(board, costs=costs) for board in boards]
+    views = [dataclasses.replace(view, charts=view.charts[-1:]) for view in views]
     judged = dict.fromkeys(judges, records.judgments)
     write_all(folder, files(views, build(records.seeds, records.dialogues, judged), usd=3.04))
     return folder / "index.html"
@@ -81,9 +82,7 @@ def test_the_first_screen_answers_in_three_lines(browser: Browser, three: Path) 
     title = browser.seen("#ranking h1")[0]
     assert re.fullmatch(r"model-0 leads.* \(.*won \d+, tied \d+, lost \d+.*\)\.", title)
     assert browser.seen(".gist")[0].startswith("In ")
-    assert browser.seen(".done") == [
-        "48 dialogues of made-up, 4 models, judge rules, USD 3.04."
-    ]
+    assert browser.seen(".done") == ["48 dialogues of made-up, 4 models, judge rules, USD 3.04."]
     assert browser.run(HEADS, TABLE) == [
         "rank", "model", "bt_n16", "success_n16", "gteval_win_or_tie", "usd_per_dialogue", "vs_next"
     ]  # fmt: skip
