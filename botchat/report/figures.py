@@ -322,7 +322,7 @@ def dots(
     axes.set_xlabel(unit)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     if len(series) > 1:
-        figure.legend(loc="outside lower left", ncols=4, handlelength=1, columnspacing=1.2)
+        figure.legend(loc="outside lower left", ncols=3, handlelength=1, columnspacing=1.2)
 
 
 def matrix(rates: pd.DataFrame, figure: Figure) -> None:
@@ -356,7 +356,7 @@ def stacks(rates: pd.DataFrame, figure: Figure) -> None:
         left += share
     _name_rows(figure, axes, [*rates.index])
     axes.set(xlim=(0, 100), xlabel="comparisons (%)")
-    figure.legend(loc="outside lower left", ncols=4, handlelength=1, columnspacing=1.2)
+    figure.legend(loc="outside lower left", ncols=3, handlelength=1, columnspacing=1.2)
 
 
 def _steps(curves: Mapping[str, SuccessCurve], figure: Figure) -> None:
