@@ -115,7 +115,7 @@ def server() -> Iterator[Server]:
         yield running
 
 
-PICTURED = {"test_golden.py", "test_board.py", "test_figures.py"}
+PICTURED = {"test_golden.py", "test_figures.py"}
 """Files of tests whose figures are drawn."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import msgspec
@@ -100,6 +99,5 @@ def write_page(
 ) -> Path:
     """The page of some records with its chunks."""
     archive = build(records.seeds, records.dialogues, {judge: records.judgments}, known)
-    view = dataclasses.replace(View.of(records.board()), charts=())  # which take long to draw
-    write_all(folder, files([view], archive))
+    write_all(folder, files([View.of(records.board())], archive))
     return folder / "index.html"

@@ -34,7 +34,6 @@ def write(folder: Path, records: Records, judges: Sequence[str], costs: dict[str
     """Write the page of some records, a board a judge."""
     boards = [dataclasses.replace(records.board(), judge=judge) for judge in judges]
     views = [View.of(board, costs=costs) for board in boards]
-    views = [dataclasses.replace(view, charts=view.charts[-1:]) for view in views]
     judged = dict.fromkeys(judges, records.judgments)
     write_all(folder, files(views, build(records.seeds, records.dialogues, judged), usd=3.04))
     return folder / "index.html"

@@ -87,7 +87,6 @@ def shown(
         )
         for judge, said in by_judge.items()
     ]
-    views = [dataclasses.replace(view, charts=()) for view in views]  # which take long to draw
     write_all(folder, files(views, build(records.seeds, records.dialogues, by_judge)))
     return folder / "index.html"
 
