@@ -186,7 +186,7 @@ def _numbers(
     if not wide:
         return Head(key, label, unit, room="room1"), cells
     human = Bar.of(values[HUMAN], scale) if HUMAN in values else None
-    return Head(key, label, unit, "wide", ticks=_ticks(scale), human=human), cells
+    return Head(key, label, unit, "wide", ticks=axis_ticks(scale), human=human), cells
 
 
 def _scale(ends: Sequence[float]) -> tuple[float, float]:
@@ -196,11 +196,11 @@ def _scale(ends: Sequence[float]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _ticks(scale: tuple[float, float]) -> list[tuple[float, str]]:
-    """Return at most four round numbers of an axis: where, in percent, and what."""
+def axis_ticks(scale: tuple[float, float]) -> list[tuple[float, str]]:
+    """Return two to four round numbers of an axis: where, in percent, and what."""
     low, width = scale[0], scale[1] - scale[0]
-    steps = (digit * 10.0**power for power in range(-2, 6) for digit in (1, 2, 5))
-    step = 50.0 if scale == (0.0, 100.0) else next(step for step in steps if width <= 3.7 * step)
+    steps = (d * 10.0**p for p in range(-6, 300) for d in (1, 1.5, 2, 3, 4, 5, 6, 8))
+    step = 50.0 if scale == (0.0, 100.0) else next(step for step in steps if width <= 3 * step)
     at = [step * i for i in range(math.ceil(low / step), math.floor(scale[1] / step) + 1)]
     return [(round(100 * (tick - low) / width, 1), f"{tick:g}") for tick in at]
 

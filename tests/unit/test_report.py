@@ -19,6 +19,7 @@ import pytest
 from botchat.records import HUMAN
 from botchat.report import ICON, View, files
 from botchat.report.archive import Archive, build
+from botchat.report.first_screen import axis_ticks
 from tests.boards import Records, make_records
 
 HOSTILE = (
@@ -162,6 +163,17 @@ def test_a_page_without_judgments_says_so() -> None:
     text = page_of(Records(nothing.seeds, nothing.dialogues, {}))
     assert Page(text).unclosed == []
     assert "Nothing was judged yet." in text
+
+
+@pytest.mark.parametrize(
+    "scale", [(0.0, 100.0), (905.0, 1095.0), (480.0, 1257.0), (0.1, 0.2), (-3e7, 5e12)]
+)
+def test_an_axis_has_two_to_four_round_marks_in_its_order(scale: tuple[float, float]) -> None:
+    """However wide it is."""
+    at, texts = zip(*axis_ticks(scale), strict=True)
+    assert 2 <= len(at) <= 4
+    assert [0, *at, 100] == sorted([0, *at, 100])
+    assert all(len(text) <= 6 for text in texts)
 
 
 def unpacked(archive: Archive, name: str) -> object:
