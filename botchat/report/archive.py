@@ -89,7 +89,6 @@ def build(
     chunks["index"] = {
         **packed.index,
         "judges": list(judged),
-        "protocols": [protocol.name for protocol in protocols],
         "about": [about_protocol(protocol) for protocol in protocols],
         "single": single,
         "pairs": pairs,

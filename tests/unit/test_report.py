@@ -205,13 +205,13 @@ def test_the_archive_holds_every_dialogue_and_verdict() -> None:
             names = tuple(index["contestants"][i] for i in shown)
             (one,) = (
                 j
-                for j in records.judgments[index["protocols"][protocol]]
+                for j in records.judgments[index["about"][protocol]["name"]]
                 if (j.seed_id, j.contestants) == (seed_id, names)
             )
             assert one.verdict == verdict
             if len(shown) == 2:
                 key = ",".join(map(str, shown))
-                code = index["pairs"][0][index["protocols"][protocol]][key][at]
+                code = index["pairs"][0][index["about"][protocol]["name"]][key][at]
                 expected = pairwise
             else:
                 code = index["single"][0]["unieval"][str(shown[0])][at]
