@@ -9,8 +9,10 @@ import inspect
 import os
 import signal
 import sqlite3
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,8 +37,8 @@ if spec := importlib.util.find_spec("llama_index"):
         vocabulary = Path(place) / "core" / "_static" / "tiktoken_cache"
         os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(vocabulary))
 
-# No test speaks TLS, so no client reads the certificates of the machine, which takes it 60 ms.
-os.environ["SSL_CERT_DIR"] = os.devnull
+# No test speaks TLS, so the certificates of the machine, which take a client 60 ms, are read once.
+ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
 
 if hasattr(signal, "SIGHUP"):
     # Under nohup it is ignored, and processes that tests start would inherit that.

@@ -28,12 +28,12 @@ def comparisons(n: int) -> Comparisons:
     return comparisons_from_rates(table_rows(text.encode(), name), COMPARISONS_A_PAIR, name)
 
 
-def elo_table() -> str:
+def elo_table(ns: Iterable[int] = (8, 16)) -> str:
     """Bootstrap Elo by N and rating, beside the paper's Table 2, as CSV."""
     with (HERE / "elo.csv").open(encoding="utf-8", newline="") as file:
         published = {row["model"]: row for row in csv.DictReader(file)}
     rows = []
-    for n in (8, 16):
+    for n in ns:
         result = bootstrap_elo(comparisons(n), EloSettings())
         rows += [
             [n, model, f"{elo:.1f}", f"{std:.1f}", published[model][f"elo_n{n}"]]

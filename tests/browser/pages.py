@@ -27,13 +27,13 @@ HOSTILE = (
 
 
 def hostile_page(folder: Path) -> Path:
-    """A page whose every name, utterance and reason is an attack, one of them 100 kB long."""
+    """A page whose every name, utterance and reason is an attack, one of them 10 kB long."""
     plain = make_records(dict.fromkeys(HOSTILE, 0.4), 6)
     attack = " ".join(HOSTILE)
     dialogues = {
         name: {
             seed_id: msgspec.structs.replace(
-                one, utterances=(*[attack] * (len(one.utterances) - 1), attack + "x" * 100_000)
+                one, utterances=(*[attack] * (len(one.utterances) - 1), attack + "x" * 10_000)
             )
             for seed_id, one in by_seed.items()
         }

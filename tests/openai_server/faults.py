@@ -171,12 +171,12 @@ def no_usage(content: str = "fine, thanks") -> Answer:
     return text(content, usage=None)
 
 
-def huge(n_bytes: int = 50 * MEGABYTE, *, chunked: bool = False) -> Answer:
+def huge(n_bytes: int = 5 * MEGABYTE, *, chunked: bool = False) -> Answer:
     """A well-formed completion with a body of about ``n_bytes``."""
     return replace(_around(text("@"), b"@", b"a" * n_bytes), chunked=chunked)
 
 
-def gzip_bomb(n_bytes: int = 200 * MEGABYTE) -> Answer:
+def gzip_bomb(n_bytes: int = 20 * MEGABYTE) -> Answer:
     """A well-formed completion of about ``n_bytes``, gzipped to a thousandth of them."""
     body = _around(text("@"), b"@", b"@").body
     assert isinstance(body, bytes)
