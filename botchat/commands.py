@@ -36,6 +36,7 @@ app = App(
     name="botchat",
     help="Can this model hold a human conversation over many turns, who is best, and can the judge "
     "be trusted?",
+    help_epilogue="Everywhere: --dir PATH (workspace), --json (one object), --quiet (no progress)",
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
     version=_version,

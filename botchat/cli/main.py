@@ -8,6 +8,7 @@ terminal that goes away, end a run from outside.
 
 from __future__ import annotations
 
+import argparse
 import errno
 import gc
 import io
@@ -20,9 +21,9 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import CycloptsError
 
 from botchat.cli.output import LogFormatter, complain, perform
 from botchat.commands import app
@@ -32,6 +33,12 @@ _AT_ONCE_S = 0.1
 """Signals that come so soon after another are of one end."""
 
 _ENDS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+# Flags of every command, which may stand anywhere; a meta app of cyclopts parses each line twice.
+_SHARED = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+_SHARED.add_argument("--dir", type=Path)
+_SHARED.add_argument("--json", action="store_true")
+_SHARED.add_argument("--quiet", action="store_true")
 
 _UNHEARD = (errno.EPIPE, errno.EIO, errno.ENOSPC)
 """Errors of an output that nobody reads, or that is full."""
@@ -99,35 +106,6 @@ def _lasting_stderr() -> io.TextIOWrapper:
     return io.TextIOWrapper(raw, encoding, errors="backslashreplace", line_buffering=True)
 
 
-app.meta.group_parameters = app.group_parameters
-app.meta.suppress_keyboard_interrupt = False
-
-
-@app.meta.default
-def command_line(
-    *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
-    dir: Path | None = None,
-    json: bool = False,
-    quiet: bool = False,
-) -> None:
-    """Do what a command line says.
-
-    Args:
-        words: Those of the command.
-        dir: Workspace (this folder).
-        json: Print one JSON object.
-        quiet: Print no progress.
-    """
-    command, bound, hidden = app.parse_args(words, exit_on_error=False, print_error=False)
-    more: dict[str, Any] = {}
-    if "workspace" in hidden:
-        if dir is not None:
-            more["workspace"] = dir
-        perform(command, bound, more, with_meter="meter" in hidden, as_json=json, quiet=quiet)
-    else:  # --help, --version
-        command(*bound.args, **bound.kwargs)
-
-
 def entry() -> NoReturn:
     """Console script: `main`, with its result as exit code."""
     sys.stderr = _lasting_stderr()
@@ -159,12 +137,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(f"{wrong[:80]!r} is not UTF-8 text without NUL")
         return 2
     try:
-        meta: App = app.meta
-        meta(
-            words or ["--help"], exit_on_error=False, print_error=False, result_action="return_none"
-        )
+        shared, rest = _SHARED.parse_known_args(words)
+        rest = rest or ["--help"]
+        command, bound, hidden = app.parse_args(rest, exit_on_error=False, print_error=False)
+        if "workspace" in hidden:
+            more = {} if shared.dir is None else {"workspace": shared.dir}
+            perform(command, bound, more, "meter" in hidden, shared.json, shared.quiet)
+        else:  # --help, --version
+            command(*bound.args, **bound.kwargs)
         sys.stdout.flush()
-    except CycloptsError as error:
+    except (CycloptsError, argparse.ArgumentError) as error:
         complain(_usage(error, words))
         return 2
     except BotChatError as error:
@@ -190,7 +172,7 @@ def _is_text(word: str) -> bool:
     return "\0" not in word and (is_utf_8 or ("/" in word and Path(word).parent.is_dir()))
 
 
-def _usage(error: CycloptsError, words: Sequence[str]) -> str:
+def _usage(error: Exception, words: Sequence[str]) -> str:
     """Return what is wrong with a command line, in one line."""
     text = re.sub(r"\s+", " ", str(error)).strip().removesuffix(".")
     text = re.sub(r" Available commands:.*", "", text)

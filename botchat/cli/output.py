@@ -77,7 +77,6 @@ def perform(
     command: Callable[..., Result],
     bound: inspect.BoundArguments,
     more: dict[str, Any],
-    *,
     with_meter: bool,
     as_json: bool,
     quiet: bool,
