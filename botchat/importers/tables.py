@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pandas as pd
 import pyarrow as pa
+from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 from botchat.errors import DataError
@@ -144,13 +145,21 @@ def _csv(data: bytes, where: str) -> pd.DataFrame:
     separator = max((b",", b";", b"\t"), key=header.count).decode()
     if not header:
         raise DataError(f"{where}: the file is empty; its first row names columns")
+    # The names of columns are read as a row, since a name that is no number makes its column text;
+    # ``column_types`` is for those that are.
+    texts = {f"f{i}": pa.string() for i in range(header.count(separator.encode()) + 1)}
     try:
-        return pd.read_csv(
-            BytesIO(data + b"\n"), sep=separator, dtype=str, keep_default_na=False, engine="pyarrow"
+        cells = arrow_csv.read_csv(
+            BytesIO(data + b"\n"),
+            arrow_csv.ReadOptions(autogenerate_column_names=True),
+            arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            arrow_csv.ConvertOptions(column_types=texts),
         )
     except ValueError:
         read_text(data, where)
         raise
+    frame: pd.DataFrame = cells.to_pandas()
+    return frame[1:].set_axis(frame.iloc[0], axis=1)
 
 
 def _objects(data: bytes, where: str) -> list[Any]:
