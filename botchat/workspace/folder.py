@@ -46,10 +46,7 @@ log = logging.getLogger("botchat")
 SAMPLE = "sample"
 """The seed set that comes with the package; every workspace has it."""
 
-INVENTED = (
-    "The set {} is invented: its dialogues were written for a demo, not by people. Never publish a "
-    "ranking from it."
-)
+INVENTED = "The set {} is invented, not human dialogues: never publish a ranking from it."
 
 
 class AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
