@@ -88,7 +88,7 @@ def test_dask_workers_make_the_same_bytes_also_where_one_is_killed(tmp_path):
         folder = workspace(tmp_path / "w", server, N_SEEDS)
         assert check(server, folder, files, executor) == N_SEEDS * 4
         pid = next(worker.pid for worker in cluster.workers.values())
-        again = workspace(tmp_path / "v", server, N_SEEDS)
+        again = workspace(tmp_path / "v", server, N_SEEDS, **PRICED)
         check(server, again, files, executor, pids=lambda: [pid])
 
 
