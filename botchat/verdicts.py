@@ -67,7 +67,7 @@ class Verdicts:
 
     @classmethod
     def of(cls, judgments: Iterable[Judgment], protocol: ResultReader) -> Verdicts:
-        """Return those of judgments of a pairwise protocol; errors as of `VerdictsBuilder.add`."""
+        """Return the verdicts of a pairwise protocol; raises as `VerdictsBuilder.add`."""
         collected = VerdictsBuilder(protocol)
         collected.add(list(judgments))
         return collected.verdicts()
@@ -78,7 +78,7 @@ class Verdicts:
 
     @property
     def readable(self) -> Flags:
-        """Flags of those with a result."""
+        """Flags of the verdicts that have a result."""
         return ~np.isnan(self.result)
 
     @property
@@ -114,7 +114,7 @@ class Verdicts:
         return replace(self, **{name: getattr(self, name)[kept] for name in _COLUMNS})
 
     def on(self, seed_ids: Collection[str]) -> Verdicts:
-        """Return those on some seeds."""
+        """Return the verdicts on some seeds."""
         return self.only(np.isin(self.seed_ids, list(seed_ids))[self.seed])
 
     def between(self, contestants: Collection[str]) -> Verdicts:

@@ -41,7 +41,7 @@ _SHARED.add_argument("--json", action="store_true")
 _SHARED.add_argument("--quiet", action="store_true")
 
 _UNHEARD = (errno.EPIPE, errno.EIO, errno.ENOSPC)
-"""Errors of an output that nobody reads, or that is full."""
+"""Errors of an output without a reader, or one that is full."""
 
 
 def _take_signals() -> None:

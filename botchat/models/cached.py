@@ -92,7 +92,7 @@ class CachedModel:
         if task is None:
             call = _Call(key, request, messages, decoding)
             task = self._tasks[key] = asyncio.create_task(self._ask_in_turn(call))
-            # The caller may be gone; asyncio prints an exception that nobody retrieves.
+            # The caller may be gone; asyncio prints an exception that is never retrieved.
             task.add_done_callback(lambda task: task.cancelled() or task.exception())
         # Shielded: a caller that is cancelled (Ctrl-C) must not throw away a reply that is
         # already being paid for; `drain` waits for it.

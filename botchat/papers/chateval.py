@@ -29,7 +29,7 @@ from botchat.protocols.scores import Scale, neutralise_labels
 
 _SCALES = dict.fromkeys(("naturalness", "coherence", "engagingness"), (1, 3))
 _SCALES["groundedness"] = (0, 1)
-"""Lowest and highest score, those of the people's labels (Mehri & Eskenazi 2020)."""
+"""Lowest and highest score of the human labels (Mehri & Eskenazi 2020)."""
 
 ASPECTS: Mapping[str, Protocol] = {
     aspect: Protocol(

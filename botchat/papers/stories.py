@@ -143,7 +143,7 @@ def read_stories(files: Files) -> tuple[Language, list[OwnText]]:
     stories = []
     for number, row in enumerate(rows):
         text, scores = (row[column] for column in COLUMNS[code])
-        # The digest in the id, so that datasets can be judged beside each other.
+        # The digest in the id, so that datasets can be judged in one set.
         id_ = f"{number}-{sha256(text.encode()).hexdigest()[:6]}"
         stories.append(OwnText(id_, text, _human_scores(scores, f"{name}:{rows.line_num}")))
     return built_in()[code], stories

@@ -30,7 +30,7 @@ def figure(
 ) -> Figure:
     """Return one figure by its name, as `botchat.report.figures` draws it, for a notebook.
 
-    Neither the caller's ``rcParams`` nor the backend change. Figures of judges beside each other
+    Neither the caller's ``rcParams`` nor the backend change. Figures that compare judges
     take the protocol: ``cost-agreement-gteval``. ``size``: width and height in inches (None: as
     high as it needs); default: a paper's page.
 

@@ -39,7 +39,7 @@ class Generating:
     partner: str | None = None
     """Second speaker (cross-play)."""
     turns: int | None = None
-    """Utterances of a dialogue; None: as the settings say."""
+    """Utterances of a dialogue (default: the settings')."""
     limit: int | None = None
     """Only the first seeds."""
     replace: bool = False
@@ -175,7 +175,7 @@ class _Job:
         turns: int,
         seeds: Sequence[Seed],
     ) -> None:
-        """``turns``: utterances of a finished dialogue; ``seeds``: those to continue."""
+        """Continue ``seeds`` up to ``turns`` utterances."""
         names = (model,) if request.partner is None else (model, request.partner)
         self.speakers = [session.speaker(name) for name in names]
         self.contestant = " + ".join(speaker.model.name for speaker in self.speakers)
