@@ -182,7 +182,7 @@ def describe_quirks(quirks: Mapping[str, Any]) -> list[str]:
 
 
 def settings_digest(*settings: Any) -> str:
-    """8 hex digits of any JSON-ready settings, for signatures."""
+    """Return 8 hex digits of any JSON-ready settings, for signatures."""
     return hashlib.sha256(msgspec.json.encode(settings, order="deterministic")).hexdigest()[:8]
 
 
@@ -208,7 +208,7 @@ class ShownDialogue:
 
     @classmethod
     def of(cls, dialogue: Dialogue, end: int | None = None) -> ShownDialogue:
-        """A dialogue, cut to its first ``end`` utterances."""
+        """Return a dialogue, cut to its first ``end`` utterances."""
         return cls(dialogue.contestant, dialogue.utterances[:end], dialogue.n_seed)
 
     @cached_property
@@ -282,12 +282,12 @@ class CaseRef(_KnownCase, msgspec.Struct, frozen=True, gc=False):
     about: Callable[..., Case]
 
     def __call__(self) -> Case:
-        """The case."""
+        """Return the case."""
         return self.about(self.seed_id, *self.dialogues)
 
 
 def case_ref(make: MakeCase) -> Case | CaseRef:
-    """Return what identifies a case."""
+    """Return ``make`` if it is a `CaseRef`, else the case that it builds."""
     return make if isinstance(make, CaseRef) else make()
 
 
@@ -299,7 +299,7 @@ def case_digest(protocol: str, *dialogues: ShownDialogue) -> str:
 
 @lru_cache(maxsize=1 << 15)
 def _digest(utterances: tuple[str, ...]) -> bytes:
-    """Cached: a dialogue meets each opponent twice."""
+    """Return a digest, cached because a dialogue meets each opponent twice."""
     joined = "".join([f"{len(text)}:{text}" for text in utterances])
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest().encode()
 

@@ -222,7 +222,7 @@ def slug(name: str) -> str:
 
 @lru_cache(maxsize=1 << 15)
 def natural_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key that puts ``MT-2`` before ``MT-10``; total for any strings."""
+    """Return a sort key that puts ``MT-2`` before ``MT-10``; total for any strings."""
     return tuple(
         # A number by its length and digits: Python reads none of more than 4,300.
         (0, len(digits := part.lstrip("0")), f"{digits} {part}")
@@ -234,7 +234,7 @@ def natural_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def human_dialogue(seed: Seed) -> Dialogue:
-    """A seed's human dialogue, as the contestant ``human``: none of its utterances is generated."""
+    """Return a seed's human dialogue as the contestant ``human``, without generated utterances."""
     return Dialogue(seed.id, HUMAN, seed.utterances, N_SEED, (), "complete", "")
 
 

@@ -31,7 +31,7 @@ class ResultReader(Protocol):
     """A protocol: knows what a verdict means."""
 
     def result(self, verdict: Verdict | None) -> float | None:
-        """1, ½ or 0 for the contestant shown first; `DataError` for what it does not offer."""
+        """Return 1, ½ or 0 for the contestant shown first; `DataError` for any other verdict."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class Verdicts:
         return BothOrders(self.seed[begin], sides[begin], codes)
 
     def only(self, kept: Flags) -> Verdicts:
-        """Some of them."""
+        """Return the verdicts that ``kept`` flags."""
         if kept.all():
             return self
         return replace(self, **{name: getattr(self, name)[kept] for name in _COLUMNS})
@@ -118,7 +118,7 @@ class Verdicts:
         return self.only(np.isin(self.seed_ids, list(seed_ids))[self.seed])
 
     def between(self, contestants: Collection[str]) -> Verdicts:
-        """Return those between some contestants."""
+        """Return the verdicts between some contestants."""
         known = np.isin(self.contestants, list(contestants))
         return self.only(known[self.first] & known[self.second])
 
@@ -134,7 +134,7 @@ class VerdictsBuilder:
     """Verdicts while they are read, a block at a time."""
 
     def __init__(self, protocol: ResultReader) -> None:
-        """Nothing yet; ``protocol`` knows what a verdict means."""
+        """Hold no verdict yet; ``protocol`` knows what a verdict means."""
         self._result = lru_cache(maxsize=1 << 12)(protocol.result)
         self._seeds, self._contestants, self._signatures = _Numbers(), _Numbers(), _Numbers()
         self._blocks = [tuple(np.empty(0, dtype) for dtype in (*_COLUMNS.values(), np.bool_))]
@@ -144,7 +144,7 @@ class VerdictsBuilder:
     def add(
         self, judgments: Sequence[Judgment | PairJudgment], current: Sequence[bool] | None = None
     ) -> None:
-        """Add some, older ones first; raises `DataError` as `ResultReader.result`.
+        """Add judgments, older ones first; raises `DataError` as `ResultReader.result`.
 
         ``current``: whether each is on the dialogues as they are, by default all.
         """
@@ -189,5 +189,5 @@ class _Numbers(dict[str, int]):
         return len(self) - 1
 
     def of(self, names: Iterable[str], n: int) -> Indices:
-        """The number of each of n."""
+        """Return the numbers of n names."""
         return np.fromiter(map(self.__getitem__, names), np.intp, n)

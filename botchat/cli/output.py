@@ -81,7 +81,7 @@ def perform(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Call a command and print what comes of it; what a limit stopped is printed before it raises.
+    """Call a command and print its result; a partial result is printed before a limit raises.
 
     Raises `BotChatError`, also where replies are missing or a gate fails.
     """

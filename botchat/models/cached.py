@@ -1,4 +1,4 @@
-"""Every model call goes through here: ledger first, then budget, then the endpoint, with retries.
+"""Models behind the ledger: each call asks the ledger, the budget, then the endpoint, with retries.
 
 A call is sent only once the budget holds the most that it may take; its reply is stored before
 anyone sees it. Two callers who ask the same at the same time share one call. Until a model has
@@ -124,7 +124,7 @@ class CachedModel:
                 task.cancel()
 
     async def _ask_in_turn(self, call: _Call) -> Reply:
-        """`_ask`, alone until the model has answered."""
+        """Call `_ask`, one call at a time until the model has answered."""
         try:
             async with nullcontext() if self._answered else self._alone:
                 if not self._answered:

@@ -89,7 +89,7 @@ class CostBound:
 
 @dataclass(frozen=True)
 class Retry:
-    """When a failed attempt is repeated: exponential backoff with full jitter, bounded."""
+    """Rules for repeating a failed attempt: exponential backoff with full jitter, bounded."""
 
     attempts: int = 6
     first_s: float = 0.5

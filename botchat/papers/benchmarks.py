@@ -71,7 +71,7 @@ class Answered:
 
 
 class Comparison(NamedTuple):
-    """A comparison of judges with labels; ``data`` is JSON-ready (default: the report's)."""
+    """A comparison of judges with labels. ``data`` is JSON-ready (default: the report's)."""
 
     report: AgreementReport
     tables: Sequence[Table] = ()

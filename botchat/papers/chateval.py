@@ -61,7 +61,7 @@ class Response(NamedTuple):
 
 
 def aspect_case(response: Response, aspect: str) -> Case:
-    """The question how natural, coherent, engaging or grounded a response is."""
+    """Return the case that asks how natural, coherent, engaging or grounded a response is."""
     protocol = ASPECTS[aspect]
     scale = protocol.asked_scale
     return protocol.asked(

@@ -1,4 +1,4 @@
-"""Stage 2 on a workspace: cases without a judgment are asked side by side, stored one by one."""
+"""Stage 2 on a workspace: cases without a judgment are judged at once and stored one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases put to a judge, side by side, each stored when it is answered; part of all that judges."""
+"""Concurrent judging: each answer is stored when it arrives; all commands that judge use this."""
 
 from __future__ import annotations
 

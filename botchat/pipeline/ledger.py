@@ -1,4 +1,4 @@
-"""The ledger's commands: what was asked and what it cost, forgetting."""
+"""Commands on the ledger: calls and their cost, and forgetting calls."""
 
 from __future__ import annotations
 

@@ -317,7 +317,7 @@ class Run:
 
     @cached_property
     def judges(self) -> list[str]:
-        """Names of who has judged."""
+        """Names of the judges of the set."""
         return sorted(self.workspace.judgment_files(self.seed_set))
 
     def board(self, judge: str | None = None) -> Board:

@@ -141,7 +141,7 @@ class DryRunSession(Session):
         counter: TokenCounter,
         language: Language = ENGLISH,
     ) -> None:
-        """``level``: index into `LEVELS`."""
+        """Send nothing; ``level`` is an index into `LEVELS`."""
         super().__init__(workspace, seeds, ledger, Spending(), Meter(), language)
         self.models: dict[tuple[str, str], DryRunModel] = {}
         self.level, self.counter = level, counter
@@ -156,7 +156,7 @@ class DryRunSession(Session):
         return self.models[place]
 
     def expected(self, model: str, stage: str) -> tuple[int, float, float]:
-        """Tokens of a reply as we count, and as billed; prompt tokens as billed / as we count."""
+        """Return tokens of a reply, ours and billed, and the ratio billed / ours of prompts."""
         recent = self.ledger.recent(model, stage, RECENT_CALLS)
         if len(recent) < ENOUGH_CALLS:
             tokens = REPLY_TOKENS[stage][self.level]
@@ -178,7 +178,7 @@ class Plan:
 
     @property
     def rows(self) -> list[Row]:
-        """A step each, then all: calls, USD, and the most USD to be expected; None is unknown."""
+        """Rows of steps, then the total: calls, USD, and the most USD expected (None: unknown)."""
         steps = sorted(
             {each.step: None for each in self.calls}, key=lambda step: step != "generate"
         )

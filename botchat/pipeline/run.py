@@ -31,7 +31,7 @@ MOST_USD = 5.0
 
 @dataclass(frozen=True)
 class Running:
-    """A whole run; what is left out, ``[run]`` of botchat.toml says."""
+    """Settings of a whole run; options left out come from ``[run]`` of botchat.toml."""
 
     seed_set: str = ""
     models: Sequence[str] = ()
