@@ -25,12 +25,12 @@ Kind: TypeAlias = Literal["place", "choice", "score", "report"]
 """Kind of a judge's answer; see `botchat.protocols.protocol`."""
 
 Subject: TypeAlias = Literal["answers", "dialogues", "texts"]
-"""Subject of the roles of a panel, so that none pulls against the question: which of two
-answers is better, who is a model, or anything else, such as one text by itself."""
+"""Subject of the roles of a panel, which must fit the question: which of two answers is better,
+who is a model, or anything else, such as one text by itself."""
 
 Report: TypeAlias = Literal["none", "read", "asked"]
-"""Role of a report in questions and answers (MATEval §3.2) in a question: not understood, read in
-place of the answer, or the answer that is asked for."""
+"""Use of a report in questions and answers (MATEval §3.2): not understood, read in place of the
+answer, or the answer that is asked for."""
 
 
 class Message(TypedDict):

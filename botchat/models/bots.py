@@ -242,10 +242,10 @@ def _fixed_part(template: str) -> str:
 class Retrieval:
     """A bot that replies with the human reply to the nearest context (BM25), so without coherence.
 
-    Every human dialogue that holds the first utterance is left out and, if the first two are no
-    ChatSEED of the set (the oldest were dropped), every one that holds any utterance. While there
-    is another choice, it repeats nothing and takes at most one utterance from each human dialogue:
-    nearest contexts alone would copy a dialogue to its end.
+    Human dialogues that hold the first utterance are left out. If the first two are no ChatSEED of
+    the set (the oldest were dropped), all that hold any utterance are, too. While there is another
+    choice, it repeats nothing and takes at most one utterance from each human dialogue. Nearest
+    contexts alone would copy a dialogue to its end.
     """
 
     def __init__(self, human_dialogues: Sequence[tuple[str, ...]], language: Language) -> None:

@@ -4,8 +4,8 @@ A call is sent only once the budget holds the most that it may take; its reply i
 anyone sees it. Two callers who ask the same at the same time share one call. Until a model has
 answered in a run, one call goes alone: a wrong key or a server that is down costs its attempts.
 
-An attempt that does not say what it took counts as what it had reserved, also a filtered one (some
-providers bill the prompt), but nothing if it was not sent or turned away (see `_turned_away`).
+An attempt without a usable count counts as what it had reserved. So does a filtered one, since some
+providers bill the prompt. An attempt never sent, or turned away (`_turned_away`), counts nothing.
 """
 
 from __future__ import annotations

@@ -110,9 +110,9 @@ class Retry:
 
 @dataclass(eq=False)
 class Budget:
-    """Money, calls (every attempt counts) and tokens that a run may spend; None is no limit.
+    """USD, calls (every attempt counts) and tokens that a run may spend; None is no limit.
 
-    Every call reserves the most that it may take before it is sent: spent and reserved together
+    Every call reserves the most that it may take before it is sent. Spent and reserved together
     never exceed a limit, except by what a call takes beyond its reservation.
     """
 

@@ -133,9 +133,9 @@ def chat_messages(system: str, utterances: Sequence[str]) -> list[Message]:
 def apply_layout(messages: Sequence[Message], layout: str, system: str) -> list[Message]:
     """Rearrange ``messages``, which are in the natural layout, as an endpoint takes them.
 
-    ``layout``: ``natural``; ``merge-leading`` puts a leading assistant message before the text of
-    the user after it; ``placeholder-user`` has the user say ``...`` before it. ``system``:
-    ``system``; ``system-in-user`` puts the system prompt before the first user message.
+    Of layouts, ``natural`` changes nothing, ``merge-leading`` puts a leading assistant message
+    before the text of the user after it, and ``placeholder-user`` lets the user say ``...`` first.
+    ``system``: ``system-in-user`` puts the system prompt before the first user message.
     """
     result = list(messages)
     head = 1 if result and result[0]["role"] == "system" else 0
@@ -163,8 +163,8 @@ def count_dropped(
 ) -> int:
     """Return how many of the oldest utterances to leave out so that the prompt fits (§4.1).
 
-    The last utterance is always kept. ``window``: tokens of prompt and reply together; ``reserve``:
-    tokens of the reply; ``count`` returns the tokens of a text.
+    The last utterance is always kept. ``window`` is in tokens of prompt and reply together,
+    ``reserve`` in tokens of the reply; ``count`` returns the tokens of a text.
     """
     room = window - reserve - count(system) - PER_MESSAGE
     sizes = [count(text) + PER_MESSAGE for text in utterances]
