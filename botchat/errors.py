@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`` (did you mean 'NAME'?)`` for one or two known names that are close; else empty."""
+    """Return `` (did you mean 'NAME'?)`` for one or two known names that are close, else empty."""
     from difflib import get_close_matches  # at an error only
 
     by_fold, asked = {each.casefold(): each for each in known}, name.casefold()

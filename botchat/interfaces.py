@@ -17,7 +17,7 @@ import msgspec
 from botchat.records import N_SEED, UNANSWERED, Dialogue, Outcome, Remark, Verdict
 
 Row: TypeAlias = dict[str, Any]
-"""One row of a table, JSON-ready: column key -> value; ``None`` or absent: missing.
+"""One row of a table, JSON-ready: column key -> value; a missing value is ``None`` or absent.
 The interval of a number ``x`` is in ``x_low`` and ``x_high``."""
 
 
@@ -25,12 +25,12 @@ Kind: TypeAlias = Literal["place", "choice", "score", "report"]
 """Kind of a judge's answer; see `botchat.protocols.protocol`."""
 
 Subject: TypeAlias = Literal["answers", "dialogues", "texts"]
-"""Subject of the roles of a panel, so that none pulls against the question: which of two
-answers is better, who is a model, or anything else, such as one text by itself."""
+"""Subject of the roles of a panel, which must fit the question: which of two answers is better,
+who is a model, or anything else, such as one text by itself."""
 
 Report: TypeAlias = Literal["none", "read", "asked"]
-"""Role of a report in questions and answers (MATEval §3.2) in a question: not understood, read in
-place of the answer, or the answer that is asked for."""
+"""Use of a report in questions and answers (MATEval §3.2): not understood, read in place of the
+answer, or the answer that is asked for."""
 
 
 class Message(TypedDict):
@@ -60,7 +60,7 @@ MOST_TOKENS = 1_000_000_000
 
 
 def token_count(value: Any) -> int | None:
-    """Return a number of tokens that an endpoint reported; None: it is none, or cannot be."""
+    """Return a number of tokens that an endpoint reported, or None if it cannot be one."""
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
 
 
@@ -70,7 +70,7 @@ def visible(text: str) -> bool:
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens as the endpoint billed them; None: it did not say."""
+    """Tokens as the endpoint billed them; None if it did not report them."""
 
     prompt_tokens: int | None = None
     """Tokens of the whole prompt, what came from the cache included."""
@@ -95,9 +95,9 @@ class Reply(msgspec.Struct, frozen=True):
     usage: Usage = Usage()
     latency_s: float = 0.0
     cost_usd: float | None = None
-    """``None``: the price is unknown (unknown is never 0)."""
+    """Cost in USD; None if the price is unknown, never 0."""
     billed_usd: float | None = None
-    """Cost as the endpoint itself reports it; None: it does not."""
+    """Cost as the endpoint itself reports it, or None if it does not."""
     detail: str = ""
     """One line that explains any outcome but ``ok``."""
     raw: str = ""
@@ -105,13 +105,13 @@ class Reply(msgspec.Struct, frozen=True):
     sent: Mapping[str, Any] = {}
     """Quirks: what was changed because the endpoint refuses it (layout, parameters)."""
     retry_after_s: float | None = None
-    """Least seconds before the next attempt; None: trying again will not help in this run."""
+    """Least seconds before the next attempt; None if trying again will not help in this run."""
     status: int | None = None
     """HTTP status, if there was one."""
     adapted: bool = False
     """The endpoint refused a layout or a parameter; the next attempt leaves it out."""
     fatal: str = ""
-    """Why no retry can make this model answer: wrong key, no quota, unknown model."""
+    """Reason why no retry can make this model answer: wrong key, no quota, unknown model."""
     reached: bool = True
     """Whether the request may have come to the endpoint; if not, it was certainly not billed."""
     key: str = ""
@@ -149,7 +149,7 @@ class ChatModel(Protocol):
 
     @property
     def context_window(self) -> int | None:
-        """Tokens of prompt and reply together; ``None``: unknown."""
+        """Tokens of prompt and reply together; None if unknown."""
 
     @property
     def parallel(self) -> int:
@@ -182,7 +182,7 @@ def describe_quirks(quirks: Mapping[str, Any]) -> list[str]:
 
 
 def settings_digest(*settings: Any) -> str:
-    """8 hex digits of any JSON-ready settings, for signatures."""
+    """Return 8 hex digits of any JSON-ready settings, for signatures."""
     return hashlib.sha256(msgspec.json.encode(settings, order="deterministic")).hexdigest()[:8]
 
 
@@ -208,7 +208,7 @@ class ShownDialogue:
 
     @classmethod
     def of(cls, dialogue: Dialogue, end: int | None = None) -> ShownDialogue:
-        """A dialogue, cut to its first ``end`` utterances."""
+        """Return a dialogue, cut to its first ``end`` utterances."""
         return cls(dialogue.contestant, dialogue.utterances[:end], dialogue.n_seed)
 
     @cached_property
@@ -232,7 +232,7 @@ class _KnownCase:
 
     @property
     def digest(self) -> str:
-        """16 hex digits of what is judged; the wording is in the signature instead."""
+        """16 hex digits of protocol and dialogues; the wording is in the signature instead."""
         return case_digest(self.protocol, *self.dialogues)
 
 
@@ -248,9 +248,9 @@ class Case(_KnownCase):
     choices: Set[Verdict]
     """The verdicts that the question offers."""
     read: Callable[[str], tuple[Verdict | None, str]] = field(repr=False)
-    """``text -> (verdict, reason)``; verdict ``None``: the text has none of ``choices``."""
+    """``text -> (verdict, reason)``; the verdict is None if the text has none of ``choices``."""
     mirror: Callable[[], Case] | None = field(default=None, repr=False, compare=False)
-    """Makes the same question with its two dialogues (or answers) swapped; None: it has one."""
+    """Makes the case with its two dialogues (or answers) swapped; None if it has only one."""
     kind: Kind | None = None
     """Kind of the answer."""
     about_ai: bool = False
@@ -282,12 +282,12 @@ class CaseRef(_KnownCase, msgspec.Struct, frozen=True, gc=False):
     about: Callable[..., Case]
 
     def __call__(self) -> Case:
-        """The case."""
+        """Return the case."""
         return self.about(self.seed_id, *self.dialogues)
 
 
 def case_ref(make: MakeCase) -> Case | CaseRef:
-    """Return what identifies a case."""
+    """Return ``make`` if it is a `CaseRef`, else the case that it builds."""
     return make if isinstance(make, CaseRef) else make()
 
 
@@ -299,7 +299,7 @@ def case_digest(protocol: str, *dialogues: ShownDialogue) -> str:
 
 @lru_cache(maxsize=1 << 15)
 def _digest(utterances: tuple[str, ...]) -> bytes:
-    """Cached: a dialogue meets each opponent twice."""
+    """Return a digest, cached because a dialogue meets each opponent twice."""
     joined = "".join([f"{len(text)}:{text}" for text in utterances])
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest().encode()
 
@@ -332,7 +332,7 @@ class Judge(Protocol):
 
     @property
     def models(self) -> Sequence[ChatModel]:
-        """Whom it asks; none: it decides by itself."""
+        """Models that it asks; empty if it decides by itself."""
 
     async def answer(self, case: Case) -> JudgeAnswer:
         """Answer one case. Raises only `FatalModelError` and `LimitReached`."""

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """The same inside: there is little garbage, and much to look through for it.
+    """Collect garbage seldom: there is little of it, and much to look through for it.
 
     In the main thread only, since all threads share one collector.
     """

@@ -82,7 +82,7 @@ class Utterance(msgspec.Struct, frozen=True, gc=False):
     dropped: int = 0
     """Oldest utterances left out of the prompt to fit the context window."""
     tokens: int | None = None
-    """cl100k_base tokens; ``None``: the encoding was not available."""
+    """cl100k_base tokens; None if the encoding was not available."""
     call: str = ""
     """Key of the reply in the ledger."""
 
@@ -138,9 +138,9 @@ class Remark(msgspec.Struct, frozen=True, gc=False):
     call: str = ""
     outcome: Outcome = "ok"
     verdict: Verdict | None = None
-    """The speaker's own verdict on the case as shown; None: unreadable, or none (summariser)."""
+    """The speaker's own verdict on the case as shown; None if unreadable or absent (summariser)."""
     cut: int | msgspec.UnsetType = msgspec.UNSET
-    """Characters behind ``text`` in which the reply went on as somebody else; not written if 0."""
+    """Characters behind ``text`` in which the reply spoke for another speaker; absent if 0."""
 
 
 class Judgment(msgspec.Struct, frozen=True, gc=False):
@@ -152,12 +152,12 @@ class Judgment(msgspec.Struct, frozen=True, gc=False):
     """Names in the order shown: one for UniEval, two for Arena and GTEval."""
     judge: str
     verdict: Verdict | None
-    """``None``: no readable verdict; never a tie, never a loss."""
+    """Verdict, or None if unreadable; never a tie or a loss instead."""
     reason: str
     shown: int
     """Utterances shown of each dialogue."""
     case: str
-    """Digest of what was shown; a judgment of other dialogues is stale and is made again."""
+    """Digest of the dialogues as shown; a judgment of other ones is stale and is made again."""
     signature: str
     outcome: Outcome = "ok"
     """End of the judge's call; if not ``ok``, it explains a missing verdict."""
@@ -195,7 +195,7 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
     """Host without login, path and query; what ``identity`` says in its place."""
     temperature: float | None
     system_prompt: str | None
-    """Digest of what it was told before the dialogue."""
+    """Digest of the model's system prompt."""
     revision: str | None
     first: str
     """Day (UTC) of the first call."""
@@ -206,7 +206,7 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
     tokens: int
     """Prompt and completion together, as far as the endpoint counted."""
     cost_usd: float | None
-    """``None``: the price of a call is unknown."""
+    """Cost in USD; None if the price of a call is unknown."""
 
 
 def slug(name: str) -> str:
@@ -222,7 +222,7 @@ def slug(name: str) -> str:
 
 @lru_cache(maxsize=1 << 15)
 def natural_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key that puts ``MT-2`` before ``MT-10``; total for any strings."""
+    """Return a sort key that puts ``MT-2`` before ``MT-10``; total for any strings."""
     return tuple(
         # A number by its length and digits: Python reads none of more than 4,300.
         (0, len(digits := part.lstrip("0")), f"{digits} {part}")
@@ -234,7 +234,7 @@ def natural_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def human_dialogue(seed: Seed) -> Dialogue:
-    """A seed's human dialogue, as the contestant ``human``: none of its utterances is generated."""
+    """Return a seed's human dialogue as the contestant ``human``, without generated utterances."""
     return Dialogue(seed.id, HUMAN, seed.utterances, N_SEED, (), "complete", "")
 
 

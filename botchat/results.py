@@ -1,4 +1,4 @@
-"""What a command gives back: everything for programs, and the parts that people read."""
+"""Results of commands: all data for programs, and the parts that are printed."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ Piece: TypeAlias = "str | Table | list[Row]"
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """What a command gives back, a plan too."""
+    """Result of a command, or its plan."""
 
     data: Mapping[str, Any]
     """All of it, JSON-ready."""
-    shown: Sequence[Piece] = ()
-    """Lines and tables, in the order in which people read them; none: `rows`."""
+    pieces: Sequence[Piece] = ()
+    """Lines and tables in the order of printing (default: `rows`)."""
     unanswered: int = 0
     """Dialogues or verdicts that another run may still get an answer for."""
     failure: BotChatError | None = None
     """Raised when the result is shown: a model fell, or gave no answer."""
     table: Table | None = None
-    """The exact numbers, where people are shown a few."""
+    """The exact numbers, where only a few are printed."""
 
     @property
     def rows(self) -> list[Row]:
-        """Those of ``data``, or itself as the only one."""
+        """Rows of ``data``, or ``data`` itself as the only one."""
         rows: list[Row] = self.data.get("rows", [self.data])
         return rows
 
     @property
     def tables(self) -> list[Table]:
-        """The exact numbers, or the tables that people read."""
-        shown = [part for part in self.shown if not isinstance(part, str | list)]
-        return [self.table] if self.table else shown
+        """The exact numbers, or the printed tables."""
+        printed = [piece for piece in self.pieces if not isinstance(piece, str | list)]
+        return [self.table] if self.table else printed
 
     @property
     def lines(self) -> list[str]:
-        """What people read beside the tables."""
-        return [part for part in self.shown if isinstance(part, str)]
+        """Printed lines, without the tables."""
+        return [piece for piece in self.pieces if isinstance(piece, str)]
 
     @property
     def frame(self) -> DataFrame:
@@ -64,7 +64,7 @@ class Result:
         return f"<Result {'; '.join(parts)}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: tables and lines; else the rows."""
+        """HTML for notebooks: tables and lines, or else the rows."""
         html = [table._repr_html_() for table in self.tables]
         html += [f"<p>{escape(line)}</p>" for line in self.lines]
         return "".join(html) or self.frame.to_html()

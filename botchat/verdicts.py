@@ -31,7 +31,7 @@ class ResultReader(Protocol):
     """A protocol: knows what a verdict means."""
 
     def result(self, verdict: Verdict | None) -> float | None:
-        """1, ½ or 0 for the contestant shown first; `DataError` for what it does not offer."""
+        """Return 1, ½ or 0 for the contestant shown first; `DataError` for any other verdict."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Verdicts:
 
     @classmethod
     def of(cls, judgments: Iterable[Judgment], protocol: ResultReader) -> Verdicts:
-        """Return those of judgments of a pairwise protocol; errors as of `VerdictsBuilder.add`."""
+        """Return the verdicts of a pairwise protocol; raises as `VerdictsBuilder.add`."""
         collected = VerdictsBuilder(protocol)
         collected.add(list(judgments))
         return collected.verdicts()
@@ -78,7 +78,7 @@ class Verdicts:
 
     @property
     def readable(self) -> Flags:
-        """Flags of those with a result."""
+        """Flags of the verdicts that have a result."""
         return ~np.isnan(self.result)
 
     @property
@@ -108,17 +108,17 @@ class Verdicts:
         return BothOrders(self.seed[begin], sides[begin], codes)
 
     def only(self, kept: Flags) -> Verdicts:
-        """Some of them."""
+        """Return the verdicts that ``kept`` flags."""
         if kept.all():
             return self
         return replace(self, **{name: getattr(self, name)[kept] for name in _COLUMNS})
 
     def on(self, seed_ids: Collection[str]) -> Verdicts:
-        """Return those on some seeds."""
+        """Return the verdicts on some seeds."""
         return self.only(np.isin(self.seed_ids, list(seed_ids))[self.seed])
 
     def between(self, contestants: Collection[str]) -> Verdicts:
-        """Return those between some contestants."""
+        """Return the verdicts between some contestants."""
         known = np.isin(self.contestants, list(contestants))
         return self.only(known[self.first] & known[self.second])
 
@@ -134,7 +134,7 @@ class VerdictsBuilder:
     """Verdicts while they are read, a block at a time."""
 
     def __init__(self, protocol: ResultReader) -> None:
-        """Nothing yet; ``protocol`` knows what a verdict means."""
+        """Hold no verdict yet; ``protocol`` knows what a verdict means."""
         self._result = lru_cache(maxsize=1 << 12)(protocol.result)
         self._seeds, self._contestants, self._signatures = _Numbers(), _Numbers(), _Numbers()
         self._blocks = [tuple(np.empty(0, dtype) for dtype in (*_COLUMNS.values(), np.bool_))]
@@ -144,7 +144,7 @@ class VerdictsBuilder:
     def add(
         self, judgments: Sequence[Judgment | PairJudgment], current: Sequence[bool] | None = None
     ) -> None:
-        """Add some, older ones first; raises `DataError` as `ResultReader.result`.
+        """Add judgments, older ones first; raises `DataError` as `ResultReader.result`.
 
         ``current``: whether each is on the dialogues as they are, by default all.
         """
@@ -189,5 +189,5 @@ class _Numbers(dict[str, int]):
         return len(self) - 1
 
     def of(self, names: Iterable[str], n: int) -> Indices:
-        """The number of each of n."""
+        """Return the numbers of n names."""
         return np.fromiter(map(self.__getitem__, names), np.intp, n)

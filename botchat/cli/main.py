@@ -41,7 +41,7 @@ _SHARED.add_argument("--json", action="store_true")
 _SHARED.add_argument("--quiet", action="store_true")
 
 _UNHEARD = (errno.EPIPE, errno.EIO, errno.ENOSPC)
-"""Errors of an output that nobody reads, or that is full."""
+"""Errors of an output without a reader, or one that is full."""
 
 
 def _take_signals() -> None:
@@ -98,7 +98,7 @@ class _Lasting(io.FileIO):
 
 
 def _lasting_stderr() -> io.TextIOWrapper:
-    """A stderr whose terminal or reader may go away without ending the run that reports there."""
+    """Return a stderr whose terminal or reader may go away without ending the run."""
     encoding = sys.stderr.encoding if sys.stderr else None
     if sys.stderr is None:  # it was closed; a file that is opened would get its number
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
@@ -107,7 +107,7 @@ def _lasting_stderr() -> io.TextIOWrapper:
 
 
 def entry() -> NoReturn:
-    """Console script: `main`, with its result as exit code."""
+    """Run `main` as the console script, with its result as exit code."""
     sys.stderr = _lasting_stderr()
     try:
         code = main()
@@ -122,7 +122,7 @@ def entry() -> NoReturn:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code."""
+    """Run one command and return its exit code."""
     # Matrices here are small: more threads of numpy's library only wait for each other, busily.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     handler = logging.StreamHandler(sys.stderr)

@@ -1,4 +1,4 @@
-"""What every command prints: its result, progress while it is under way, and what was spent."""
+"""Printing for every command: its result, its progress on stderr, and its cost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def complain(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print one line beside the result, on stderr."""
+    """Print one line on stderr; stdout is for the result."""
     indent = re.match(r" *", text)
     print(f"{indent[0] if indent else ''}{_spaced(text)}", file=sys.stderr, flush=True)
 
@@ -81,7 +81,7 @@ def perform(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Call a command and print what comes of it; what a limit stopped is printed before it raises.
+    """Call a command and print its result; a partial result is printed before a limit raises.
 
     Raises `BotChatError`, also where replies are missing or a gate fails.
     """
@@ -126,7 +126,7 @@ def _show(result: Result, as_json: bool, meter: Meter | None = None) -> None:
     if as_json:
         print_json({**result.data, **(spent(meter) if meter else {})})
     else:
-        for part in result.shown or [result.rows]:
+        for part in result.pieces or [result.rows]:
             print(printable(_text(part)), flush=True)
         if meter is not None and (line := spent_line(meter)):
             print(line)

@@ -110,7 +110,7 @@ def _dataset(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
 
 
 def _text(name: str, **values: str) -> bytes:
-    """Return one of the pages beside this file, filled in."""
+    """Return one of the pages in this folder, filled in."""
     page = resources.files(__package__).joinpath(f"{name}.md").read_text("utf-8")
     return page.format(**values).encode()
 

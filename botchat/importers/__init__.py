@@ -1,1 +1,1 @@
-"""Readers of other people's files: bytes in, seeds, dialogues or votes out."""
+"""Readers of files from elsewhere: bytes in, seeds, dialogues or votes out."""

@@ -1,9 +1,9 @@
 """Dialogues from rows: seeds, and dialogues of a model that were generated elsewhere.
 
-Names of columns stand in ``columns.toml``. A row is a whole dialogue (a list of texts or messages;
-in csv and xlsx as JSON) or, of seeds, one utterance, perhaps with a speaker, and a turn to sort by.
-Consecutive texts of one speaker are one utterance; system messages and a model's reasoning are
-left out; tools are an error. Other columns are ignored.
+Names of columns are in ``columns.toml``. A row is a whole dialogue: a list of texts or messages, in
+csv and xlsx as JSON. A row of seeds may be one utterance, with a speaker and a turn to sort by.
+Consecutive texts of one speaker are one utterance. System messages and a model's reasoning are
+left out. Tools are an error. Other columns are ignored.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def read_dialogues(rows: Iterable[FileRow], where: str) -> tuple[str, list[Impor
 def read_mutual(files: Mapping[str, bytes], where: str) -> list[Seed]:
     """Read MuTual's raw test split (Cui et al., ACL 2020): seeds ``MT-<n>``, in the order of n.
 
-    ``files``: name -> content, JSON whose ``article`` is a dialogue up to some utterance, with
-    ``m :`` or ``f :`` before each. A dialogue that begins or repeats another is left out. Raises
-    DataError: not MuTual's layout, or no seed.
+    ``files`` maps a name to JSON. Its ``article`` is a dialogue up to some utterance, with ``m :``
+    or ``f :`` before each. A dialogue that begins or repeats another is left out. Raises
+    DataError if the layout is not MuTual's, or if there is no seed.
     """
     articles = {
         int(MUTUAL_FILE.sub(r"\1", name)): _article(content, f"{where}: {name}")

@@ -146,7 +146,7 @@ def _csv(data: bytes, where: str) -> pd.DataFrame:
     if not header:
         raise DataError(f"{where}: the file is empty; its first row names columns")
     # The names of columns are read as a row, since a name that is no number makes its column text;
-    # ``column_types`` is for those that are.
+    # ``column_types`` is for names that are numbers.
     texts = {f"f{i}": pa.string() for i in range(header.count(separator.encode()) + 1)}
     try:
         cells = arrow_csv.read_csv(

@@ -34,7 +34,7 @@ class VotesFile:
 
     votes: Votes
     note: str
-    """What was read and left out, in a line."""
+    """One line on the votes that were read and left out."""
     once: bool
     """Verdicts of BotChat, which a judge gives once an item and order."""
 
@@ -96,7 +96,7 @@ def _votes(frame: pd.DataFrame, where: str, once: bool) -> Votes:
 
 
 def _numbered(cells: pd.Series[Any] | None, n: int) -> tuple[tuple[str, ...], Indices]:
-    """Number the distinct texts of n cells, if there are any, by appearance; empty: -1."""
+    """Number the distinct texts of n cells by appearance; -1 where a cell is empty or missing."""
     if cells is None:
         return (), np.full(n, -1, np.intp)
     try:

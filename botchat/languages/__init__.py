@@ -27,7 +27,7 @@ EN = "en"
 
 FILE = "language.toml"
 READING = "reading.toml"
-"""Beside it: no part of the pack's digest, because it changes nothing that anybody is asked."""
+"""File that is no part of the pack's digest, because it changes no prompt."""
 
 CODE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 """A language's code, after BCP 47: ``zh``, ``pt-BR``."""
@@ -74,9 +74,9 @@ class Labels(
     out_of: Words = ()  # between a score and the highest there is
     before: Words = ()  # changes nothing before a verdict: "only" in English
     after: Words = ()  # changes nothing behind one: "is AI involved"
-    alternative: Words = ()  # names another verdict, or another index, beside one: "or"
+    alternative: Words = ()  # names another verdict, or another index, after one: "or"
     lead: Words = ()  # leads to one's own verdict within a sentence: "so"
-    others: Words = ()  # tells what somebody else says: a verdict behind it is nobody's own
+    others: Words = ()  # quotes another speaker: a verdict behind it is not the judge's own
     copula: Words = ()  # stands for the colon: "is"
     placeholder: Words = ()  # for the reason where the prompts say what a reply looks like
     also: Words = ()  # as `choice`, where nothing else marks a verdict: "Answer"
@@ -93,7 +93,7 @@ class Labels(
 
 
 class ReportWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """``[report]``: what reports on the errors in a text are read by; English is read beside it.
+    """``[report]``: words by which reports on errors in a text are read; English ones count too.
 
     ``kinds``: names of MATEval's five kinds of error, the first of each as in its data: repetition,
     logical inconsistency, discontinuity, inappropriate lexical choice, factual error.
@@ -105,7 +105,7 @@ class ReportWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     yes: Words
     no: Words
     score: Words  # before the points of one kind
-    deduction: Words  # before those of one passage
+    deduction: Words  # before the points of one passage
     total: Words  # before what is about the whole report
     nothing: Words  # no points off, in words
     points: Words
@@ -114,7 +114,7 @@ class ReportWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class ReadingWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """``reading.toml``: what judges write that is not asked for; English is read beside it."""
+    """``reading.toml``: what judges write without being asked; English words count too."""
 
     withdrawn: Words = ()  # begins a sentence that takes back the verdict before it; with its mark
     anew: Words = ()  # may stand between that and the verdict that holds
@@ -130,7 +130,7 @@ class ReadingWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     variants: Words = ()  # another way to write a character, and the one of the lists: "選选"
     names: dict[str, Words] = {}  # name of a score in English -> what it is called
     roles: Words = ()  # names of speakers of a debate, as which a reply may go on: "[Critic]:"
-    speakers: Words = ()  # those that need no brackets: "Critic:"
+    speakers: Words = ()  # names that need no brackets: "Critic:"
     undecided: Words = ()  # is in a sentence that takes back every verdict before it
     total: Words = ()  # row or field of a whole score: "Overall"
     foreign: dict[str, Words] = {}  # list of labels -> words of languages without a pack
@@ -144,7 +144,7 @@ class Pack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """Whether blanks part words, or each character counts as one (Chinese, Japanese, Thai)."""
     labels: Labels | None = None
     report: ReportWords | None = None
-    reading: ReadingWords = ReadingWords()  # the file beside it
+    reading: ReadingWords = ReadingWords()  # of ``reading.toml``
 
 
 @dataclass(frozen=True)

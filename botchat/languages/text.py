@@ -53,7 +53,7 @@ class ReadText:
         self.different = frozenset(self.words)
         self.content = frozenset(map(_stem, self.different - _FUNCTION)) - {""}
         self.subject = self.content - _COURTESY
-        """Stems of words that carry a subject or a courtesy, and those that carry a subject."""
+        """Stems of words that carry a subject; ``content`` has words of courtesy too."""
         self.question = re.search("[?\uff1f\u061f]", raw) is not None
         self.ai_phrases: list[str] = _AI.findall(self.low)
         self.formal_phrases: list[str] = _FORMAL.findall(self.low)

@@ -1,8 +1,8 @@
 """The Batch API, at half the price: calls go as files, and a later run collects their replies.
 
-A file is named by its content, and its name is in the metadata of its batch. It is stored before it
-is sent, and before it is sent the endpoint's list is searched for its name: nothing is paid twice,
-wherever a process dies. A request's ``custom_id`` is its ledger key.
+A file is named by its content, and its name is in the metadata of its batch. It is stored first;
+then the endpoint's list is searched for its name, and only then is it sent. So nothing is paid
+twice, wherever a process dies. A request's ``custom_id`` is its ledger key.
 """
 
 from __future__ import annotations

@@ -185,8 +185,8 @@ _OWN_WORDS = frozenset(_words(json.dumps(list(_VERBOSE.values()))))
 def verbose(utterances: tuple[str, ...], dice: Dice) -> str:
     """Return opening, considerations and closing offer on what the last utterance was about.
 
-    Its failings: 60 to 200 words, formality, lists; sometimes it says that it is an AI. Topics are
-    never its own words, so in self-chat it stays with those of the ChatSEED.
+    Its failings: 60 to 200 words, formality, lists; sometimes it calls itself an AI. Topics are
+    never its own words, so in self-chat it stays with the topics of the ChatSEED.
     """
     before = "\n".join(utterances).lower()
     recent = next(filter(None, map(_topics, reversed(utterances))), [_VERBOSE["any_topic"]])
@@ -240,12 +240,12 @@ def _fixed_part(template: str) -> str:
 
 
 class Retrieval:
-    """A human reply from the nearest context by BM25; its failing: the dialogue makes no sense.
+    """A bot that replies with the human reply to the nearest context (BM25), so without coherence.
 
-    Every human dialogue that holds the first utterance is left out and, if the first two are no
-    ChatSEED of the set (the oldest were dropped), every one that holds any utterance. While there
-    is another choice, it repeats nothing and takes at most one utterance from each human dialogue:
-    nearest contexts alone would copy a dialogue to its end.
+    Human dialogues that hold the first utterance are left out. If the first two are no ChatSEED of
+    the set (the oldest were dropped), all that hold any utterance are, too. While there is another
+    choice, it repeats nothing and takes at most one utterance from each human dialogue. Nearest
+    contexts alone would copy a dialogue to its end.
     """
 
     def __init__(self, human_dialogues: Sequence[tuple[str, ...]], language: Language) -> None:

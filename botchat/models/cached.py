@@ -1,11 +1,11 @@
-"""Every model call goes through here: ledger first, then budget, then the endpoint, with retries.
+"""Models behind the ledger: each call asks the ledger, the budget, then the endpoint, with retries.
 
 A call is sent only once the budget holds the most that it may take; its reply is stored before
 anyone sees it. Two callers who ask the same at the same time share one call. Until a model has
 answered in a run, one call goes alone: a wrong key or a server that is down costs its attempts.
 
-An attempt that does not say what it took counts as what it had reserved, also a filtered one (some
-providers bill the prompt), but nothing if it was not sent or turned away (see `_turned_away`).
+An attempt without a usable count counts as what it had reserved. So does a filtered one, since some
+providers bill the prompt. An attempt never sent, or turned away (`_turned_away`), counts nothing.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class CachedModel:
         if task is None:
             call = _Call(key, request, messages, decoding)
             task = self._tasks[key] = asyncio.create_task(self._ask_in_turn(call))
-            # The caller may be gone; asyncio prints an exception that nobody retrieves.
+            # The caller may be gone; asyncio prints an exception that is never retrieved.
             task.add_done_callback(lambda task: task.cancelled() or task.exception())
         # Shielded: a caller that is cancelled (Ctrl-C) must not throw away a reply that is
         # already being paid for; `drain` waits for it.
@@ -124,7 +124,7 @@ class CachedModel:
                 task.cancel()
 
     async def _ask_in_turn(self, call: _Call) -> Reply:
-        """`_ask`, alone until the model has answered."""
+        """Call `_ask`, one call at a time until the model has answered."""
         try:
             async with nullcontext() if self._answered else self._alone:
                 if not self._answered:

@@ -37,8 +37,8 @@ class HttpResponse(NamedTuple):
 class Server:
     """One server with one key: its HTTP connections, shared by all its models, and its secrets.
 
-    No redirect is followed (it would take the prompt to another host), and of an error only its
-    kind is repeated, since its text may hold the key.
+    No redirect is followed: it would take the prompt to another host. Messages name only the kind
+    of an error, since its text may hold the key.
     """
 
     name: str

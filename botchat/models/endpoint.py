@@ -4,7 +4,7 @@
 | --- | --- |
 | an answer | ``ok``; ``truncated`` if it was cut at the token limit |
 | no visible text; a refusal of the model; a content filter | ``empty``; ``refused``; ``filtered`` |
-| prompt too long, as a 4xx that says so | ``overflow`` |
+| a 4xx about a prompt that is too long | ``overflow`` |
 | a 4xx that refuses a role layout or an optional parameter | ``transport``, adapted, tried again |
 | not JSON, no choice, an unknown end, anything that cannot be read | ``malformed``, tried again |
 | 408, 409, 425, 429, 5xx, connection lost, deadline | ``transport``, tried again |

@@ -26,7 +26,7 @@ class Prices:
     cached: float | None = None  # read from the provider's cache; None: as input
 
     def cost(self, prompt: int | None, completion: int | None, cached: int = 0) -> float | None:
-        """Return USD of so many tokens; None if a price or a count is unknown."""
+        """Return the cost of a call's tokens in USD; None if a price or a count is unknown."""
         if self.input == self.output == 0:
             return 0.0
         if self.input is None or self.output is None or prompt is None or completion is None:
@@ -89,7 +89,7 @@ class CostBound:
 
 @dataclass(frozen=True)
 class Retry:
-    """When a failed attempt is repeated: exponential backoff with full jitter, bounded."""
+    """Rules for repeating a failed attempt: exponential backoff with full jitter, bounded."""
 
     attempts: int = 6
     first_s: float = 0.5
@@ -97,9 +97,9 @@ class Retry:
     total_s: float = 900.0  # longest waiting in all; after that the next run asks again
 
     def wait_s(self, attempt: int, least_s: float | None, waited_s: float) -> float | None:
-        """Return seconds to wait after failed attempt number ``attempt`` (1-based); None: give up.
+        """Return seconds to wait after failed attempt ``attempt`` (1-based), or None to give up.
 
-        Never less than ``least_s``, the endpoint's Retry-After; None: it will not help.
+        Never less than ``least_s``, the endpoint's Retry-After; None if waiting will not help.
         """
         if least_s is None or attempt >= self.attempts:
             return None
@@ -110,9 +110,9 @@ class Retry:
 
 @dataclass(eq=False)
 class Budget:
-    """Money, calls (every attempt counts) and tokens that a run may spend; None is no limit.
+    """USD, calls (every attempt counts) and tokens that a run may spend; None is no limit.
 
-    Every call reserves the most that it may take before it is sent: spent and reserved together
+    Every call reserves the most that it may take before it is sent. Spent and reserved together
     never exceed a limit, except by what a call takes beyond its reservation.
     """
 
@@ -120,7 +120,7 @@ class Budget:
     max_calls: int | None = None
     max_tokens: int | None = None
     usd: float = 0.0  # spent; reservations are not in it
-    calls: int = 0  # attempts made, those in flight included
+    calls: int = 0  # attempts, finished or in flight
     tokens: int = 0
     estimated: tuple[int, float, int] = (0, 0.0, 0)
     """Attempts that did not say what they took; USD and tokens counted for them."""
@@ -195,7 +195,7 @@ class ServerLimit:
     """
 
     def __init__(self, max_concurrency: int) -> None:
-        """At most so many calls in flight."""
+        """Allow at most ``max_concurrency`` calls in flight."""
         self._places = asyncio.Semaphore(max_concurrency)
         self._free_at = -math.inf
 
@@ -208,5 +208,5 @@ class ServerLimit:
             yield
 
     def pause(self, seconds: float) -> None:
-        """Let nobody begin for so long."""
+        """Let no call begin for ``seconds``."""
         self._free_at = max(self._free_at, time.monotonic() + seconds)

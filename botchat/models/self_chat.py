@@ -27,7 +27,7 @@ class Speaker:
     model: ChatModel
     decoding: Decoding
     system: str | None = None
-    """System prompt of a dialogue; None: that of the set's language."""
+    """System prompt of a dialogue; None for the one of the set's language."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ async def generate_utterance(
 ) -> tuple[Reply, int]:
     """Ask for the next utterance; return the reply and how many of the oldest were left out.
 
-    ``utterances``: at least one; ``dropped``: at least so many are left out. Once the context
+    ``utterances``: at least one; ``dropped``: the least number to leave out. Once the context
     window is known, the oldest are dropped until the prompt and room for the reply fit (§4.1);
     until then one more each time the endpoint says that the prompt is too long.
     """
@@ -111,7 +111,7 @@ PER_MESSAGE = 4
 """Tokens a chat template adds to a message: OpenAI's count, a high estimate for others."""
 
 OWN_PART, LEARNT_PART = 4, 2
-"""A reply takes at most 1 / so much of the window of a model's entry, or of one that was learnt."""
+"""A reply takes at most a quarter of the window in a model's entry, half of a window learnt."""
 
 ARRANGEMENTS = [
     (layout, system)
@@ -133,9 +133,9 @@ def chat_messages(system: str, utterances: Sequence[str]) -> list[Message]:
 def apply_layout(messages: Sequence[Message], layout: str, system: str) -> list[Message]:
     """Rearrange ``messages``, which are in the natural layout, as an endpoint takes them.
 
-    ``layout``: ``natural``; ``merge-leading`` puts a leading assistant message before the text of
-    the user after it; ``placeholder-user`` has the user say ``...`` before it. ``system``:
-    ``system``; ``system-in-user`` puts the system prompt before the first user message.
+    Of layouts, ``natural`` changes nothing, ``merge-leading`` puts a leading assistant message
+    before the text of the user after it, and ``placeholder-user`` lets the user say ``...`` first.
+    ``system``: ``system-in-user`` puts the system prompt before the first user message.
     """
     result = list(messages)
     head = 1 if result and result[0]["role"] == "system" else 0
@@ -154,7 +154,7 @@ def apply_layout(messages: Sequence[Message], layout: str, system: str) -> list[
 
 
 def prompt_tokens(messages: Sequence[Message], count: Callable[[str], int]) -> int:
-    """Return the tokens of a prompt, template included; ``count`` returns those of a text."""
+    """Return the tokens of a prompt, template included; ``count`` counts a text's."""
     return sum(count(m["content"]) + PER_MESSAGE for m in messages)
 
 
@@ -163,8 +163,8 @@ def count_dropped(
 ) -> int:
     """Return how many of the oldest utterances to leave out so that the prompt fits (§4.1).
 
-    The last utterance is always kept. ``window``: tokens of prompt and reply together; ``reserve``:
-    tokens of the reply; ``count`` returns the tokens of a text.
+    The last utterance is always kept. ``window`` is in tokens of prompt and reply together,
+    ``reserve`` in tokens of the reply; ``count`` returns the tokens of a text.
     """
     room = window - reserve - count(system) - PER_MESSAGE
     sizes = [count(text) + PER_MESSAGE for text in utterances]

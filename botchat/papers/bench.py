@@ -1,7 +1,7 @@
 """``botchat bench``: a benchmark's files or an own one in, judges asked, tables out.
 
 A benchmark is judged like a seed set of its own, ``bench-faireval``. The tables show every judge
-that has judged what is in the files, beside the numbers that the papers print.
+of the items in the files, above the numbers that the papers print.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Answered:
 
 
 class Comparison(NamedTuple):
-    """A comparison of judges with labels; ``data``: JSON-ready content, None: the report's."""
+    """A comparison of judges with labels. ``data`` is JSON-ready (default: the report's)."""
 
     report: AgreementReport
     tables: Sequence[Table] = ()
@@ -157,7 +157,7 @@ class RatedTexts:
     def compared_scores(
         self, scores: Mapping[str, Sequence[ItemScore]], prices: Mapping[str, Mapping[str, Row]]
     ) -> Comparison:
-        """Correlate with human scores; ``scores``, ``prices``: by part, the latter by judge."""
+        """Correlate with human scores, by part; ``prices`` are by part and judge."""
         data: list[Any] = []
         judges: list[Row] = []
         by_judge: dict[str, dict[str, Row]] = {}
@@ -229,7 +229,7 @@ def _rated_texts(texts: Sequence[OwnText]) -> Benchmark:
 
 
 def own_file(file: Path) -> Benchmark:
-    """Return the texts or pairs of a file; those with labels are a benchmark.
+    """Return the texts or pairs of a file, with its labels if it has any.
 
     Raises as `read_items`.
     """
@@ -297,19 +297,19 @@ class PrintedTable(NamedTuple):
     name: str
     """``chateval-table-1``."""
     source: str
-    """Where the numbers are printed."""
+    """Paper and table that print the numbers."""
     benchmark: str
     """A name of ``botchat.papers.bench.BENCHMARKS``."""
     columns: Sequence[str]
-    """What is printed, see `printed_column`."""
+    """Keys of the printed numbers, see `printed_column`."""
     rows: Sequence[Mapping[str, Sequence[Any]]]
-    """``row``: names; ``values``: numbers of the columns as printed, rates in percent, ``nan``
-    where nothing is printed; perhaps ``std``: their standard deviations over runs."""
+    """``row``: names. ``values``: numbers of the columns as printed, rates in percent, ``nan``
+    where nothing is printed. Some have ``std``, the standard deviations over runs."""
     note: str = ""
 
     @property
     def records(self) -> Iterator[Row]:
-        """Its lines with numbers in our units; a line of another length is a `ValueError`."""
+        """Rows with numbers in our units; a row of another length raises `ValueError`."""
         for line in self.rows:
             row: Row = {"table": self.name, "line": " · ".join(line["row"])}
             for key, end in (("values", ""), ("std", "_std")):

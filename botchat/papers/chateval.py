@@ -29,7 +29,7 @@ from botchat.protocols.scores import Scale, neutralise_labels
 
 _SCALES = dict.fromkeys(("naturalness", "coherence", "engagingness"), (1, 3))
 _SCALES["groundedness"] = (0, 1)
-"""Lowest and highest score, those of the people's labels (Mehri & Eskenazi 2020)."""
+"""Lowest and highest score of the human labels (Mehri & Eskenazi 2020)."""
 
 ASPECTS: Mapping[str, Protocol] = {
     aspect: Protocol(
@@ -61,7 +61,7 @@ class Response(NamedTuple):
 
 
 def aspect_case(response: Response, aspect: str) -> Case:
-    """The question how natural, coherent, engaging or grounded a response is."""
+    """Return the case that asks how natural, coherent, engaging or grounded a response is."""
     protocol = ASPECTS[aspect]
     scale = protocol.asked_scale
     return protocol.asked(
@@ -88,10 +88,10 @@ def faireval(files: Files) -> Benchmark:
 def read_faireval(files: Files) -> list[AnswerPair]:
     """Return FairEval's questions, answers and majority labels (Wang et al. 2023).
 
-    ``files``, in any folders: ``question.jsonl``, ``answer_MODEL.jsonl`` of two models,
-    ``review_MODEL_MODEL_human.txt`` with one label a line (a model's name without punctuation,
-    ``CHATGPT`` for gpt35, or ``TIE``) in the order of the questions. Raises `MissingDataError`
-    without one of them, `DataError` with file and line for what is in them.
+    ``files``, in any folders: ``question.jsonl``, ``answer_MODEL.jsonl`` of two models, and
+    ``review_MODEL_MODEL_human.txt`` with one label a line in the order of the questions. A label is
+    a model's name without punctuation, ``CHATGPT`` for gpt35, or ``TIE``. Raises `MissingDataError`
+    if a file is missing, and `DataError` with file and line for faulty content.
     """
     paths = {PurePosixPath(path).name: path for path in sorted(files)}
     refuse_several([path for path in files if PurePosixPath(path).name == "question.jsonl"])

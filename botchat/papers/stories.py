@@ -1,10 +1,10 @@
 """Story evaluation (MATEval: Li et al. 2024, §4): how many errors of five kinds has a story?
 
-A verdict is five scores in the order of the paper's tables (``"0 -1 0 0 -2"``): 0, or one point off
-for each erroneous passage; ``?`` is missing. The paper's scale has no floor.
+A verdict is five scores in the order of the paper's tables, such as ``"0 -1 0 0 -2"``. One point is
+off for each erroneous passage; ``?`` is missing. The paper's scale has no floor.
 
 Upstream's files of a dataset (ROC, WP: English; LOT: Chinese) are a table of stories with human
-scores and one JSON file a strategy, whose reports are read as live ones.
+scores and one JSON file a strategy. Its reports are read as live ones.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def mateval(files: Files) -> Benchmark:
 def recorded(files: Files) -> Benchmark:
     """Compare upstream's recorded discussions in place of judges, each strategy in two ways.
 
-    As the paper did: a score line counts as it stands, 0 without one; the closest of 32 readings,
-    and equal to all ten cells of SA on LOT. As written: points are always off, and a report without
-    a score is missing.
+    "As the paper did": a score line counts as it stands, and 0 without one. Of 32 readings this is
+    the closest, and equals all ten cells of SA on LOT. "As written": points are always off, and a
+    report without a score is missing.
     """
     language, stories = read_stories(files)
     reports = read_reports(files, language, stories)
@@ -143,7 +143,7 @@ def read_stories(files: Files) -> tuple[Language, list[OwnText]]:
     stories = []
     for number, row in enumerate(rows):
         text, scores = (row[column] for column in COLUMNS[code])
-        # The digest in the id, so that datasets can be judged beside each other.
+        # The digest in the id, so that datasets can be judged in one set.
         id_ = f"{number}-{sha256(text.encode()).hexdigest()[:6]}"
         stories.append(OwnText(id_, text, _human_scores(scores, f"{name}:{rows.line_num}")))
     return built_in()[code], stories

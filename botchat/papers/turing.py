@@ -117,7 +117,7 @@ def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Compa
 
 
 def _annotations(items: Sequence[Item]) -> Iterator[Annotation]:
-    """Yield the truth, the majority, and each annotator beside the majority of the others."""
+    """Yield the truth, the majority, and each annotator against the majority of the others."""
     for dialogue, labels in items:
         name, votes = dialogue.model, [accuses for _, accuses in labels]
         panels = [(name, MAJORITY, votes)]

@@ -1,4 +1,4 @@
-"""Judges beside human labels and beside each other: stage files and files of votes in.
+"""Comparison of judges with human labels and each other, from stage files and files of votes.
 
 GTEval and UniEval know the truth themselves: one side, or the whole dialogue, is human.
 """
@@ -34,12 +34,12 @@ BUILT_IN = "the truth"
 """The annotator that knows which side is human; no judge has such a name."""
 
 OF_WRITERS = "built-in"
-"""In place of a prefix of annotators: `BUILT_IN`, though people labelled."""
+"""Value of ``truth`` for `BUILT_IN` instead of a prefix of annotators, even if there are labels."""
 
 _NO_RANKS = {
     f"{key}{end}": None for key in ("spearman", "kendall") for end in ("", "_low", "_high")
 }
-"""Who wrote what ranks nobody."""
+"""Columns left empty for `BUILT_IN`: who wrote a dialogue ranks no contestant."""
 
 Judged = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments in one protocol."""
@@ -58,9 +58,9 @@ def agree(
 ) -> Result:
     """Compare judges with human labels, with what is known anyway, and with each other.
 
-    Verdicts are those of files (``item,first,second,judge,verdict``, or battles, see
-    `botchat.importers.vote_files`; beside a set, their items are seeds) and of a set's stage files
-    of one protocol. Of files alone nothing is written unless ``out`` says where.
+    Verdicts come from files (``item,first,second,judge,verdict``, or battles, see
+    `botchat.importers.vote_files`; with a set, their items are seeds) and from a set's stage files
+    of one protocol. With files alone nothing is written unless ``out`` is given.
     """
     if not files and seed_set is None:
         raise UsageError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
@@ -155,7 +155,7 @@ def _report(
     topics = {seed.id: seed.topic for seed in data.seeds if seed.topic} if data else {}
     compared = compare(arrays, prefix, lengths, topics)
     costs = cost_per_verdict(workspace, judged) if judged else {}
-    if prefix == BUILT_IN:  # nobody was asked for these labels
+    if prefix == BUILT_IN:  # these labels are no verdicts
         compared = replace(
             compared,
             judges=[row | _NO_RANKS for row in compared.judges],
@@ -177,7 +177,7 @@ def _report(
 def _select(
     workspace: Workspace, known: Sequence[str], judges: Sequence[str], truth: str | None
 ) -> set[str]:
-    """Return the names that take part: those of ``judges``, their controls, and all annotators."""
+    """Return the names that take part: ``judges``, their controls, and all annotators."""
     if not judges:
         return set(known)
     kept = {name for name in known if is_annotator(name, truth or HUMAN)}

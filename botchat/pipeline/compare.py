@@ -1,4 +1,4 @@
-"""Two boards beside each other: what changed for each model, and whether one fell."""
+"""Comparison of two boards: what changed for each model, and whether one fell."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class SavedBoard:
     """Model -> its row; humans have none."""
     signatures: Sequence[str]
     by_seed: Mapping[str, Mapping[str, int | None]]
-    """Model -> seed id -> first AI utterance; 0: none, None: not known."""
+    """Model -> seed id -> index of the first AI utterance; 0 if none, None if unknown."""
     dialogues: Mapping[str, str]
     """Model -> digest of its dialogues."""
     topics: Mapping[str, str]
@@ -186,7 +186,7 @@ def _p_values(boards: Boards, models: Sequence[str]) -> dict[str, float]:
 
 
 def _success(index: int | None, n: int, largest: int) -> float:
-    """Return whether a dialogue has no AI utterance up to N; ``index``: its first one."""
+    """Return whether a dialogue has no AI utterance up to N, given the ``index`` of the first."""
     if index is None or index < 0 or (index == NOT_SAID and n < largest):
         return np.nan
     return float(index != NOT_SAID and not 0 < index <= n)

@@ -33,9 +33,9 @@ def select_dialogues(
     models: Sequence[str],
     generated: Dialogues | None = None,
 ) -> Dialogues:
-    """Return the dialogues of some contestants; empty ``models``: of all, ``human`` among them.
+    """Return the dialogues of ``models``, or if it is empty of all contestants with ``human``.
 
-    ``generated``: in place of those that are stored; contestant -> seed id -> dialogue.
+    ``generated`` replaces the stored ones: contestant -> seed id -> dialogue.
     `MissingDataError` for a model without dialogues, or no dialogues at all.
     """
     if generated is None:

@@ -30,9 +30,9 @@ def figure(
 ) -> Figure:
     """Return one figure by its name, as `botchat.report.figures` draws it, for a notebook.
 
-    Neither the caller's ``rcParams`` nor the backend change. Figures of judges beside each other
-    take the protocol: ``cost-agreement-gteval``. ``size``: width and height in inches (None: as
-    high as it needs); default: a paper's page.
+    Neither the caller's ``rcParams`` nor the backend change. Names of figures that compare judges
+    end with the protocol, such as ``cost-agreement-gteval``. ``size`` is width and height in inches
+    (default: a paper's page); a height of None is as high as needed.
 
     Raises:
         ConfigError: several judges and none named, or a size that cannot be.

@@ -1,4 +1,4 @@
-"""Stage 1 on a workspace: which dialogues are missing, made at once, stored one by one."""
+"""Stage 1 on a workspace: missing dialogues are generated at once and stored one by one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Generating:
     partner: str | None = None
     """Second speaker (cross-play)."""
     turns: int | None = None
-    """Utterances of a dialogue; None: as the settings say."""
+    """Utterances of a dialogue (default: the settings')."""
     limit: int | None = None
     """Only the first seeds."""
     replace: bool = False
@@ -175,7 +175,7 @@ class _Job:
         turns: int,
         seeds: Sequence[Seed],
     ) -> None:
-        """``turns``: utterances of a finished dialogue; ``seeds``: those to continue."""
+        """Continue ``seeds`` up to ``turns`` utterances."""
         names = (model,) if request.partner is None else (model, request.partner)
         self.speakers = [session.speaker(name) for name in names]
         self.contestant = " + ".join(speaker.model.name for speaker in self.speakers)
@@ -198,7 +198,7 @@ class _Job:
 
     @cached_property
     def pending(self) -> list[Seed]:
-        """Seeds whose stored dialogue is not what this run would make, or is not final."""
+        """Seeds without a final dialogue that was made as this run would make it."""
         signature = self.sign()
         return [
             seed
@@ -217,7 +217,7 @@ class _Job:
         return "bot" in self.speakers[0].model.identity
 
     def refuse_others(self, ledger: Ledger) -> None:
-        """`ConfigError` where dialogues would be overwritten that other settings made."""
+        """Raise `ConfigError` if dialogues made with other settings would be overwritten."""
         known = [self.dialogues[seed.id] for seed in self.pending if seed.id in self.dialogues]
         parts = _settings_parts(self._signature)
         others = [d for d in known if d.answered and _settings_parts(d.signature) != parts]

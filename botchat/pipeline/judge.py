@@ -1,4 +1,4 @@
-"""Stage 2 on a workspace: cases without a judgment are asked side by side, stored one by one."""
+"""Stage 2 on a workspace: cases without a judgment are judged at once and stored one by one."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Judging:
     seed_set: str
     judge: JudgeName
     models: Sequence[str] = ()
-    """Contestants; none: all."""
+    """Contestants (default: all)."""
     turns: Sequence[int] = ()
     """The first N utterances alone."""
     comparisons: int | None = None
-    """So many at each N, drawn at random."""
+    """Number to draw at random at each N."""
     limit: int | None = None
-    """Only the first seeds; None: those of the generated dialogues."""
+    """Number of first seeds (default: all seeds that have a generated dialogue)."""
 
 
 def plan_judge(request: Judging, workspace: Workspace) -> Plan:
@@ -144,7 +144,7 @@ def _draw(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
 def _single_cases(
     request: Judging, protocol: Protocol, seeds: Sequence[Seed], contestants: Dialogues
 ) -> list[ProtocolCases]:
-    """Return the cases on each dialogue by itself, or beside the human one."""
+    """Return the cases on each dialogue by itself, or with the human one."""
     if request.comparisons is not None:
         raise UsageError(f"--comparisons is for pairs of models; {protocol.name} has none")
     if request.turns and not protocol.has_n:

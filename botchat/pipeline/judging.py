@@ -1,4 +1,4 @@
-"""Cases put to a judge, side by side, each stored when it is answered; part of all that judges."""
+"""Concurrent judging: each answer is stored when it arrives; all commands that judge use this."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class JudgmentWriter:
     def __init__(
         self, workspace: Workspace, seed_set: str, protocol: Protocol, judge: Judge
     ) -> None:
-        """Read the stored judgments; those with another signature are made again."""
+        """Read the stored judgments; a judgment with another signature is made again."""
         self._workspace, self._seed_set = workspace, seed_set
         self.protocol, self.judge = protocol, judge
         name = protocol.base if protocol.template else protocol.name.split("-")[0]
@@ -210,7 +210,7 @@ class JudgmentWriter:
         if any(judgment.outcome not in UNANSWERED for judgment in self.judgments.values()):
             jsonl.finish(self.path, self.judgments.values(), stage_order)
         elif self.judgments:
-            self.path.unlink(missing_ok=True)  # nobody has judged as yet
+            self.path.unlink(missing_ok=True)  # no verdict as yet
         judgments = [self.judgments[key] for key in self._asked]
         answered = [judgment for judgment in judgments if judgment.outcome not in UNANSWERED]
         return StageResult(

@@ -55,7 +55,7 @@ def label(
     """Write the page of blind cases, or file the labels of exported files; all of them or none.
 
     Raises:
-        MissingDataError: no such seed set or file, or no protocol is named and nobody has judged.
+        MissingDataError: no such seed set or file, or no protocol is named and no judge has judged.
         ConfigError: no such protocol, or a name that cannot be an annotator's.
         DataError: a file of something else, or a label of no case that can be asked now.
     """

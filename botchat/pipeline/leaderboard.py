@@ -63,7 +63,7 @@ def leaderboard(
     dialogue_files = workspace.dialogue_files(seed_set)
     sizes = _megabytes(judgment_files), _megabytes(dialogue_files), len(dialogue_files)
     large = any(size > most for size, most in zip(sizes, MOST_IN_READER, strict=True))
-    # A judge is checked beside all who judged, whoever is on the page.
+    # A judge is checked with all judges of the set, on the page or not.
     data = load(workspace, seed_set, paged if large else [*paged, *by_judge], large=large)
     from botchat.boards import files as board_files
 
@@ -199,7 +199,7 @@ def _write_page(
 
 
 def _compared(reports: Mapping[str, AgreementReport]) -> list[Beside]:
-    """Return the comparison of the judges, a protocol each, those with human labels first."""
+    """Return the comparison of the judges in each protocol, human labels first."""
     from botchat import report as pages
     from botchat.pipeline.agree import judge_rows
     from botchat.report.figures import judge_charts

@@ -1,4 +1,4 @@
-"""The ledger's commands: what was asked and what it cost, forgetting."""
+"""Commands on the ledger: calls and their cost, and forgetting calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from botchat.workspace.ledger import Ledger
 T = TypeVar("T", Dialogue, Judgment)
 
 CallText: TypeAlias = tuple[list[tuple[str, str]], str, int | None, float | None]
-"""Of a call: messages (role and content), the reply's text, tokens, USD."""
+"""Text of a call: messages (role and content), the reply's text, tokens, USD."""
 
 
 def stats(workspace: Workspace) -> Result:
@@ -120,7 +120,7 @@ def _chosen(
 def _rests(dialogue: Dialogue, keys: Collection[str], failed: Collection[tuple[str, ...]]) -> bool:
     """Return whether a dialogue rests on one of the calls ``keys``.
 
-    It holds the keys of the calls that gave its utterances. Those that gave none, because they
+    It holds the keys of the calls that gave its utterances. Calls that gave none, because they
     stopped it or because the prompt was too long, are ``failed``: (model, the utterances it saw).
     """
     if any(fact.call in keys for fact in dialogue.facts):

@@ -52,7 +52,7 @@ class SeedSetData:
     """Protocols that can be asked in the workspace."""
     cases: CurrentCases
     large: bool
-    """Whether `judgments` leaves out those on pairs, which would not fit into memory."""
+    """Whether `judgments` leaves out pairwise ones, which would not fit into memory."""
 
     @cached_property
     def judgments(self) -> dict[str, dict[str, list[Judgment]]]:
@@ -124,21 +124,21 @@ class SeedSetData:
 
 
 class CurrentCases:
-    """Reads judgments on the dialogues as they are now, without those on earlier ones."""
+    """Reads judgments on the dialogues as they are now, and leaves the others out."""
 
     def __init__(self, dialogues: Dialogues) -> None:
         self._dialogues = dialogues
-        self._cut = cache(self._shown)  # each dialogue meets all others
+        self._cut = cache(self._cut_dialogue)  # each dialogue meets all others
         self.without_dialogues: set[str] = set()
         """Contestants that were judged and have no dialogues."""
 
-    def _shown(self, name: str, seed_id: str, end: int | None) -> ShownDialogue:
+    def _cut_dialogue(self, name: str, seed_id: str, end: int | None) -> ShownDialogue:
         if name not in self._dialogues:
             self.without_dialogues.add(name)
         return ShownDialogue.of(self._dialogues[name][seed_id], end)
 
     def is_current(self, protocol: str, judgment: Judgment | PairJudgment) -> bool | None:
-        """Return whether a judgment is on the dialogues as they are; None: one is gone."""
+        """Return whether a judgment is on the dialogues as they are, or None if one is gone."""
         names = judgment.contestants
         is_cut = len(names) > 1 or re.search(r"-n\d+$", protocol)
         end = judgment.shown if is_cut else None
@@ -213,7 +213,7 @@ def load(
 
 
 def _check_verdicts(protocol: Protocol, judgments: Sequence[Judgment]) -> None:
-    """Raise `DataError` for a verdict that nobody can have given."""
+    """Raise `DataError` for a verdict that no judge can have given."""
     kinds = {(judgment.verdict, judgment.shown): judgment for judgment in judgments}
     for judgment in kinds.values():
         verdict = judgment.verdict or ""
@@ -266,10 +266,10 @@ def _dialogues(
 
 
 def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[str]:
-    """Return the judge of a command that takes one, or none where nobody has judged.
+    """Return the judge of a command that takes one, or none where none has judged.
 
-    Annotators are judges only where nobody else is. Of several, that of ``[run]``; `ConfigError` if
-    it has not judged and none is named.
+    Annotators are judges only where there is no other. Of several, take ``[run]``'s; raise
+    `ConfigError` if it has not judged and none is named.
     """
     known = sorted(workspace.judgment_files(seed_set)) if judge is None else [judge]
     known = [name for name in known if not is_annotator(name, HUMAN)] or known
@@ -286,7 +286,7 @@ def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[s
 class Run:
     """A seed set for notebooks, every stage as a data frame, read when it is first asked for.
 
-    Columns are the fields of `botchat.records`, those of the files.
+    Columns are the fields of `botchat.records`, as in the files.
     """
 
     workspace: Workspace
@@ -299,13 +299,13 @@ class Run:
 
     @cached_property
     def generations(self) -> DataFrame:
-        """A generated dialogue a row, those that begin with a ChatSEED of the set as it is now."""
+        """One row a generated dialogue that begins with a ChatSEED of the set as it is now."""
         dialogues = self.workspace.all_dialogues(self.seed_set, unanswered=True)
         return _frame((each for by in dialogues.values() for each in by.values()), Dialogue)
 
     @cached_property
     def judgments(self) -> DataFrame:
-        """A judgment a row, those on the dialogues as they are now."""
+        """One row a judgment on the dialogues as they are now."""
         by_judge = load(self.workspace, self.seed_set).judgments if self.judges else {}
         files = (judgments for by in by_judge.values() for judgments in by.values())
         return _frame((each for judgments in files for each in judgments), Judgment)
@@ -317,7 +317,7 @@ class Run:
 
     @cached_property
     def judges(self) -> list[str]:
-        """Names of who has judged."""
+        """Names of the judges of the set."""
         return sorted(self.workspace.judgment_files(self.seed_set))
 
     def board(self, judge: str | None = None) -> Board:

@@ -150,7 +150,7 @@ def _with_served_model(lines: str) -> str:
 def models(workspace: Workspace, *, check: bool = False) -> Result:
     """List everything that can be named, or ask each configured model for an utterance.
 
-    ``failure`` names those that gave no answer.
+    ``failure`` names the models that gave no answer.
     """
     if not check:
         rows = _rows(workspace)
@@ -174,7 +174,7 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
 
 
 async def _check(session: Session, name: str, settings: ModelSettings) -> Row:
-    """Ask a model for an utterance as a run does; ``ok``: it gave an answer, even a refusal."""
+    """Ask a model for an utterance as a run does; ``ok`` if it gave any answer, even a refusal."""
     facts, ok = [], False
     try:
         speaker = session.speaker(name, CHECK)
@@ -197,7 +197,7 @@ async def _check(session: Session, name: str, settings: ModelSettings) -> Row:
 
 
 def _rows(workspace: Workspace) -> list[Row]:
-    """Return models with window, prices and quirks; bots; forms of names; judges."""
+    """Return models with window, prices and quirks, then bots, forms of names, and judges."""
     facts = ("context_window", "price_input", "price_output", "max_concurrency")
     own = workspace.config
     with closing(workspace.ledger(readonly=True)) as ledger:

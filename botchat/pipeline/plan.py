@@ -1,4 +1,4 @@
-"""What a run would send and cost, from the real seeds, dialogues and ledger, before it is sent.
+"""Calls and cost of a run before it is sent, from the real seeds, dialogues and ledger.
 
 The stage itself is run, with every call that the ledger cannot answer given an answer of the
 length to be expected and counted instead of sent. So panels, cross-play, truncation and what is
@@ -73,7 +73,7 @@ class PlannedCalls:
     cost_usd: float | None
     """None: the price is unknown."""
     limited: bool
-    """Whether limits of a run count them: those of bots they do not."""
+    """Whether limits of a run count these calls; calls of bots do not count."""
 
 
 class DryRunModel:
@@ -120,9 +120,9 @@ class DryRunModel:
 
 
 def _made_up(key: str, tokens: int) -> str:
-    """Return a reply of about so many tokens, and no verdict; each call has words of its own.
+    """Return a reply of about ``tokens`` tokens without a verdict, different for each call.
 
-    Were two the same, so would be what is asked about them: it would be counted as one call.
+    Two equal replies would lead to equal later calls, which would be counted once.
     """
     number = f"{int(key[:16], 16) % 10**12:012}"
     own = [f"word{number[at : at + 3]}" for at in range(0, 12, 3)][: max(1, tokens // 2)]
@@ -141,7 +141,7 @@ class DryRunSession(Session):
         counter: TokenCounter,
         language: Language = ENGLISH,
     ) -> None:
-        """``level``: index into `LEVELS`."""
+        """Send nothing; ``level`` is an index into `LEVELS`."""
         super().__init__(workspace, seeds, ledger, Spending(), Meter(), language)
         self.models: dict[tuple[str, str], DryRunModel] = {}
         self.level, self.counter = level, counter
@@ -156,7 +156,7 @@ class DryRunSession(Session):
         return self.models[place]
 
     def expected(self, model: str, stage: str) -> tuple[int, float, float]:
-        """Tokens of a reply as we count, and as billed; prompt tokens as billed / as we count."""
+        """Return tokens of a reply, ours and billed, and the ratio billed / ours of prompts."""
         recent = self.ledger.recent(model, stage, RECENT_CALLS)
         if len(recent) < ENOUGH_CALLS:
             tokens = REPLY_TOKENS[stage][self.level]
@@ -171,14 +171,14 @@ class DryRunSession(Session):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would send: each model, step and level."""
+    """Calls that a run would send, by model, step and level."""
 
     calls: Sequence[PlannedCalls]
     notes: Sequence[str]
 
     @property
     def rows(self) -> list[Row]:
-        """A step each, then all: calls, USD, and the most USD to be expected; None is unknown."""
+        """Rows of steps, then the total: calls, USD, and the most USD expected (None: unknown)."""
         steps = sorted(
             {each.step: None for each in self.calls}, key=lambda step: step != "generate"
         )
@@ -197,7 +197,7 @@ class Plan:
         return sum(each.calls for each in calls), usd
 
     def result(self, title: str, spending: Spending) -> Result:
-        """Return the plan as people read it; ``title``: its subject."""
+        """Return the plan as text, with its subject ``title``."""
         lines = [f"Plan: {public(title)}", f"  {'step':<14}{'calls':>10}{'USD':>10}"]
         for row in self.rows:
             usd = "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:,.2f}"
@@ -234,7 +234,7 @@ def plan(
 
 
 def _minutes(ledger: Ledger, calls: int) -> list[str]:
-    """Return about how long so many calls take, where the ledger has a last run."""
+    """Return about how long the calls take, if the ledger has a last run."""
     sql = "SELECT at FROM calls WHERE latency_s > 0 ORDER BY at DESC LIMIT ?"
     gaps = [a - b for (a,), (b,) in pairwise(ledger.select(sql, RECENT_CALLS))]
     n = next((i for i, gap in enumerate(gaps) if gap > 60), len(gaps))  # another run ends there

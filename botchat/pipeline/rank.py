@@ -30,8 +30,8 @@ def rank(
 ) -> Result:
     """Rank the models of some files; write csv, md, json, svg and a page.
 
-    Raises MissingDataError, DataError, ConfigError: no such file, one of no known format or with a
-    faulty row, flags that do not go together; nothing is written.
+    Raises MissingDataError for no such file, DataError for an unknown format or a faulty row, and
+    ConfigError for flags that do not go together. Nothing is written then.
     """
     from botchat import report as pages
     from botchat.boards import files as board_files

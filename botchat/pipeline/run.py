@@ -31,7 +31,7 @@ MOST_USD = 5.0
 
 @dataclass(frozen=True)
 class Running:
-    """A whole run; what is left out, ``[run]`` of botchat.toml says."""
+    """Settings of a whole run; options left out come from ``[run]`` of botchat.toml."""
 
     seed_set: str = ""
     models: Sequence[str] = ()
@@ -118,7 +118,7 @@ def run(
         "left_out": left_out,
     }
     n_unanswered = sum(each.unanswered for each in generated)
-    return Result(data, board.shown, n_unanswered + sum(each.unanswered for each in judged))
+    return Result(data, board.pieces, n_unanswered + sum(each.unanswered for each in judged))
 
 
 def _board(
@@ -209,7 +209,7 @@ def _judging_jobs(
 ) -> tuple[list[JudgingJob], list[str]]:
     """Return the job of each protocol, and a line on each that has nothing to ask.
 
-    ``dialogues``: of the contestants, in place of those that are stored.
+    ``dialogues`` of the contestants replace the stored ones.
     """
     jobs, left_out = [], []
     for protocol in _protocols(request, workspace):

@@ -97,7 +97,7 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
 def import_dialogues(
     workspace: Workspace, source: str, seed_set: str, model: str, *, replace: bool = False
 ) -> Result:
-    """Store the dialogues of a file as those of a model on a set.
+    """Store the dialogues of a file as a model's dialogues on a set.
 
     Each gets the seed whose first two utterances are its own, white space aside. For a new set,
     the others become seeds of these two utterances alone. Signatures say ``imported:DIGEST``.

@@ -247,7 +247,7 @@ class Session:
         return sum(len(model.in_flight) for model in tuple(self._models.values()))
 
     def _model(self, resolved: config.ModelName, stage: str, max_tokens: int | None) -> ChatModel:
-        """Return the model, one for all who ask it; ``max_tokens``: of the replies to be asked for.
+        """Return the model, one for all callers; ``max_tokens`` is the limit of a reply.
 
         Raises `ConfigError` if a limit could not be kept.
         """

@@ -1,4 +1,4 @@
-"""What a run may cost, what it has done so far, and who judges."""
+"""Limits of a run, its progress so far, and its judge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST = 300
 
 @dataclass(frozen=True)
 class Spending:
-    """What a run may cost, None is no limit, and how its calls are made."""
+    """Limits of a run (None: no limit), and how its calls are made."""
 
     max_usd: float | None = None
     """Stop cleanly (exit 3) at this cost; the same command goes on."""
@@ -70,7 +70,7 @@ def _no_budget() -> Budget:
 
 @dataclass
 class Meter:
-    """What a command has done so far: calls, money, failures, for a display."""
+    """Progress of a command for a display: calls, cost, failures."""
 
     label: str = ""
     total: int = 0
@@ -85,15 +85,15 @@ class Meter:
     cost_usd: float = 0.0
     unpriced: int = 0
     failures: Counter[str] = field(default_factory=Counter)
-    """Why calls were given up -> how many."""
+    """Reason why calls were given up -> number of calls."""
     reasons: dict[str, str] = field(default_factory=dict)
     """Model -> reason of its last failure."""
     budget: Budget = field(default_factory=_no_budget)
-    """Budget of the run; it knows what is estimated, beside ``cost_usd`` and ``tokens``."""
+    """Budget of the run, with estimates in addition to ``cost_usd`` and ``tokens``."""
     quiet: bool = False
     """No plan is printed before a run."""
     tell: Callable[[str], None] = lambda _: None
-    """Prints a line beside the result."""
+    """Prints a line on stderr."""
 
     def begin(self, label: str, total: int, *, by_replies: bool = False) -> None:
         """Start counting a new step."""

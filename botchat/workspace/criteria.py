@@ -35,7 +35,7 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     """A text file with the question, relative to ``botchat.toml``; `with_prompt` puts its text
     here."""
     title: str = ""
-    """For headings (default: the name)."""
+    """Title for headings (default: the name)."""
     question: str = ""
     """The question in a line."""
     scores: tuple[str, ...] = ()

@@ -72,7 +72,7 @@ class Workspace:
 
     @property
     def hidden(self) -> Path:
-        """Folder of what is not in git."""
+        """Folder of files that are not for git."""
         return self.root / ".botchat"
 
     @property
@@ -98,7 +98,7 @@ class Workspace:
         return self.seed_sets().get(name, self.seeds_path(name)).with_suffix(".toml")
 
     def seed_sets(self) -> dict[str, Path]:
-        """Return every seed set with its file; the sample's is in the package, or beside it."""
+        """Return every seed set with its file; the sample's is in the package, or in its clone."""
         package = Path(str(resources.files("botchat")))
         packaged = package / "data" / "sample.jsonl"
         sample = packaged if packaged.exists() else package.parent / "seeds" / "sample.jsonl"
@@ -124,7 +124,7 @@ class Workspace:
     def write_seeds(
         self, name: str, seeds: list[Seed], language: str | None = None, source: str | None = None
     ) -> Path:
-        """Store a set, in natural order of ids; without ``language`` what is said of it remains."""
+        """Store a set, in natural order of ids; its ``.toml`` changes only with a ``language``."""
         path = self.seeds_path(name)
         if language is not None:
             facts = msgspec.to_builtins(AboutSet(language, source, self.about(name).invented))

@@ -110,7 +110,7 @@ class Ledger:
     """One workspace's calls. Not shared between threads; one writing process at a time."""
 
     def __init__(self, path: Path | None, *, readonly: bool = False) -> None:
-        """Open or create the ledger at ``path``; None: an empty one in memory.
+        """Open or create the ledger at ``path``, or without one an empty one in memory.
 
         Raises `DataError` if the file is not a ledger of this version.
         """
@@ -119,7 +119,7 @@ class Ledger:
         self._failure: BotChatError | None = None
         mode = "mode=ro" if readonly else "mode=rwc"
         if readonly and path and not os.access(path.parent, os.W_OK):
-            mode = "immutable=1"  # nothing can be written beside it
+            mode = "immutable=1"  # nothing can be written in its folder
         place = f"{path.absolute().as_uri()}?{mode}" if path else ""
         with self._reading():
             if path is not None and not readonly:
@@ -226,7 +226,7 @@ class Ledger:
         return [(json.loads(bytes(call.request))["messages"], call.reply()) for call in calls]
 
     def missing(self, keys: Iterable[str]) -> set[str]:
-        """Return those of the calls ``keys`` that the ledger does not have."""
+        """Return the calls of ``keys`` that the ledger does not have."""
         unique = {*keys} - {""}
         sql = "SELECT calls.key FROM json_each(?) AS k CROSS JOIN calls ON calls.key = k.value"
         return unique - {key for (key,) in self.select(sql, json.dumps(sorted(unique)))}

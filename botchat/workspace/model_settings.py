@@ -66,7 +66,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     price_input: Price | None = None
     price_output: Price | None = None
     price_cached: Price | None = None
-    """USD per million tokens; unknown stays unknown. ``price_cached``: of tokens read from the
+    """USD per million tokens, None if unknown. ``price_cached`` is for tokens read from the
     provider's cache (default: as input)."""
     max_concurrency: Positive = 64
     timeout_s: Rate = 300.0
@@ -81,7 +81,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
 
 def url_fault(url: str) -> str | None:
-    """Return why no endpoint can be at ``url``, parts of which may be variables; None: one can."""
+    """Return why no endpoint can be at ``url``, or None. Parts of ``url`` may be variables."""
     plain, public_form = _VARIABLE.sub("1", url), public(url)
     try:
         parts = urlsplit(plain)
@@ -202,7 +202,7 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
     key = _value(env, variable, f"no key for {settings.model}")
     if not key.isascii() or not key.isprintable() or set(key) & set(" \"'"):
         fault = "has a character that no key can have; set it again"
-        raise ConfigError(f"{_shown(variable)} {fault}")
+        raise ConfigError(f"{_variable_text(variable)} {fault}")
     return key
 
 
@@ -217,7 +217,7 @@ def header_values(
             missing = f"no header {name} for {settings.model}"
             secrets.append(_value(env, variable, missing))
             if not _fits_header(secrets[-1]):
-                fault = f"{_shown(variable)} has a character that no header can have"
+                fault = f"{_variable_text(variable)} has a character that no header can have"
                 raise ConfigError(f"{missing}: {fault}")
             headers[name] = f"{scheme or ''} {secrets[-1]}".strip()
     return headers, tuple(secrets)
@@ -235,10 +235,10 @@ def _host(url: str) -> str | None:
 def _value(env: Mapping[str, str], variable: str, missing: str) -> str:
     if value := env.get(variable, "").strip():
         return value
-    raise ConfigError(f"{missing}: {_shown(variable)} is not set; set it and try again")
+    raise ConfigError(f"{missing}: {_variable_text(variable)} is not set; set it and try again")
 
 
-def _shown(variable: str) -> str:
+def _variable_text(variable: str) -> str:
     """Return a variable for messages, unless a key itself seems to stand where its name belongs."""
     is_name = (variable.isupper() or SECRET_NAME.search(variable)) and not KEY.search(variable)
     return f"the environment variable {variable}" if is_name else "a variable of its entry"

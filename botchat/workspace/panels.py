@@ -82,9 +82,9 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     model: str | None = None
     """Model of every agent that names none (default: ``--judge-model``)."""
     aggregation: Literal["auto", "mean", "majority", "summary"] = "auto"
-    """How votes become the verdict: ``mean`` of scores (labels by majority), ``majority`` of scores
-    too, ``summary``: a discussion's report. ``auto``: ``summary`` for discussions, else ``mean``
-    (ChatEval Appendix B)."""
+    """Rule from votes to verdict: ``mean`` of scores (labels by majority), ``majority`` of scores
+    too, or ``summary``, a discussion's report. ``auto`` is ``summary`` for discussions, else
+    ``mean`` (ChatEval Appendix B)."""
     position_calibration: bool = False
     """Ask in both orders and pool the votes (FairEval's BPC)."""
     temperature: Price | None = 0.0

@@ -161,7 +161,7 @@ def record_provenance(
     calls: Mapping[str, Collection[str]],
     changed: Collection[str],
 ) -> None:
-    """Record the calls of a stage, by contestant or judge; ``changed``: those with new ones."""
+    """Record the calls of a stage, by contestant or judge; ``changed`` have new calls."""
     known = workspace.measured(seed_set)
     recorded = {name for of, name, _ in known if of == stage}
     new = {name: keys for name, keys in calls.items() if name in changed or name not in recorded}
