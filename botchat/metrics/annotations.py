@@ -40,12 +40,12 @@ class Annotation(msgspec.Struct, frozen=True, gc=False):
     """``"1"``: the first is better; ``"2"``: the second; ``"tie"``; None: unreadable."""
 
 
-NOT_SAID = 10**9  # `accused_index` of a verdict without an index; no dialogue is so long
-UNTOLD = -1  # `accused_index` where an annotator cannot tell
+NOT_SAID = 10**9  # `first_ai_index` of a verdict without an index; no dialogue is so long
+UNTOLD = -1  # `first_ai_index` where an annotator cannot tell
 _INDICES = {"No": 0, UNKNOWN_INDEX: NOT_SAID, UNDECIDED: UNTOLD}
 
 
-def accused_index(verdict: Verdict, of: str) -> int:
+def first_ai_index(verdict: Verdict, of: str) -> int:
     """Return the 1-based utterance that a UniEval verdict accuses, or `NOT_SAID`, `UNTOLD`; 0: No.
 
     Raises `DataError` for a verdict that is none of these.

@@ -125,7 +125,7 @@ def _main_numbers(view: View) -> list[Row]:
     main = view.board.main
     rows: list[Row] = [
         {"rank": rank, "model": name}
-        for rank, name in zip(main.written("rank"), main.frame["model"], strict=True)
+        for rank, name in zip(main.texts("rank"), main.frame["model"], strict=True)
     ]
     for part in protocol_columns(view.board):
         heading = f"{words(part, part.ranking[0])[0].lower()} (95 % CI)"

@@ -18,7 +18,7 @@ from botchat import prompts
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, CaseRef, Kind, Report, ShownDialogue, Subject, settings_digest
 from botchat.languages import ENGLISH, Language
-from botchat.metrics.annotations import UNTOLD, accused_index
+from botchat.metrics.annotations import UNTOLD, first_ai_index
 from botchat.protocols import reports, scores
 from botchat.protocols.frame import prompt_frame
 from botchat.protocols.scores import Scale
@@ -272,7 +272,7 @@ class Protocol:
             result = self.result(verdict)
             return [] if result is None else [(names[0], result), (names[1], 1 - result)]
         if self.kind == "place":
-            index = accused_index(verdict, f"{judgment.judge} on seed {judgment.seed_id}")
+            index = first_ai_index(verdict, f"{judgment.judge} on seed {judgment.seed_id}")
             return [(names[0], 0.5 if index == UNTOLD else float(not index))]
         if self.passing is not None:
             return [(names[0], float(verdict == self.passing))]

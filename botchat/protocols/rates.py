@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from botchat.metrics.annotations import NOBODY, NOT_SAID, UNTOLD, Annotation, accused_index
+from botchat.metrics.annotations import NOBODY, NOT_SAID, UNTOLD, Annotation, first_ai_index
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, N_SEED, Dialogue, Judgment, Seed, Verdict, eligible_seeds
 
@@ -33,7 +33,7 @@ def passes(dialogue: Dialogue, verdict: Verdict | None, turns: int) -> bool | No
     None: unreadable, undecided, no index in a dialogue longer than N, or a model's shorter than N
     without an AI utterance. Raises `DataError` for a verdict that UniEval does not offer.
     """
-    index = UNTOLD if verdict is None else accused_index(verdict, "a UniEval judgment")
+    index = UNTOLD if verdict is None else first_ai_index(verdict, "a UniEval judgment")
     if index == UNTOLD:
         return None
     if index == NOT_SAID and turns > N_SEED:

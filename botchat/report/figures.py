@@ -124,7 +124,7 @@ def _arena_charts(arenas: Sequence[Arena], costs: Mapping[str, float]) -> Iterat
     by_n = {f"N = {arena.protocol.n}" if arena.protocol.n else "": arena for arena in arenas}
     ratings = {n: _with_ends(arena.table, "bt") for n, arena in by_n.items()}
     rated = next(iter(ratings.values()))
-    ranks = dict(zip(first.table.frame["model"], first.table.written("rank"), strict=True))
+    ranks = dict(zip(first.table.frame["model"], first.table.texts("rank"), strict=True))
     yield Chart(
         f"{prefix}ratings",
         "Bradley–Terry ratings with 95 % intervals",

@@ -160,7 +160,7 @@ def words(part: ProtocolResult, column: Column) -> tuple[str, str]:
 
 
 def _ranks(main: Table) -> tuple[Head, list[Cell]]:
-    ranks = zip(main.written("rank"), main.frame["rank"], strict=True)
+    ranks = zip(main.texts("rank"), main.frame["rank"], strict=True)
     cells = [Cell(text, value="" if pd.isna(rank) else str(rank)) for text, rank in ranks]
     return Head("rank", "", "Rank", "rank"), cells
 
@@ -247,7 +247,7 @@ def _more(
         first.add(head.key)
     for column in board.main.columns:
         if column.key not in {*first, "rank", "model"}:
-            texts = zip(board.main.written(column.key), board.main.frame[column.key], strict=True)
+            texts = zip(board.main.texts(column.key), board.main.frame[column.key], strict=True)
             cells = [
                 Cell(text, value="" if pd.isna(number) else f"{number:.6g}")
                 for text, number in texts
