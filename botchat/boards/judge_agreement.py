@@ -78,7 +78,7 @@ class AgreementReport(Agreement):
 
     @property
     def sentences(self) -> list[str]:
-        """Sentences on the gain of the best debate, on the debate itself, and on the judge to take."""
+        """Sentences on the best debate's gain, on the debate itself, and on the judge to take."""
         rows = {row["judge"]: row for row in self.judges if row.get("accuracy") is not None}
         debates = [row for name, row in rows.items() if f"{name}{BEFORE_DEBATE}" in rows]
         texts = []

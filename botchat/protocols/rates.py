@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from botchat.metrics.annotations import NOBODY, NOT_SAID, UNTOLD, Annotation, first_ai_index
+from botchat.metrics.annotations import NO_CONTESTANT, NOT_SAID, UNTOLD, Annotation, first_ai_index
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, N_SEED, Dialogue, Judgment, Seed, Verdict, eligible_seeds
 
@@ -69,7 +69,7 @@ def preference(lead: float) -> str | None:
 def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annotation]:
     """Return which of two is better by each judgment of one protocol, as shown.
 
-    A dialogue alone is compared with `NOBODY`: better (``"1"``) where it passes. Scores and reports
+    A dialogue alone is compared with `NO_CONTESTANT`: better (``"1"``) if it passes. Scores, reports
     compare any two dialogues of one seed, in the order of their names. Raises `DataError` for a
     verdict that the protocol does not offer.
     """
@@ -80,7 +80,7 @@ def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annot
             total = sum(protocol.numbers(j.verdict) or (math.nan,))
             totals[j.judge, j.seed_id][j.contestants[0]] = total
         else:
-            first, second, *_ = (*j.contestants, NOBODY)
+            first, second, *_ = (*j.contestants, NO_CONTESTANT)
             value = next((value for _, value in protocol.values(j)), math.nan)
             leads.append(((j.seed_id, first, second, j.judge), value - 0.5))
     for (judge, item), by_name in totals.items():
@@ -106,5 +106,5 @@ def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annota
 def truth(annotations: Iterable[Annotation], judge: str) -> Iterator[Annotation]:
     """Return what is known without a judge: which side, or dialogue, is human."""
     for item, first, second in dict.fromkeys((a.item, a.first, a.second) for a in annotations):
-        if HUMAN in (first, second) or second == NOBODY:
+        if HUMAN in (first, second) or second == NO_CONTESTANT:
             yield Annotation(item, first, second, judge, "1" if first == HUMAN else "2")
