@@ -50,7 +50,7 @@ class AgreementReport(Agreement):
     """A comparison of judges with its title and signature; rows of judges have a price too."""
 
     subject: str
-    """Name of what was judged, for titles."""
+    """Name of the judged data, for titles."""
     labels: str
     """Labels that judges are compared with, in a few words; empty if only with each other."""
     signature: str

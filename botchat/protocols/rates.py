@@ -62,14 +62,14 @@ def successes(
 
 
 def preference(lead: float) -> str | None:
-    """Return the verdict of an `Annotation` from the lead of the first; NaN: unreadable."""
+    """Return the verdict of an `Annotation` from the lead of the first, NaN if unreadable."""
     return None if math.isnan(lead) else "tie" if abs(lead) < 1e-9 else "1" if lead > 0 else "2"
 
 
 def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annotation]:
     """Return which of two is better by each judgment of one protocol, as shown.
 
-    A dialogue alone is compared with `NO_CONTESTANT`: better (``"1"``) if it passes. Scores, reports
+    A lone dialogue is compared with `NO_CONTESTANT`: better (``"1"``) if it passes. Scores, reports
     compare any two dialogues of one seed, in the order of their names. Raises `DataError` for a
     verdict that the protocol does not offer.
     """

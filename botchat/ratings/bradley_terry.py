@@ -285,7 +285,7 @@ def _unseen_variance(comparisons: Comparisons, expected: Floats, n_clusters: int
 
     A unit is a seed with all its verdicts on the pair alike, or one comparison where seeds are not
     known. Verdicts that are all ties, or one win for each order, do not vary, which does not make
-    them certain: `_UNSEEN` seeds with another result may still go unseen. ``expected``: score of the
+    them certain: some `_UNSEEN` seeds with another result may go unseen. ``expected``: score of the
     first at the fitted ratings, shape (n,).
     """
     m, n = len(comparisons.models), len(comparisons)
