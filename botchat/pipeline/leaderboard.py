@@ -23,7 +23,7 @@ from botchat.workspace.jsonl import write_all
 
 if TYPE_CHECKING:
     from botchat.boards.judge_agreement import AgreementReport
-    from botchat.report import Beside, Prompt, View
+    from botchat.report import JudgeComparison, Prompt, View
     from botchat.report.figures import Chart
 
 _NO_READER = (
@@ -198,14 +198,14 @@ def _write_page(
     return folder / "index.html"
 
 
-def _compared(reports: Mapping[str, AgreementReport]) -> list[Beside]:
+def _compared(reports: Mapping[str, AgreementReport]) -> list[JudgeComparison]:
     """Return the comparison of the judges, a protocol each, those with human labels first."""
     from botchat import report as pages
     from botchat.pipeline.agree import judge_rows
     from botchat.report.figures import judge_charts
 
     return [
-        pages.Beside(each.subject, each.sentences, judge_rows(each), [*judge_charts(each)])
+        pages.JudgeComparison(each.subject, each.sentences, judge_rows(each), [*judge_charts(each)])
         for each in sorted(reports.values(), key=lambda report: not report.labels)
     ]
 

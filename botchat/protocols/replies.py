@@ -80,7 +80,7 @@ class ReplyPatterns:
         # Where a reply goes on as another speaker of a debate.
         role, names = rf"(?:{any_('roles')})(?:[ #]*\d+)?", rf"(?:{any_('speakers')})[*_]*"
         self.role = _compiled(rf"^[ \t>*_#-]*(?:\[{role}\][^\n:]{{0,30}}|{names}):")
-        # A quotation of a speaker who is named; what others say, or ask for.
+        # A quotation of others, and what others say, or ask for.
         self.quoted = _compiled(rf'(?:{any_("others")}){end}[^\n".]{{0,20}}"[^"]*"')
         self.others = _compiled(
             rf"{self._edge if self._spaced else ''}(?:{any_('others')})(?![A-Za-z])"
