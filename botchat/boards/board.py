@@ -122,7 +122,7 @@ class Board:
 
     @property
     def every_table(self) -> list[Table]:
-        """Every table, those for machines among them."""
+        """Every table, also the ones for machines."""
         return [*self.tables, *(part.pairs for part in self.arenas)]
 
 

@@ -204,7 +204,7 @@ def tables(report: AgreementReport) -> list[Table]:
 
 
 def as_json(report: AgreementReport) -> dict[str, Any]:
-    """All of it, JSON-ready."""
+    """Return the whole report, JSON-ready."""
     names = "sentences judges pairs annotators annotator_kappa rankings notes subject signature"
     values = {name: getattr(report, name) for name in names.split()}
     return {**values, "labels": report.labels or None}

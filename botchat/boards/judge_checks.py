@@ -112,7 +112,7 @@ class JudgeTrust:
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """The level, reasons and checks, JSON-ready."""
         checks = [
             {k: round(v, DIGITS) if isinstance(v, float) else v for k, v in vars(check).items()}
             for check in self.checks

@@ -1,4 +1,4 @@
-"""Criteria that accuse a dialogue without a model, for the judge `rules`.
+"""Criteria that flag AI in a dialogue without a model, for the judge `rules`.
 
 They are from the UniEval prompt (BotChat Appendix B, without fluency) and the bad cases of
 Appendix C, made countable: one number per utterance, from the dialogue up to and including it.
@@ -82,13 +82,13 @@ class Flag:
 def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
     """Return the 99th percentile of human dialogues, but not less than the floors.
 
-    A dialogue counts with its most extreme utterance, so each criterion accuses at most 1 % of
+    A dialogue counts with its most extreme utterance, so each criterion flags at most 1 % of
     these dialogues. Of fewer than 100 the maximum is taken.
     """
     peaks = [np.max(values(dialogue), axis=0) for dialogue in dialogues if dialogue]
     if not peaks:
         return FLOORS
-    # "higher": no person is accused only because the percentile falls between two dialogues.
+    # "higher": no human is flagged only because the percentile falls between two dialogues.
     limits = np.percentile(np.array(peaks), 99, axis=0, method="higher")
     return Thresholds(*map(float, np.maximum(limits, FLOORS)))
 
