@@ -36,7 +36,7 @@ MOST_ELO = 100
 Bradley-Terry does."""
 
 MOST_LISTED = 300
-"""Models up to which pairs are listed both ways, and those that were never compared too."""
+"""Models up to which pairs are listed both ways, and pairs that were never compared too."""
 
 _DIGITS = 6
 """Decimals in which the ratings of models that did the same are equal."""
@@ -44,11 +44,11 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class ComparisonCounts:
-    """How many of the comparisons that a protocol has were made, readable or not."""
+    """Numbers of a protocol's comparisons, readable or not: those made, and those expected."""
 
     made: int
     expected: int | None
-    """None: votes as they came, which have no plan."""
+    """None for votes, which have no plan."""
 
     @property
     def full(self) -> bool:
@@ -70,13 +70,13 @@ class Arena(ProtocolResult):
     pairs: Table
     """One row an ordered pair; its csv is such a table of rates as `rank` reads."""
     results: pd.DataFrame
-    """As `pair_results` has them."""
+    """The table that `pair_results` returns."""
     has_elo: bool
     counts: ComparisonCounts
     fitted: BradleyTerryResult
 
     def pair(self, a: str, b: str) -> WinTieLose:
-        """Comparisons of two contestants, seen from the first."""
+        """Count the comparisons of two contestants, seen from the first."""
         rows = self.results.reindex([(a, b)]).fillna(0)
         counts = rows[["win", "tie", "lose"]].to_numpy() * rows[["n"]].to_numpy()
         return WinTieLose(*np.rint(counts[0]).astype(int).tolist())
@@ -95,11 +95,11 @@ class Arena(ProtocolResult):
         return bool(self.fitted.significantly_better.any())
 
     def better(self, names: Sequence[str]) -> Flags:
-        """As `ProtocolResult.better`, by the ratings."""
+        """Compare contestants by their ratings; see `ProtocolResult.better`."""
         return _better(self.fitted, names)
 
     def matrix(self, key: str) -> pd.DataFrame:
-        """A rate of `results`, of the row against the column; NaN where nothing was compared."""
+        """Return a rate of `results`, row against column; NaN where nothing was compared."""
         order = self.table.frame["model"].tolist()
         return self.results[key].unstack().reindex(index=order, columns=order)
 
@@ -112,7 +112,7 @@ def rate(
 ) -> list[Arena]:
     """Rate every protocol about pairs, at each N that has a readable verdict.
 
-    ``seed_ids``: those that count; every pair is expected on each, in both orders.
+    ``seed_ids``: the seeds that count; every pair is expected on each, in both orders.
     """
     results = []
     for part in judged:
@@ -121,7 +121,7 @@ def rate(
         if not len(readable):
             continue
         comparisons = comparisons_of(readable, part.cluster)
-        # Those that only unreadable verdicts name are contestants too.
+        # A contestant that only unreadable verdicts name is a contestant too.
         contestants, per_pair = part.verdicts.judged_contestants, 2 * len({*seed_ids})
         rows = covered(model_results(comparisons), contestants, per_pair * (len(contestants) - 1))
         counts = ComparisonCounts(len(verdicts), per_pair * math.comb(len(contestants), 2))
@@ -140,10 +140,10 @@ def of_votes(
     per_pair: int | None = None,
     unreadable: Mapping[str, int] | None = None,
 ) -> Arena:
-    """The Arena's tables from comparisons without judgments: votes, or a table of rates.
+    """Make the Arena's tables from comparisons without judgments: votes, or a table of rates.
 
-    ``signature``: what they are. ``per_pair``: comparisons that every pair should have; votes have
-    no plan that says so. ``unreadable``: contestant -> votes on it without a result.
+    ``signature``: names the comparisons. ``per_pair``: comparisons that every pair should have,
+    None for votes. ``unreadable``: contestant -> votes on it without a result.
     """
     models = comparisons.models
     rows = covered(model_results(comparisons), models, (per_pair or 0) * (len(models) - 1))
@@ -156,7 +156,7 @@ def of_votes(
 def _length_differences(
     readable: Verdicts, comparisons: Comparisons, dialogues: Dialogues, turns: int | None
 ) -> Floats | None:
-    """How much longer the first is than the second in each comparison, nan where not known."""
+    """Return log length of the first less the second of each comparison, nan where not known."""
     if turns is None:
         return None
     words = {name: log_words(dialogues.get(name, {}), turns) for name in comparisons.models}
@@ -174,7 +174,7 @@ def _arena(
     elo: EloSettings | None,
     length: Floats | None = None,
 ) -> Arena:
-    """Rate, and make the tables; ``rows``: results of all contestants."""
+    """Rate the contestants and make the tables from ``rows``, the results of all of them."""
     title = f"{protocol.title} at N = {protocol.n}" if protocol.n else protocol.title
     fitted = fit(comparisons)
     ratings = [_bradley_terry(fitted, "bt")]
@@ -228,7 +228,7 @@ def _better(fitted: BradleyTerryResult, names: Sequence[str]) -> Flags:
 
 
 def _bradley_terry(fitted: BradleyTerryResult, key: str) -> pd.DataFrame:
-    """Ratings and the ends of their intervals, by model."""
+    """Return ratings and the ends of their intervals, by model."""
     # To the digits in which models that did the same are equal.
     columns = {
         key: fitted.rating.round(_DIGITS),
@@ -239,7 +239,7 @@ def _bradley_terry(fitted: BradleyTerryResult, key: str) -> pd.DataFrame:
 
 
 def _elo(played: EloResult, fitted: BradleyTerryResult) -> pd.DataFrame:
-    """Elo, the spread of its runs and the ends of its interval, by model.
+    """Return Elo, the spread of its runs and the ends of its interval, by model.
 
     Elo's mean over shuffles follows the same comparisons as Bradley-Terry, so its error is taken to
     be Bradley-Terry's, in quadrature with the error of the mean over runs.
@@ -252,7 +252,7 @@ def _elo(played: EloResult, fitted: BradleyTerryResult) -> pd.DataFrame:
 
 
 def _elo_signature(settings: EloSettings) -> str:
-    """How an Elo was made: ``elo:k32,1000x10|seed:0``, with what differs from the paper."""
+    """Name the settings of an Elo: ``elo:k32,1000x10|seed:0``, and what differs from the paper."""
     paper = EloSettings()
     text = f"elo:k{settings.k:g},{settings.shuffles}x{settings.runs}"
     for name in ("init", "scale"):

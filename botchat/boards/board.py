@@ -56,13 +56,13 @@ class Board:
     """Utterances of every human dialogue of the set."""
     seeds_signature: str
     notes: tuple[str, ...]
-    """What is left out and why, a sentence each."""
+    """Sentences on what is left out, and why."""
     verdicts: Mapping[str, ProtocolVerdicts]
     """Protocol -> the judge's verdicts, as counted."""
     invented: bool = False
     """Whether the set's dialogues are invented, not human."""
     provenance: tuple[Provenance, ...] = ()
-    """Who was asked for it and when."""
+    """Models that were asked for it, and when."""
 
     def __repr__(self) -> str:
         """Name the tables, in one line."""
@@ -72,7 +72,7 @@ class Board:
         )
 
     def _repr_html_(self) -> str:
-        """For notebooks: the main table as people read it."""
+        """Return the main table as HTML, for notebooks."""
         return self.main._repr_html_()
 
     @property
@@ -82,11 +82,11 @@ class Board:
 
     @property
     def frames(self) -> dict[str, pd.DataFrame]:
-        """The same of every table, by its name."""
+        """The exact numbers of every table, by its name."""
         return {part.name: part.frame for part in self.every_table}
 
     def of(self, kind: type[P]) -> list[P]:
-        """The parts of one kind."""
+        """Return the results of one kind."""
         return [part for part in self.parts if isinstance(part, kind)]
 
     @property
@@ -104,7 +104,7 @@ class Board:
 
     @property
     def leading(self) -> Arena | None:
-        """The Arena to speak of: the largest N that separates anybody, else the largest."""
+        """The Arena to speak of: the largest N that separates any two, else the largest."""
         arenas = [part for part in self.arenas if part.protocol.leads]
         return next((part for part in arenas if part.separates), arenas[0] if arenas else None)
 
@@ -122,7 +122,7 @@ class Board:
 
     @property
     def every_table(self) -> list[Table]:
-        """Every table, those for machines among them."""
+        """Every table, also the ones for machines."""
         return [*self.tables, *(part.pairs for part in self.arenas)]
 
 
@@ -139,8 +139,8 @@ def build_board(
     """Count, rate and rank.
 
     ``dialogues``: of every contestant; of ``human`` too where it was judged. ``judgments``:
-    protocol -> the judge's, at most one for each seed and order shown; those on seeds or
-    contestants that are not given are passed over, and pairwise ones may be in columns.
+    protocol -> the judge's, at most one for each seed and order shown; judgments on
+    other seeds or contestants are passed over, and pairwise ones may be in columns.
     ``catalogue`` is by default the built-in protocols', ``elo`` the paper's way to rate.
 
     Raises:
@@ -206,9 +206,9 @@ def build_board(
 
 
 def _contestants(dialogues: Dialogues, judged: Mapping[str, ProtocolVerdicts]) -> Dialogues:
-    """Who is on the board, by name: everybody, ``human`` only if it was judged as models are.
+    """Return the contestants of the board by name, ``human`` only if judged as models are.
 
-    Those that GTEval compares with the human dialogues are no reason to rank ``human``.
+    GTEval's comparisons with the human dialogues are no reason to rank ``human``.
     """
     judged_names: set[str] = set()
     for part in judged.values():
@@ -295,7 +295,7 @@ def main_table(
     more: Mapping[Column, Mapping[str, float]],
     signatures: Sequence[str],
 ) -> Table:
-    """One row a contestant, in the order of the first of ``parts`` that ranks.
+    """Make the table with a row a contestant, in the order of the first of ``parts`` that ranks.
 
     ``quoted``: columns of their tables by key. ``more``: columns with their values by contestant.
     """
@@ -337,7 +337,7 @@ def _coverage(parts: Iterable[ProtocolResult]) -> dict[str, float]:
 def _notes(
     judged: Mapping[str, ProtocolVerdicts], parts: Sequence[ProtocolResult]
 ) -> Iterator[str]:
-    """What a reader must know about the judge's verdicts, a clause each."""
+    """Yield clauses on what a reader must know about the judge's verdicts."""
     results = {part.protocol for part in parts}
     for name, part in judged.items():
         if part.protocol not in results:

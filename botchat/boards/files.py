@@ -21,12 +21,12 @@ from botchat.boards.protocols import DetectionResult, ReportResult
 from botchat.boards.tables import DIGITS, Table, one_line
 from botchat.errors import UsageError
 from botchat.interfaces import round_floats, settings_digest
-from botchat.metrics.annotations import accused_index
+from botchat.metrics.annotations import first_ai_index
 from botchat.protocols.reports import as_prose, as_records, as_text
 from botchat.records import HUMAN, Dialogues
 
 Content = str | bytes
-"""Of a file; text is UTF-8."""
+"""Content of a file; text is UTF-8."""
 
 _FORMULA = re.compile(r"^[\s]*[=+\-@]")
 
@@ -82,7 +82,7 @@ def to_json(value: Any) -> str:
 
 
 def described(table: Table) -> dict[str, Any]:
-    """What a reader of the numbers must know, JSON-ready: signatures, and what each key is."""
+    """Describe the numbers of a table, JSON-ready: signatures, and what each key is."""
     return {
         "title": table.title,
         "note": table.note,
@@ -128,13 +128,13 @@ def _markdown(table: Table, title: str = "") -> str:
 
 
 def _tex(table: Table) -> str:
-    r"""LaTeX for ``\usepackage{booktabs}``: what people read, signatures in comments.
+    r"""LaTeX for ``\usepackage{booktabs}``: the columns for readers, signatures in comments.
 
-    ``T1`` fonts or XeLaTeX; names in other scripts need a font that has them.
+    ``T1`` fonts or XeLaTeX; names in other alphabets need a font that has them.
     """
     columns = []
     for column in table.headline:
-        texts = [_escape_tex(text) for text in table.written(column.key)]
+        texts = [_escape_tex(text) for text in table.texts(column.key)]
         if column.kind != "name":
             texts = [re.sub(r"^-(?=\d)", "$-$", text) for text in texts]
         ends = map(_escape_tex, table.intervals(column.key))
@@ -206,7 +206,7 @@ def board_files(
     formats: Sequence[str] = (),
     data: Mapping[str, Any] | None = None,
 ) -> dict[str, Content]:
-    """File name -> content of every table, for the folder of the set; ``data``: `as_json`."""
+    """Return file name -> content of every table, and of ``data`` (default: `as_json`)."""
     files = table_files(board.every_table, formats)
     title = f"Leaderboard of {board.seed_set}, judged by {board.judge}"
     about_judge = f"Judge {board.judge}: {trust.level}. {' '.join(trust.reasons)}"
@@ -254,7 +254,7 @@ def as_json(board: Board, headline: Headline, trust: JudgeTrust) -> dict[str, An
 
 
 def by_seed(board: Board, dialogues: Dialogues) -> dict[str, Any]:
-    """What `compare` pairs a later board with.
+    """Return the data with which `compare` pairs a later board.
 
     ``by_seed``: model -> seed id -> first AI utterance by the leading protocol, 0: none, None: not
     known (or none, and the dialogue broke off). ``dialogues``: model -> digest of all of them.
@@ -267,7 +267,7 @@ def by_seed(board: Board, dialogues: Dialogues) -> dict[str, Any]:
     for name, judgments in by_contestant.items():
         for judgment in judgments if name != HUMAN else ():
             verdict, seed_id = judgment.verdict, judgment.seed_id
-            index = None if verdict is None else accused_index(verdict, seed_id)
+            index = None if verdict is None else first_ai_index(verdict, seed_id)
             is_cut = index == 0 and judgment.shown < largest
             first.setdefault(name, {})[seed_id] = None if is_cut else index
     digests = {

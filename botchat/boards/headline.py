@@ -24,16 +24,16 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Headline:
-    """What a board says first."""
+    """The sentence that a board begins with, and facts to go with it."""
 
     pieces: Sequence[tuple[str, bool]]
     """The sentence in pieces, each with whether it is the name of a contestant."""
     title: str
     """The result in a few words, for the title of a page."""
     lead: str
-    """How far the leader is from human, a sentence; empty if that was not judged."""
+    """A sentence on how far the leader is from human; empty if that was not judged."""
     scope: str
-    """What was done: dialogues, models, judge."""
+    """Dialogues, models and judge, in one line."""
     leader: str | None = None
 
     @property
@@ -43,7 +43,7 @@ class Headline:
 
 
 def headline(board: Board, trust: JudgeTrust | None = None) -> Headline:
-    """The headline of a board; ``trust``: of its judge, default by the board alone."""
+    """Make the headline of a board; ``trust`` is that of its judge, by default from the board."""
     trust = trust or judge_trust(board)
     contestants = [name for name in board.main.frame["model"] if name != HUMAN]
     part = board.leading or board.ranked_by
@@ -71,7 +71,7 @@ def headline(board: Board, trust: JudgeTrust | None = None) -> Headline:
 
 
 def _ranked(part: ProtocolResult) -> tuple[str | None, list[str]]:
-    """The leader, and the sentence on it, in pieces."""
+    """Return the leader, and the sentence on it in pieces."""
     order = [*part.ranks.index]
     if part.n_dialogues < LEAST or not order:
         return None, [f"Too few dialogues to rank: {part.n_dialogues} of {LEAST}."]
@@ -94,11 +94,11 @@ def _ranked(part: ProtocolResult) -> tuple[str | None, list[str]]:
     if len(rivals) > 1:
         verb, against = " are not ruled out", f"against {rival}"
     end = f" ({counts} {against})." if counts else "."
-    return leader, [leader, " leads; ", *_listed(rivals), f"{verb}{end}"]
+    return leader, [leader, " leads; ", *_join_names(rivals), f"{verb}{end}"]
 
 
-def _listed(names: Sequence[str]) -> list[str]:
-    """Names with commas between; those beyond `_NAMED` are counted."""
+def _join_names(names: Sequence[str]) -> list[str]:
+    """Return names with commas between; names beyond `_NAMED` are counted."""
     named = names[:_NAMED] if len(names) > _NAMED + 1 else names
     more = len(names) - len(named)
     between = [", "] * (len(named) - 1) + ["" if not more else f" and {more} more"]
@@ -108,7 +108,7 @@ def _listed(names: Sequence[str]) -> list[str]:
 
 
 def _passes(board: Board, name: str | None) -> str:
-    """How often a contestant passes for human, and humans do, a sentence."""
+    """Return a sentence on how often a contestant, and humans, pass for human."""
     part = next((part for part in board.of(DetectionResult) if part.protocol.about_ai), None)
     if part is None or name is None:
         return ""
@@ -122,7 +122,7 @@ def _passes(board: Board, name: str | None) -> str:
 
 
 def _scope(board: Board, part: ProtocolResult | None, contestants: Sequence[str]) -> str:
-    """What was done, in one line."""
+    """Return the numbers of dialogues and contestants, and the judge, in one line."""
     bots = sum(map(is_floor_bot, contestants))
     counts = {"model": len(contestants) - bots, "bot": bots}
     who = [f"{n:,} {kind}{'' if n == 1 else 's'}" for kind, n in counts.items() if n]

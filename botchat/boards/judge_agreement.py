@@ -21,11 +21,11 @@ from botchat.metrics.statistics import LEVEL, holm
 from botchat.records import Dialogues, Judgment
 
 HUMAN_LABELS = "human labels"
-"""What judges are compared with where people labelled; no judge has such a name."""
+"""Name of the labels where annotators gave them; no judge has such a name."""
 
 
 class Gain(NamedTuple):
-    """How much more often one judge agrees with the labels than another one."""
+    """Accuracy of one judge less that of another one, against the same labels."""
 
     value: float
     low: float
@@ -50,12 +50,12 @@ class AgreementReport(Agreement):
     """A comparison of judges with its title and signature; rows of judges have a price too."""
 
     subject: str
-    """What was judged, for titles."""
+    """Name of the judged data, for titles."""
     labels: str
-    """What judges are compared with, in a few words; empty: only with each other."""
+    """Labels that judges are compared with, in a few words; empty if only with each other."""
     signature: str
     notes: Sequence[str] = ()
-    """What a reader must know, a sentence each."""
+    """Sentences that a reader must know."""
 
     @cached_property
     def corrected_pairs(self) -> list[Row]:
@@ -78,7 +78,7 @@ class AgreementReport(Agreement):
 
     @property
     def sentences(self) -> list[str]:
-        """What the best debate gains, what the debate itself adds, and which judge to take."""
+        """Sentences on the best debate's gain, on the debate itself, and on the judge to take."""
         rows = {row["judge"]: row for row in self.judges if row.get("accuracy") is not None}
         debates = [row for name, row in rows.items() if f"{name}{BEFORE_DEBATE}" in rows]
         texts = []
@@ -95,7 +95,7 @@ def debate_of(judge: str) -> str | None:
 
 
 def _debate_gain(report: AgreementReport, rows: Mapping[str, Row], debate: Row) -> str:
-    """What a debate gains over the judge with the fewest calls that asks once or votes alone."""
+    """Say what a debate gains over the judge with the fewest calls that has no debate."""
     singles = [
         name for name in rows if f"{name}{BEFORE_DEBATE}" not in rows and debate_of(name) is None
     ]
@@ -110,7 +110,7 @@ def _debate_gain(report: AgreementReport, rows: Mapping[str, Row], debate: Row) 
 
 
 def _debate_itself(report: AgreementReport, rows: Mapping[str, Row], debate: Row) -> str:
-    """What reading each other adds to the same agents' votes before it, and to as many calls."""
+    """Compare a debate with its agents' votes before it, and with as many calls without one."""
     parts = []
     for ending, over in (
         (BEFORE_DEBATE, "the same agents' votes before it"),
@@ -124,7 +124,7 @@ def _debate_itself(report: AgreementReport, rows: Mapping[str, Row], debate: Row
 
 
 def _recommendation(report: AgreementReport, rows: Sequence[Row]) -> str:
-    """The cheapest judge that is not significantly worse than the best; controls are candidates."""
+    """Name the cheapest judge not significantly worse than the best; controls are candidates."""
     if len(rows) < 2:
         return ""
     best = max(rows, key=itemgetter("accuracy"))
@@ -144,7 +144,7 @@ def _recommendation(report: AgreementReport, rows: Sequence[Row]) -> str:
 
 
 def _times(judge: Row, other: Row) -> str:
-    """How much more a verdict costs; empty if that is not known."""
+    """Say how much more a verdict costs; empty if that is not known."""
     for key, name in (("usd", "money"), ("tokens", "tokens"), ("calls", "calls")):
         if judge.get(key) and other.get(key):
             return f", for {judge[key] / other[key]:.1f} times the {name}"
@@ -154,7 +154,7 @@ def _times(judge: Row, other: Row) -> str:
 def shown_lengths(
     dialogues: Dialogues, judged: Mapping[str, Sequence[Judgment]]
 ) -> dict[tuple[str, str], float]:
-    """(seed, contestant) -> words an utterance of what was shown in comparisons."""
+    """Return (seed, contestant) -> words an utterance of the texts that comparisons show."""
     ends: dict[tuple[str, str], int] = {}
     for judgment in chain.from_iterable(judged.values()):
         for name in judgment.contestants if len(judgment.contestants) > 1 else ():
@@ -204,7 +204,7 @@ def tables(report: AgreementReport) -> list[Table]:
 
 
 def as_json(report: AgreementReport) -> dict[str, Any]:
-    """All of it, JSON-ready."""
+    """Return the whole report, JSON-ready."""
     names = "sentences judges pairs annotators annotator_kappa rankings notes subject signature"
     values = {name: getattr(report, name) for name in names.split()}
     return {**values, "labels": report.labels or None}
@@ -221,7 +221,7 @@ PRICE = (
     Column("usd_per_1000", "USD/1000", "decimal"),
     Column("seconds", "Seconds", "decimal"),
 )
-"""Of one verdict; money of a thousand, since that of one has too many decimals."""
+"""Prices of one verdict; USD of a thousand, since one verdict's have too many decimals."""
 
 JUDGES = [
     Column("judge", "Judge", "name"),

@@ -28,17 +28,17 @@ State = Literal["fails", "warns", "passes", "unknown"]
 
 
 class CheckRule(NamedTuple):
-    """What one check of a judge asks for."""
+    """Rule of one check of a judge."""
 
     name: str
-    """What a good judge does, for a heading."""
+    """Conduct of a good judge, for a heading."""
     fails: float
     passes: float
     low_is_good: bool
     finding: str
     """A sentence after "It", with ``{value}``."""
     fault: str
-    """What a judge does that fails, after "the judge"."""
+    """Conduct of a judge that fails, after "the judge"."""
 
 
 RULES: Mapping[str, CheckRule] = {
@@ -73,7 +73,7 @@ class Check:
     """One check of a judge."""
 
     key: str
-    """Of `RULES`."""
+    """Key of `RULES`."""
     name: str
     state: State
     value: float | None = None
@@ -83,13 +83,13 @@ class Check:
     line: float | None = None
     """The line that it passes on the good side of, in the same unit."""
     reason: str = ""
-    """What was found, a sentence; empty if it was not tested."""
+    """A sentence on the result; empty if it was not tested."""
     protocol: str = ""
     """The protocol that it is from, if it is one."""
 
     @property
     def number(self) -> str:
-        """The number as people read it; a dash if it was not tested."""
+        """The number in text; a dash if it was not tested."""
         if self.value is None:
             return "–"
         return f"{self.value:.2f}" if self.key == "label_kappa" else f"{100 * self.value:.0f} %"
@@ -97,7 +97,7 @@ class Check:
 
 @dataclass(frozen=True)
 class JudgeTrust:
-    """What the checks come to."""
+    """The result of all checks of a judge."""
 
     level: Level
     reasons: Sequence[str]
@@ -106,13 +106,13 @@ class JudgeTrust:
 
     @property
     def fault(self) -> str:
-        """What is worst in a judge that fails, after "the judge"; else empty."""
+        """The worst fault of a judge that fails, after "the judge"; else empty."""
         failed = (RULES[check.key].fault for check in self.checks if check.state == "fails")
         return next(failed, "")
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """The level, reasons and checks, JSON-ready."""
         checks = [
             {k: round(v, DIGITS) if isinstance(v, float) else v for k, v in vars(check).items()}
             for check in self.checks
@@ -128,7 +128,7 @@ class JudgeTrust:
 
 
 def judge_trust(board: Board, labels: Row | None = None) -> JudgeTrust:
-    """The trust level of the judge of a board; ``labels``: with its ``kappa`` to human labels."""
+    """Return the trust level of a board's judge; ``labels`` has its ``kappa`` to human labels."""
     checks = [*_own_checks(board), _check("label_kappa", labels or {}, "kappa")]
     states = {check.state for check in checks}
     read = sum(facts["judged"] - facts["unreadable"] for facts in board.judge_facts.values())
@@ -154,13 +154,13 @@ _KNOWN_TRUTH = {
 
 
 def _own_checks(board: Board) -> list[Check]:
-    """The checks that need no labels; what the judge's table has is taken from there."""
+    """Make the checks that need no labels, from the judge's table as far as it has them."""
     judged = [v for v in board.verdicts.values() if v.protocol.about_ai or v.protocol.leads]
     rows = {v.protocol.name: board.judge_facts[v.protocol.name] for v in judged}
     single = next((rows[v.protocol.name] for v in judged if v.protocol.shows == "one"), {})
-    beside = next((v for v in judged if v.protocol.shows == "human"), None)
+    against_human = next((v for v in judged if v.protocol.shows == "human"), None)
     pairs = [rows[v.protocol.name] for v in judged if v.protocol.shows == "pair"]
-    pairs = pairs or ([rows[beside.protocol.name]] if beside else [])
+    pairs = pairs or ([rows[against_human.protocol.name]] if against_human else [])
     # Of several Arenas the one that decides most: two dialogues that are both bad are rightly tied.
     pair = min(pairs, key=lambda row: 2 if row.get("ties") is None else row["ties"], default={})
     unread = max(rows.values(), key=lambda row: row.get("unreadable_rate_low") or 0, default={})
@@ -168,7 +168,7 @@ def _own_checks(board: Board) -> list[Check]:
     return [
         _check("false_positive_rate", single),
         _check("true_positive_rate_bots" if bots else "true_positive_rate", single),
-        _model_picked(beside),
+        _model_picked(against_human),
         _check("consistency", pair),
         _check("first_preferred", pair),
         _check("ties", pair),
@@ -177,7 +177,7 @@ def _own_checks(board: Board) -> list[Check]:
 
 
 def _untested(board: Board) -> list[str]:
-    """Why a judge that fails nothing is used with care all the same."""
+    """Return reasons to use a judge with care although it fails nothing."""
     reasons = []
     if (n := _n_human_dialogues(board)) < LEAST:
         reasons.append(f"It saw {n} human dialogues; {LEAST} are needed to say more.")
@@ -187,7 +187,7 @@ def _untested(board: Board) -> list[str]:
 
 
 def _n_human_dialogues(board: Board) -> int:
-    """Human dialogues with a readable verdict, alone or beside a model's."""
+    """Count the human dialogues with a readable verdict, alone or next to a model's."""
     seeds: set[str] = set()
     for part in board.verdicts.values():
         if part.protocol.about_ai:
@@ -199,7 +199,7 @@ def _n_human_dialogues(board: Board) -> int:
 
 
 def _model_picked(judged: ProtocolVerdicts | None) -> Check:
-    """Of GTEval's verdicts, those that pick out the model; on bots alone where there are some."""
+    """Check how many of GTEval's verdicts pick out the model, or the bot where there are bots."""
     if judged is None:
         return _check("model_picked", {})
     verdicts, name = judged.verdicts, judged.protocol.name
@@ -219,7 +219,7 @@ def _model_picked(judged: ProtocolVerdicts | None) -> Check:
 
 
 def _check(key: str, row: Row, column: str = "") -> Check:
-    """A check of a number of a row with its interval."""
+    """Make a check of a number of a row with its interval."""
     rule, (value, low, high) = RULES[key], value_and_ci(row, column or key)
     of_half = key == "first_preferred"
     line = 0.5 if of_half else rule.passes

@@ -19,7 +19,7 @@ from botchat.verdicts import LOSS, WIN, Indices, Verdicts
 def judge_table(
     judged: Iterable[ProtocolVerdicts], dialogues: Dialogues, signatures: Sequence[str]
 ) -> Table:
-    """What a judge's verdicts say about it; ``dialogues``: of everybody judged in pairs."""
+    """Make the table of a judge; ``dialogues`` are of all contestants judged in pairs."""
     rows = []
     for part in sorted(judged, key=lambda part: part.protocol.name):
         if part.protocol.shows == "one":
@@ -40,7 +40,7 @@ def judge_table(
 
 
 def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Row:
-    """Share of decided verdicts for the dialogue with more words, of those shown."""
+    """Return the share of decided verdicts for the dialogue with more words, as shown."""
     verdicts = judged.verdicts
     names, seed_ids, most = (
         verdicts.contestants,
@@ -63,7 +63,7 @@ def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Row:
 
 
 def pair_rates(verdicts: Verdicts, cluster: Indices) -> Row:
-    """What verdicts on pairs say of the judge; ``cluster``: of each seed."""
+    """Return the judge's rates on pairs; ``cluster`` is the number of each seed's cluster."""
     both = verdicts.both_orders()
     return {
         "judged": len(verdicts),
@@ -73,7 +73,7 @@ def pair_rates(verdicts: Verdicts, cluster: Indices) -> Row:
 
 
 def _detection_rates(judged: ProtocolVerdicts) -> Row:
-    """What verdicts on single dialogues say of the judge; positive: AI-involved."""
+    """Return the judge's rates on single dialogues, where positive is AI-involved."""
     protocol, judgments = judged.protocol, judged.judgments
     unreadable = [judgment.verdict is None for judgment in judgments]
     row: Row = {

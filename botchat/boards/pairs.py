@@ -16,7 +16,7 @@ _RESULTS = {"win": (WIN,), "tie": (TIE,), "lose": (LOSS,), "win_or_tie": (WIN, T
 
 
 def comparisons_of(readable: Verdicts, cluster: Indices | None) -> Comparisons:
-    """Readable verdicts as comparisons of the contestants, by name; ``cluster``: of each seed."""
+    """Make comparisons, contestants by name, of readable verdicts and each seed's cluster."""
     contestants = readable.judged_contestants
     place = {name: i for i, name in enumerate(contestants)}
     # Contestants that only unreadable verdicts name have no place, and none is asked for.

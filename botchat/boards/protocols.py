@@ -16,7 +16,7 @@ import pandas as pd
 from botchat.boards.pairs import comparisons_of, covered, pair_results
 from botchat.boards.tables import Column, Table, table
 from botchat.interfaces import Row
-from botchat.metrics.annotations import BLIND_PAGE, NOT_SAID, accused_index
+from botchat.metrics.annotations import BLIND_PAGE, NOT_SAID, first_ai_index
 from botchat.metrics.statistics import (
     ci_columns,
     clustered_proportions,
@@ -37,7 +37,7 @@ MODEL = Column("model", "Model", "name")
 
 @dataclass(frozen=True)
 class ProtocolVerdicts:
-    """What one judge said in one protocol about the seeds and contestants of a board."""
+    """Verdicts of one judge in one protocol on the seeds and contestants of a board."""
 
     protocol: Protocol
     judgments: Sequence[Judgment]
@@ -72,19 +72,19 @@ class ProtocolVerdicts:
 
     @property
     def signatures(self) -> Counter[str]:
-        """How the verdicts were made -> how many."""
+        """Signature -> number of verdicts that have it."""
         return Counter(j.signature for j in self.judgments) + self.verdicts.signatures
 
     @property
     def is_as_asked(self) -> bool:
-        """Whether the prompt is still the one that some of it answers, as far as they say."""
+        """Whether some verdicts answer today's prompt, as far as signatures name prompts."""
         parts = {part for text in self.signatures for part in text.split("|")}
         prompts = {part for part in parts if part.startswith("prompt:")}
         return not prompts or bool(prompts & {f"prompt:{self.protocol.digest}", BLIND_PAGE})
 
     @property
     def signature(self) -> str:
-        """The most frequent of the signatures; says so if there are others."""
+        """The most frequent signature, with the number of others if there are any."""
         (first, _), *others = self.signatures.most_common()
         many = f"|and-{len(others)}-other-settings" if others else ""
         return f"{first}{many}{self.imported}"
@@ -98,7 +98,7 @@ class ProtocolResult:
     table: Table
     """One row a contestant, best first."""
     keys: Sequence[str] = field(default=(), kw_only=True)
-    """Of the columns of the table that contestants may be ranked by, most important first."""
+    """Keys of the table's columns that contestants may be ranked by, most important first."""
 
     @property
     def ranking(self) -> list[Column]:
@@ -115,7 +115,7 @@ class ProtocolResult:
 
     @property
     def ranks(self) -> pd.DataFrame:
-        """As `rank_columns`, by the first column of `ranking`."""
+        """Table of `rank_columns`, by the first column of `ranking`."""
         return rank_columns(self.table.frame.set_index("model")[self.keys[0]], self.better)
 
     def quote(self, column: Column) -> Column:
@@ -165,7 +165,7 @@ class GTEvalResult(ProtocolResult):
 
 @dataclass(frozen=True)
 class ReportResult(ProtocolResult):
-    """A protocol that asks for a report, such as the diagnosis; it ranks nobody."""
+    """A protocol that asks for a report, such as the diagnosis; it gives no ranking."""
 
     diagnoses: Diagnoses
     """Every report."""
@@ -176,7 +176,7 @@ class SuccessCurve:
     """Success rate at each N (Kaplan & Meier 1958); place i of both is N = i + 1.
 
     ``rate``: 0 to 1, nan beyond the longest dialogue. ``n``: independent dialogues that it is
-    worth, of those that reach N or have an AI utterance before. A model's dialogue that breaks off
+    worth, of all that reach N or have an AI utterance before. A model's dialogue that breaks off
     early counts as far as it goes; a human one that ends without being called AI has passed.
     """
 
@@ -220,7 +220,7 @@ def success_curves(judged: ProtocolVerdicts, dialogues: Dialogues) -> dict[str, 
         if judgment.verdict in (None, UNDECIDED):
             continue
         n = len(dialogues[name][judgment.seed_id].utterances)
-        index = accused_index(judgment.verdict, f"{name} on seed {judgment.seed_id}")
+        index = first_ai_index(judgment.verdict, f"{name} on seed {judgment.seed_id}")
         # An index after the last utterance was not offered; it counts as the last one.
         last = n if index == NOT_SAID else min(n, index or n)
         ends.setdefault(name, []).append((last, index > 0))
@@ -375,7 +375,7 @@ PAIRWISE = (
     Column("win_or_tie", "Win + tie", "rate", interval=True),
     *COVERED,
 )
-"""Of rows as `covered` has them."""
+"""Columns of rows that `covered` returns."""
 
 
 def result(judged: ProtocolVerdicts, seeds: Sequence[Seed], dialogues: Dialogues) -> ProtocolResult:

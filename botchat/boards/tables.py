@@ -1,4 +1,4 @@
-"""Tables: headings and units for people, exact numbers for machines; short names of models.
+"""Tables: headings and units for readers, exact numbers for machines; short names of models.
 
 A `Column` says what a number means and how it is written; a number with a 95 % interval is one
 column, whose ends are in the data under ``KEY_low`` and ``KEY_high``. `botchat.boards.files` makes
@@ -26,10 +26,10 @@ LABEL_COLUMNS = 34
 """Width of the longest label of a model, in columns of a terminal."""
 
 Kind = Literal["name", "count", "rank", "rate", "rating", "number", "decimal", "exact"]
-"""``rank``: an interval of ranks, such as 2–4; ``rate``: a share, 0 to 1 in the data and in percent
-for people; ``rating``: Elo points; ``number``: anything with one decimal, such as mean tokens;
-``decimal``: with three, such as a kappa or seconds; ``exact``: written with four digits, and in
-files with all, such as dollars."""
+"""Kinds of values. ``rank``: an interval of ranks, such as 2–4. ``rate``: a share, 0 to 1 in the
+data and in percent for readers. ``rating``: Elo points. ``number``: anything with one decimal, such
+as mean tokens. ``decimal``: with three decimals, such as a kappa or seconds. ``exact``: with four
+digits, and in files with all, such as dollars."""
 
 DIGITS = 4
 """Decimals in csv and json."""
@@ -91,13 +91,13 @@ def is_floor_bot(contestant: str) -> bool:
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its key in the data, its heading for people, and how its values are written."""
+    """One column: its key in the data, its heading for readers, and how its values are written."""
 
     key: str
     heading: str
     kind: Kind
     detail: bool = False
-    """For machines only: left out where people read."""
+    """Whether it is for machines only, and left out of texts for readers."""
     interval: bool = False
     """Whether it has a 95 % interval."""
     n: int | None = None
@@ -105,7 +105,7 @@ class Column:
 
     @property
     def keys(self) -> list[str]:
-        """Its key in the data, and those of the ends of its interval."""
+        """Keys in the data: of the number, and of the ends of its interval."""
         return [self.key, *_ends(self.key)] if self.interval else [self.key]
 
 
@@ -121,15 +121,15 @@ class Table:
     """A column for each of the keys of ``columns``, in their order; missing values are NA."""
     signatures: tuple[str, ...]
     note: str = ""
-    """What a reader must know to read it."""
+    """Explanation that a reader needs."""
 
     def __repr__(self) -> str:
-        """What it is, in one line; its numbers are in ``frame``."""
+        """Describe the table in one line; its numbers are in ``frame``."""
         rows, columns = self.frame.shape
         return f"<Table {self.name}: {shorten(self.title, 60)}; {rows} rows, {columns} columns>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: what people read."""
+        """Return the table for readers as HTML, for notebooks."""
         headings = [column.heading for column in self.headline]
         return str(pd.DataFrame(self.cells, columns=headings).to_html(index=False))
 
@@ -139,7 +139,7 @@ class Table:
         return self.signatures[0]
 
     def column(self, key: str) -> Column:
-        """The column of a key; `KeyError` where there is none."""
+        """Return the column of a key; raises `KeyError` if there is none."""
         for column in self.columns:
             if column.key == key:
                 return column
@@ -150,27 +150,27 @@ class Table:
         return dict(zip(self.frame["model"], self.frame[key].tolist(), strict=True))
 
     def filled(self) -> Table:
-        """Without the columns that have no value in any row; names stay."""
+        """Return the table without columns that have no value in any row; names stay."""
         kept = [c for c in self.columns if c.kind == "name" or self.frame[c.key].notna().any()]
         frame = self.frame[[key for column in kept for key in column.keys]]
         return replace(self, columns=tuple(kept), frame=frame)
 
     @property
     def headline(self) -> list[Column]:
-        """The columns that people read."""
+        """The columns for readers."""
         return [column for column in self.columns if not column.detail]
 
     @property
     def cells(self) -> list[list[str]]:
-        """Every row as people read it: rates in percent, a dash for missing, ``62.5 (47–76)``."""
+        """Every row for readers: rates in percent, a dash for missing, ``62.5 (47–76)``."""
         columns = []
         for column in self.headline:
-            pairs = zip(self.written(column.key), self.intervals(column.key), strict=True)
+            pairs = zip(self.texts(column.key), self.intervals(column.key), strict=True)
             columns.append([f"{value} ({ends})" if ends else value for value, ends in pairs])
         return [list(row) for row in zip(*columns, strict=True)]
 
-    def written(self, key: str) -> list[str]:
-        """A column as people read it; ranks that are open as ``2–4``."""
+    def texts(self, key: str) -> list[str]:
+        """Return a column for readers; ranks that are open as ``2–4``."""
         column = self.column(key)
         texts = [_FORMAT[column.kind](v) if pd.notna(v) else "–" for v in self.frame[key].tolist()]
         if column.kind != "rank":
@@ -182,7 +182,7 @@ class Table:
         ]
 
     def intervals(self, key: str) -> list[str]:
-        """The interval of each number of a column as ``47–76``; empty where it is not known."""
+        """Return each number's interval in a column as ``47–76``; empty where it is not known."""
         column = self.column(key)
         if not column.interval or column.kind == "rank":
             return [""] * len(self.frame)
@@ -202,7 +202,7 @@ class Table:
 
     @property
     def records(self) -> list[Row]:
-        """The same to `DIGITS`, but for numbers that are ``exact``."""
+        """Every row, rounded to `DIGITS`, but for numbers that are ``exact``."""
         digits = {
             c: DIGITS for column in self.columns if column.kind != "exact" for c in column.keys
         }
@@ -243,7 +243,7 @@ def of_records(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) ->
 
 
 def value_and_ci(row: Row, key: str) -> tuple[Any, Any, Any]:
-    """What a row has under a key, and the ends of its interval; ``None`` for what is not there."""
+    """Return the value of a row under a key and the ends of its interval; None if missing."""
     return row.get(key), row.get(f"{key}_low"), row.get(f"{key}_high")
 
 

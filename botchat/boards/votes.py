@@ -1,4 +1,4 @@
-"""A board from votes: what people or models said of pairs, without seeds or dialogues; pure."""
+"""A board from votes of humans or models on pairs, without seeds or dialogues; pure."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
 def of_rates(
     comparisons: Comparisons, name: str, per_pair: int, elo: EloSettings | None = None
 ) -> Board:
-    """The same of a table of rates, ``per_pair`` comparisons of each pair, which has no judges."""
+    """Make the board of a table of rates, ``per_pair`` comparisons of each pair; no judges."""
     signature = f"{SIGNED}|votes|set:{name}|per_pair:{per_pair}"
     part = arena.of_votes(comparisons, signature, elo, per_pair=per_pair)
     return _board(part, name, "rates", part.table.signature)
@@ -61,13 +61,13 @@ def of_rates(
 def compared(votes: Votes) -> Comparisons:
     """Readable votes, contestants sorted by name."""
     judged = verdicts(votes, "")
-    # Fewer clusters than there are contestants cannot tell them apart.
+    # Fewer clusters than there are contestants cannot separate them.
     cluster = _clusters(votes, judged, len(votes.contestants))
     return comparisons_of(judged.only(judged.readable), cluster)
 
 
 def _clusters(votes: Votes, judged: Verdicts, least: int) -> Indices | None:
-    """Number of what votes share, see `Votes.clusters`, of each case; None: nothing."""
+    """Return each case's number of `Votes.clusters`, or None if votes share nothing."""
     if (shared := votes.clusters(least)) is None:
         return None
     vote = np.zeros(len(judged.seed_ids), np.intp)
@@ -83,7 +83,7 @@ def _board(
     judges: Table | None = None,
     evidence: Mapping[str, ProtocolVerdicts] = MappingProxyType({}),
 ) -> Board:
-    """The board of one Arena; its main table has the numbers that most people want, best first."""
+    """The board of one Arena; its main table has the numbers that most readers want, best first."""
     keys = ["bt", *["elo"] * part.has_elo, "win", "win_or_tie", "n"]
     return Board(
         seed_set=name,
@@ -136,7 +136,7 @@ def verdicts(votes: Votes, signature: str) -> Verdicts:
 
 
 def judge_table(votes: Votes, name: str, signature: str) -> Table:
-    """What the votes say about those who gave them, all together."""
+    """Make the table of all judges of the votes together."""
     judged = verdicts(votes, signature)
     readable, cluster = judged.readable, _clusters(votes, judged, 1)
     cluster = np.arange(len(judged.seed_ids)) if cluster is None else cluster

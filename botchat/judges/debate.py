@@ -3,13 +3,13 @@
 What each agent finds in its prompt as the history H:
 
 - one-by-one (Algorithm 1): agents speak in order; H is everything said before, also in this round,
-  as in the authors' code. (By the algorithm's index range agent 1 would never hear anybody.)
-- simultaneous-talk (Algorithm 2): all speak at the same time; H is what was said in earlier rounds.
+  as in the authors' code. (By the algorithm's index range agent 1 would never hear another.)
+- simultaneous-talk (Algorithm 2): all speak at the same time; H is the remarks of earlier rounds.
 - simultaneous-talk-with-summarizer (Algorithm 3): as Algorithm 2, but H is the summary that a
   summariser makes of all remarks after every round (in the paper's first version all summaries, one
   after the other). If a summary fails, H is the remarks.
 
-An agent's own remarks are in H too. The votes are those in each agent's last remark. An agent whose
+An agent's own remarks are in H too. Each agent's vote is in its last remark. An agent whose
 reply failed takes no further part. The question comes first in every prompt and H only grows, for
 the endpoints' prompt caches.
 """

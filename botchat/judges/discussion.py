@@ -132,7 +132,7 @@ def prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
 
 
 def _filled(language: Language, name: str, closing: str, **values: str) -> str:
-    """Return a prompt; ``closing``: the prompt that takes the place of its last line, if any."""
+    """Return a prompt, with the prompt ``closing``, if given, in place of its last line."""
     text = language.text(name)
     if closing:
         text = f"{text.rpartition(chr(10))[0]}\n{language.text(closing)}"

@@ -184,7 +184,7 @@ def _digest(
         "max_tokens": settings.max_tokens,
         **dict.fromkeys(("cheap", "strong", "calibration")),
     }
-    # A key that is newer than those judgments is signed by its name, where it says something.
+    # A key that is newer than those judgments is signed by its name, where it is not the default.
     how |= {
         field.name: getattr(settings, field.name)
         for field in msgspec.structs.fields(settings)
@@ -274,7 +274,7 @@ def votes_before_debate(
     choices: Callable[[Judgment], Collection[Verdict]],
     scores: Literal["mean", "majority"] = "mean",
 ) -> list[Judgment]:
-    """Return a panel's judgments without the debate; ``choices``: offered to a judgment."""
+    """Return a panel's judgments without the debate; ``choices`` returns what one could be."""
     return [
         msgspec.structs.replace(
             judgment,

@@ -41,7 +41,7 @@ class RulesJudge:
         """Fit the thresholds to the human dialogues of the seed set; see `fit_thresholds`."""
         self.thresholds = fit_thresholds(human_dialogues)
         # Cached: a dialogue is compared with every other contestant of its seed, in both orders.
-        self._flags = lru_cache(maxsize=1024)(self._found)
+        self._flags = lru_cache(maxsize=1024)(self._find_flags)
 
     @property
     def digest(self) -> str:
@@ -54,13 +54,13 @@ class RulesJudge:
             return JudgeAnswer(None, _NOT_MINE)
         if case.kind == "report":
             return JudgeAnswer(*case.read(self._report(case.dialogues[0])))
-        accused = [next(iter(self._flags(dialogue)), None) for dialogue in case.dialogues]
-        if len(accused) == 1 and "No" in case.choices:
-            verdict: Verdict | None = str(accused[0].index) if accused[0] else "No"
-            reason = _reason(accused[0])
-        elif len(accused) == 2 and case.choices <= {"1", "2", "both", "neither"}:
-            verdict = _compare(accused[0], accused[1], case.choices)
-            reasons = enumerate(map(_reason, accused), 1)
+        first_flags = [next(iter(self._flags(dialogue)), None) for dialogue in case.dialogues]
+        if len(first_flags) == 1 and "No" in case.choices:
+            verdict: Verdict | None = str(first_flags[0].index) if first_flags[0] else "No"
+            reason = _reason(first_flags[0])
+        elif len(first_flags) == 2 and case.choices <= {"1", "2", "both", "neither"}:
+            verdict = _compare(first_flags[0], first_flags[1], case.choices)
+            reasons = enumerate(map(_reason, first_flags), 1)
             reason = "; ".join(f"conversation {n}: {why}" for n, why in reasons)
         else:
             return JudgeAnswer(None, _NOT_MINE)
@@ -68,7 +68,7 @@ class RulesJudge:
             return JudgeAnswer(None, f"no offered choice says what the rules found: {reason}")
         return JudgeAnswer(verdict, reason)
 
-    def _found(self, dialogue: ShownDialogue) -> list[Flag]:
+    def _find_flags(self, dialogue: ShownDialogue) -> list[Flag]:
         return flags(dialogue.utterances, self.thresholds, dialogue.n_seed)
 
     def _report(self, dialogue: ShownDialogue) -> str:
@@ -108,6 +108,6 @@ def _reason(flag: Flag | None) -> str:
 
 
 def _excess(flag: Flag) -> str:
-    """Return what is accused, and by how much it exceeds the threshold."""
+    """Return the fault, and by how much it exceeds the threshold."""
     accusation = _ACCUSATIONS[flag.criterion]
     return f"{accusation}, {flag.value:.6g} > {flag.threshold:.6g} of people"

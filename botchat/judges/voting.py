@@ -9,8 +9,8 @@ offers ``tie``, that is the verdict; else there is none.
 ``No`` after every index. So at every N the panel passes the dialogue if at least half of its
 members do. Where a vote without an index decides, nor has the verdict one.
 
-*Scores*: the mean (ChatEval Appendix B) of each number by itself, of those who gave it; ``?`` where
-nobody did.
+*Scores*: the mean (ChatEval Appendix B) of each number by itself, of the votes that gave it; ``?``
+where none did.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import numpy as np
 from botchat.errors import DataError, MissingDataError
 from botchat.interfaces import Row
 from botchat.metrics import statistics
-from botchat.metrics.annotations import NOBODY, Annotation, VerdictArrays, is_annotator
+from botchat.metrics.annotations import NO_CONTESTANT, Annotation, VerdictArrays, is_annotator
 from botchat.metrics.statistics import bootstrap_ci, clustered_proportions, proportion_ci, ratio
 from botchat.records import natural_sort_key
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Floats, Indices
@@ -29,13 +29,13 @@ class Agreement:
     """The comparison of judges: rows of tables, JSON-ready, figures with their intervals."""
 
     judges: Sequence[Row] = ()
-    """``judge``; ``n`` readable verdicts with a label; ``unreadable``; ``accuracy``,
+    """``judge``, ``n`` readable verdicts with a label, ``unreadable`` ones, ``accuracy``,
     ``accuracy_decided`` (neither is a tie) and Cohen's ``kappa`` against the labels; ``spearman``,
     ``kendall`` of the contestants' mean results (win 1, tie ½, loss 0) by judge and labels;
     `verdict_rates`; ``longer_preferred``; of single dialogues ``true_positive_rate`` and
     ``false_positive_rate``, positive: AI-involved."""
     pairs: Sequence[Row] = ()
-    """``judge_a``, ``judge_b``; ``n`` that both have a readable verdict on; ``agreement``,
+    """``judge_a``, ``judge_b``, ``n`` that both have a readable verdict on, ``agreement``,
     ``kappa``; ``accuracy_difference``, a less b, and its ``p`` (`statistics.sign_flip`)."""
     annotators: Sequence[Row] = ()
     """Rows of annotators, each against the majority of the others."""
@@ -61,10 +61,10 @@ def compare(
     arrays = annotations
     if not isinstance(arrays, VerdictArrays):
         arrays = VerdictArrays.of(arrays, truth_prefix)
-    people = arrays.annotators
-    if not arrays.judges or (truth_prefix is not None and not people):
+    annotators = arrays.annotators
+    if not arrays.judges or (truth_prefix is not None and not annotators):
         raise _too_few(truth_prefix, arrays.verdicts)
-    truth = arrays.majority(people)
+    truth = arrays.majority(annotators)
     tables = _Tables(arrays.by_topic(topics or {}), _longer(arrays, lengths or {}))
     ranked = [(judge, arrays.verdicts[judge]) for judge in arrays.judges]
     if truth_prefix is not None:
@@ -73,11 +73,11 @@ def compare(
     return Agreement(
         judges=[tables.judge(judge, truth) for judge in arrays.judges],
         annotators=[
-            tables.judge(name, arrays.majority([other for other in people if other != name]))
-            for name in people
+            tables.judge(name, arrays.majority([other for other in annotators if other != name]))
+            for name in annotators
         ],
         pairs=[tables.pair(a, b, truth) for a, b in combinations(arrays.judges, 2)],
-        annotator_kappa=tables.annotator_kappa() if len(people) > 1 else None,
+        annotator_kappa=tables.annotator_kappa() if len(annotators) > 1 else None,
         rankings=[row for name, codes in ranked for row in tables.ranking(name, codes)],
     )
 
@@ -92,7 +92,7 @@ def _too_few(truth_prefix: str | None, names: Iterable[str]) -> MissingDataError
 
 @dataclass(frozen=True, eq=False)
 class _Tables:
-    """The rows of an `Agreement`; ``longer``: see `_longer`."""
+    """Maker of the rows of an `Agreement`; ``longer`` is the array of `_longer`."""
 
     arrays: VerdictArrays
     longer: Floats
@@ -120,7 +120,7 @@ class _Tables:
             **verdict_rates(codes, self.arrays.item),
             **proportion_ci((codes == self.longer)[unequal], item[unequal], "longer_preferred"),
         }
-        if NOBODY in self.arrays.contestants:
+        if NO_CONTESTANT in self.arrays.contestants:
             for label, key in ((-1, "true_positive_rate"), (1, "false_positive_rate")):
                 of = known & (truth == label)
                 row |= proportion_ci((codes == -1)[of], item[of], key)
@@ -198,15 +198,15 @@ class _Tables:
         return side, np.tile(self.item[judged], 2), (1 + np.concatenate([codes, -codes], 1)) / 2
 
     def _contestants(self, side: Indices) -> list[int]:
-        return [i for i in np.unique(side).tolist() if self.arrays.contestants[i] != NOBODY]
+        return [i for i in np.unique(side).tolist() if self.arrays.contestants[i] != NO_CONTESTANT]
 
 
 def verdict_rates(codes: Codes, item: Indices) -> Row:
-    """Rates of verdicts on comparisons in both orders, shape (c, 2); ``item``: shape (c,).
+    """Return rates of verdicts on comparisons in both orders, shape (c, 2), of items (c,).
 
     - ``unreadable_rate``: of all verdicts. ``ties``: of the readable ones.
-    - ``consistency``: of the comparisons readable in both orders, those with the same verdict.
-    - ``first_preferred``: of the decided verdicts on comparisons readable in both orders, those for
+    - ``consistency``: of the comparisons readable in both orders, share with the same verdict.
+    - ``first_preferred``: of the decided verdicts on comparisons readable in both orders, share for
       the side shown first; ½ is no preference. Only both orders tell position from contestant.
     """
     twice = np.repeat(item[:, None], 2, axis=1)

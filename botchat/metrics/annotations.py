@@ -21,7 +21,7 @@ from botchat.metrics.statistics import distinct
 from botchat.records import UNDECIDED, UNKNOWN_INDEX, Verdict
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Floats, Indices
 
-NOBODY = ""  # the second contestant where a dialogue was judged alone
+NO_CONTESTANT = ""  # the second contestant where a dialogue was judged alone
 BLIND_PAGE = "prompt:blind-page"  # in the signature of human labels: they read the page
 
 _CODE = {"1": 1, "2": -1, "tie": TIED, None: UNREADABLE}
@@ -40,13 +40,13 @@ class Annotation(msgspec.Struct, frozen=True, gc=False):
     """``"1"``: the first is better; ``"2"``: the second; ``"tie"``; None: unreadable."""
 
 
-NOT_SAID = 10**9  # `accused_index` of a verdict without an index; no dialogue is so long
-UNTOLD = -1  # `accused_index` where an annotator cannot tell
+NOT_SAID = 10**9  # `first_ai_index` of a verdict without an index; no dialogue is so long
+UNTOLD = -1  # `first_ai_index` where an annotator cannot tell
 _INDICES = {"No": 0, UNKNOWN_INDEX: NOT_SAID, UNDECIDED: UNTOLD}
 
 
-def accused_index(verdict: Verdict, of: str) -> int:
-    """Return the 1-based utterance that a UniEval verdict accuses, or `NOT_SAID`, `UNTOLD`; 0: No.
+def first_ai_index(verdict: Verdict, of: str) -> int:
+    """Return the 1-based utterance that a UniEval verdict names, 0 for No, `NOT_SAID` or `UNTOLD`.
 
     Raises `DataError` for a verdict that is none of these.
     """
@@ -83,7 +83,7 @@ class VerdictArrays:
 
     @classmethod
     def of(cls, annotations: Iterable[Annotation], truth_prefix: str | None) -> VerdictArrays:
-        """Return those of rows; raises `DataError` for two of a judge on one item and order."""
+        """Put rows into arrays; raises `DataError` for two of a judge on one item and order."""
         rows = list(annotations)
         judges = tuple(dict.fromkeys(row.judge for row in rows))
         annotators = tuple(name for name in judges if is_annotator(name, truth_prefix))
@@ -103,7 +103,7 @@ class VerdictArrays:
         cell = (judge * len(seen) + comparison) * 2 + mirrored
         if len(rows) and (twice := np.bincount(cell)).max() > 1:
             row = rows[int(np.flatnonzero(twice[cell] > 1)[1])]
-            pair = "" if row.second == NOBODY else f", {row.first} before {row.second},"
+            pair = "" if row.second == NO_CONTESTANT else f", {row.first} before {row.second},"
             fault = f"{row.judge} has judged item {row.item}{pair} twice"
             raise DataError(f"{fault}; keep one of the two")
         codes = np.full((len(judges), len(seen), 2), ABSENT, np.int8)
@@ -176,15 +176,15 @@ class Votes:
 
     @property
     def readable(self) -> Flags:
-        """Flags of those with a result."""
+        """Flags of the votes with a result."""
         return ~np.isnan(self.result)
 
     def only(self, kept: Flags) -> Votes:
-        """Return some of them."""
+        """Return the votes where ``kept`` is true."""
         return replace(self, **{name: getattr(self, name)[kept] for name in _COLUMNS})
 
     def by(self, names: Sequence[str]) -> Votes:
-        """Return those of some judges."""
+        """Return the votes of some judges."""
         return self.only(np.isin(self.judges, list(names))[self.judge])
 
     @property
@@ -195,7 +195,7 @@ class Votes:
         return np.where(self.item < 0, own, self.item * n_turns + self.turn)
 
     def clusters(self, least: int) -> tuple[Indices, str] | None:
-        """Return numbers of what votes share, for errors, and its plural; None: independent.
+        """Return (cluster of each vote, its kind in the plural); None if votes are independent.
 
         Items; judges where votes share no item, or where only judges are more than ``least``.
         """

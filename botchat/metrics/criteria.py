@@ -1,6 +1,6 @@
-"""Criteria that accuse a dialogue without a model, for the judge `rules`.
+"""Criteria that flag AI in a dialogue without a model, for the judge `rules`.
 
-They are those of the UniEval prompt (BotChat Appendix B, without fluency) and the bad cases of
+They are from the UniEval prompt (BotChat Appendix B, without fluency) and the bad cases of
 Appendix C, made countable: one number per utterance, from the dialogue up to and including it.
 Word lists are English.
 """
@@ -46,7 +46,7 @@ class Thresholds(NamedTuple):
     """Longest stretch of words within a sentence all of whose word 4-grams were said before, also
     within the same utterance ("just repeat some previous sentences"); 0 or at least 4."""
     overlap: float = 0.5
-    """Greatest Jaccard index of the content words with those of one earlier utterance ("… or with
+    """Greatest Jaccard index of the content words with one earlier utterance's ("… or with
     the same meaning"); a union of fewer than 4 counts as 4."""
     drift: float = 20
     """Content words since the last link to the context ("not related to the context …"), which is
@@ -80,15 +80,15 @@ class Flag:
 
 
 def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
-    """Return the 99th percentile of what human dialogues reach, but not less than the floors.
+    """Return the 99th percentile of human dialogues, but not less than the floors.
 
-    A dialogue counts with its most extreme utterance, so each criterion accuses at most 1 % of
+    A dialogue counts with its most extreme utterance, so each criterion flags at most 1 % of
     these dialogues. Of fewer than 100 the maximum is taken.
     """
     peaks = [np.max(values(dialogue), axis=0) for dialogue in dialogues if dialogue]
     if not peaks:
         return FLOORS
-    # "higher": no person is accused only because the percentile falls between two dialogues.
+    # "higher": no human is flagged only because the percentile falls between two dialogues.
     limits = np.percentile(np.array(peaks), 99, axis=0, method="higher")
     return Thresholds(*map(float, np.maximum(limits, FLOORS)))
 
@@ -155,7 +155,7 @@ def _closing_chains(texts: Iterable[ReadText]) -> list[int]:
 
 
 def _runs(texts: Iterable[ReadText]) -> list[list[str]]:
-    """Return the longest stretch of each utterance that was said before."""
+    """Return the longest stretch of each utterance whose word 4-grams all occurred before."""
     ngrams: set[tuple[str, ...]] = set()
     runs = []
     for text in texts:

@@ -17,7 +17,7 @@ from botchat.languages import ENGLISH, PLAIN, Language
 
 @dataclass
 class KindReport:
-    """What a report says about one kind of error."""
+    """Part of a report on one kind of error."""
 
     kind: int  # place in the languages' lists of kinds, from 0; -1: another kind, or none
     present: bool | None = None  # None: there is no answer
@@ -112,7 +112,7 @@ class _ReportPatterns:
         otherwise = rf"{_MARKS}{_COLON}{_MARKS}(?:{of('nothing')}|(?P<unclear>\S))"
         yes_or_no = rf"(?:(?P<no>{of('no')})|(?P<yes>{of('yes')}))"
         self.name = _compiled(name)
-        # Ends a part: what is said of the whole report, and a question, whatever it asks about.
+        # Ends a part: a line on the whole report, and a question, whatever it asks about.
         total = rf"(?:{of('total')}){_MARKS}(?:$|{_COLON}|{_MINUS}|\d)"
         self.total = _compiled(_LEAD + total)
         self.ends = _compiled(rf"{_LEAD}(?:{total}|(?:{of('question', 1)}){_MARKS}{_COLON})")
@@ -125,12 +125,12 @@ class _ReportPatterns:
             rf"|(?:{_COLON}|[|]|{_MINUS}){_MARKS}(?=[{{\[]?[ \t]*$|{yes_or_no})|[ \t]*$)"
         )
         # Points off may stand next to it: "Yes (-1)".
-        beside = (
+        points_off = (
             rf"{_MARKS}[(,;:]{_MARKS}(?P<number>{signed}|0(?:\.0)?{last})"
             rf"(?:[ \t]*(?:{of('points')}))?[ \t)]*(?=$|[.,;)*_|]|{_MINUS})"
         )
         self.answer = _compiled(
-            rf"{_LEAD}(?:(?:{of('answer')}){_MARKS}{_COLON})?{_MARKS}{yes_or_no}(?:{beside})?"
+            rf"{_LEAD}(?:(?:{of('answer')}){_MARKS}{_COLON})?{_MARKS}{yes_or_no}(?:{points_off})?"
         )
         begins = rf"(?:^{_LEAD}|(?:[.,;)]|[ \t][-\u2013\u2014])[ \t]*)"
         self.score = _compiled(
@@ -145,7 +145,7 @@ class _ReportPatterns:
         self.closing = _compiled(_LEAD + self.pair.pattern)
 
     def heading(self, line: str) -> tuple[int | None, int]:
-        """Return (kind, end of the heading) of a line that opens a part; (None, 0): it does not."""
+        """Return (kind, end of the heading) of a line that opens a part, (None, 0) of others."""
         if match := self.headed.match(line):
             return self.kinds[_plain(match["name"])], match.end()
         end = line.find("?") + 1 or len(line)

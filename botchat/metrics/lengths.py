@@ -84,13 +84,13 @@ def _generated(dialogue: Dialogue) -> Iterator[tuple[str, int | None]]:
 
 
 def summary(lengths: NDArray[np.int64]) -> dict[str, float]:
-    """Return ``n``, ``mean``, ``median``, ``p95`` and ``max`` of lengths, shape (n,); nan: none."""
+    """Return ``n``, ``mean``, ``median``, ``p95``, ``max`` of lengths, shape (n,); nan if none."""
     known = lengths if len(lengths) else [math.nan]
     values = (len(lengths), float(np.mean(known)), *np.percentile(known, (50, 95, 100)).tolist())
     return dict(zip(("n", "mean", "median", "p95", "max"), values, strict=True))
 
 
 def log_words(dialogues: Mapping[str, Dialogue], end: int) -> dict[str, float]:
-    """Return seed id -> log of 1 + the mean words of what was generated up to utterance ``end``."""
+    """Return seed id -> log of 1 + the mean words of utterances generated up to ``end``."""
     texts = {seed_id: d.utterances[d.n_seed : end] for seed_id, d in dialogues.items()}
     return {i: math.log1p(sum(map(words, each)) / max(1, len(each))) for i, each in texts.items()}

@@ -219,7 +219,7 @@ def clustered_proportions(
 
 
 def wilson(share: npt.ArrayLike, each: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Intervals of shares; ``each``: 1 / the independent cases that they are worth; any shape."""
+    """Return intervals of shares, any shape; ``each`` is 1 / their independent cases."""
     share, c = np.asarray(share), Z**2 * np.asarray(each)
     reach = np.sqrt(np.maximum(c * share * (1 - share) + c * c / 4, 0))
     # At 0 and 1 one end is exactly that; floating point would miss it.

@@ -74,7 +74,7 @@ def case(story: OwnText, protocol: Protocol = STORIES) -> Case:
     """Return the question about one story."""
     text = neutralise_labels(story.text.replace("\0", ""), protocol.asked_scale)
     dialogue = ShownDialogue(STORY, (story.text,))
-    return protocol.asked(story.id, (dialogue,), protocol.language.fill("story", story=text))
+    return protocol.make_case(story.id, (dialogue,), protocol.language.fill("story", story=text))
 
 
 def mateval(files: Files) -> Benchmark:

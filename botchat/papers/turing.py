@@ -17,7 +17,7 @@ from botchat.errors import DataError, MissingDataError
 from botchat.importers.tables import json_rows, quoted
 from botchat.metrics import lengths
 from botchat.metrics.agreement import compare
-from botchat.metrics.annotations import NOBODY, Annotation
+from botchat.metrics.annotations import NO_CONTESTANT, Annotation
 from botchat.papers.benchmarks import Answered, Benchmark, Comparison, Files, with_ends
 from botchat.pipeline.agree import BUILT_IN, signature
 from botchat.pipeline.judging import ProtocolCases
@@ -144,4 +144,4 @@ def _traps(items: Sequence[Item]) -> Iterator[Annotation]:
 
 
 def _annotation(dialogue: Dialogue, contestant: str, judge: str, accuses: bool) -> Annotation:
-    return Annotation(dialogue.seed_id, contestant, NOBODY, judge, "2" if accuses else "1")
+    return Annotation(dialogue.seed_id, contestant, NO_CONTESTANT, judge, "2" if accuses else "1")

@@ -23,7 +23,7 @@ from botchat.workspace.jsonl import write_all
 
 if TYPE_CHECKING:
     from botchat.boards.judge_agreement import AgreementReport
-    from botchat.report import Beside, Prompt, View
+    from botchat.report import JudgeComparison, Prompt, View
     from botchat.report.figures import Chart
 
 _NO_READER = (
@@ -125,7 +125,7 @@ def _main_numbers(view: View) -> list[Row]:
     main = view.board.main
     rows: list[Row] = [
         {"rank": rank, "model": name}
-        for rank, name in zip(main.written("rank"), main.frame["model"], strict=True)
+        for rank, name in zip(main.texts("rank"), main.frame["model"], strict=True)
     ]
     for part in protocol_columns(view.board):
         heading = f"{words(part, part.ranking[0])[0].lower()} (95 % CI)"
@@ -198,14 +198,14 @@ def _write_page(
     return folder / "index.html"
 
 
-def _compared(reports: Mapping[str, AgreementReport]) -> list[Beside]:
+def _compared(reports: Mapping[str, AgreementReport]) -> list[JudgeComparison]:
     """Return the comparison of the judges in each protocol, human labels first."""
     from botchat import report as pages
     from botchat.pipeline.agree import judge_rows
     from botchat.report.figures import judge_charts
 
     return [
-        pages.Beside(each.subject, each.sentences, judge_rows(each), [*judge_charts(each)])
+        pages.JudgeComparison(each.subject, each.sentences, judge_rows(each), [*judge_charts(each)])
         for each in sorted(reports.values(), key=lambda report: not report.labels)
     ]
 

@@ -94,7 +94,7 @@ class Catalogue:
         self._by_name = {protocol.name: protocol.spoken(language) for protocol in protocols}
 
     def __iter__(self) -> Iterator[Protocol]:
-        """Return those that can be named on the command line."""
+        """Return the protocols that can be named on the command line."""
         return iter(self._by_name.values())
 
     def named(self, name: str) -> Protocol:
@@ -114,7 +114,7 @@ class Catalogue:
         return self._by_name.get(stored) or _OF_FILES.get(stored)
 
     def among(self, stored: Iterable[str]) -> dict[str, Protocol]:
-        """Return those of some folders in the order to show: by protocol, then largest N."""
+        """Return the protocols of folders in the order to show: by protocol, then largest N."""
         order = [*self._by_name, *_OF_FILES]
         known = {name: protocol for name in stored if (protocol := self.find(name)) is not None}
         by_place = sorted(known.values(), key=lambda p: (order.index(p.base), -(p.n or 0)))

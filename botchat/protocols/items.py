@@ -53,7 +53,7 @@ def items(
     numbers: Collection[str] = (),
     texts: Sequence[str] = TEXTS,
 ) -> list[OwnText] | list[AnswerPair]:
-    """Return texts or pairs, as the first row has it; ``rows``: place and cells by plain name.
+    """Return texts or pairs, as the first of ``rows`` (place, cells by plain name) has it.
 
     ``numbers``: plain names of the numbers whose columns are human scores. ``texts``: plain names
     of columns that hold a text. Raises `DataError`, with place and column: a row that lacks one, a

@@ -68,7 +68,7 @@ def text_case(text: OwnText) -> Case:
     """Make the question about one text."""
     quoted = scores.neutralise_labels(text.text.replace("\0", ""), MATEVAL.asked_scale)
     prompt = ENGLISH.fill("mateval", text=_FRAME_LIKE.sub(r"\1 -", neutralise_template(quoted)))
-    case = MATEVAL.asked(text.id, (ShownDialogue(TEXT, text.lines),), prompt)
+    case = MATEVAL.make_case(text.id, (ShownDialogue(TEXT, text.lines),), prompt)
     return replace(case, read=partial(read_report, text=text.text), report="asked")
 
 
@@ -124,15 +124,15 @@ def error_rates(
         known = [DIAGNOSIS.numbers(j.verdict) or () for j in judged]
         totals = [(c, total) for c, each in zip(cluster, known, strict=True) for total in each]
         read = [[*reported[name, j.seed_id].values()] for j in judged]
-        found = list(zip(cluster, read, strict=True))
+        reports_read = list(zip(cluster, read, strict=True))
         errors = [
             (c, error.evidence == "found")
-            for c, each in found
+            for c, each in reports_read
             for report in each
             for result in report.results
             for error in result.errors
         ]
-        findings = [(c, by_type(each)) for c, each in found]
+        findings = [(c, by_type(each)) for c, each in reports_read]
         clusters, values = zip(*totals, strict=True) if totals else ((), ())
         # An error of each type is one point off.
         score = proportion_ci(values, clusters, "score", (-float(len(ERRORS)), 0.0))

@@ -18,7 +18,7 @@ from botchat import prompts
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, CaseRef, Kind, Report, ShownDialogue, Subject, settings_digest
 from botchat.languages import ENGLISH, Language
-from botchat.metrics.annotations import UNTOLD, accused_index
+from botchat.metrics.annotations import UNTOLD, first_ai_index
 from botchat.protocols import reports, scores
 from botchat.protocols.frame import prompt_frame
 from botchat.protocols.scores import Scale
@@ -34,7 +34,7 @@ from botchat.records import (
     eligible_seeds,
 )
 
-Shows = Literal["one", "pair", "human"]  # one dialogue, two of models, or one beside the human one
+Shows = Literal["one", "pair", "human"]  # one dialogue, two of models, or one and the human one
 
 _SHOWS = {"place": ("one",), "choice": ("pair",), "score": ("one", "pair"), "report": ("one",)}
 
@@ -144,7 +144,7 @@ class Protocol:
         if self.shows == "one":
             for dialogue in (each for by_seed in dialogues.values() for each in by_seed.values()):
                 if dialogue.complete or len(dialogue.utterances) > dialogue.n_seed:
-                    for alone in self.shown(dialogue):
+                    for alone in self.show(dialogue):
                         yield CaseRef(self.name, dialogue.seed_id, (alone,), self.case)
             return
         pairs = list(combinations(sorted(dialogues), 2))
@@ -161,24 +161,24 @@ class Protocol:
     def case(self, seed_id: str, *shown: ShownDialogue) -> Case:
         """Return the question about one or two dialogues, in this order."""
         mirror = partial(self.case, seed_id, *reversed(shown)) if len(shown) > 1 else None
-        return self.asked(seed_id, shown, partial(self._worded, shown), mirror)
+        return self.make_case(seed_id, shown, partial(self._worded, shown), mirror)
 
-    def shown(self, *dialogues: Dialogue) -> tuple[ShownDialogue, ...]:
-        """Return what a case shows of one or two dialogues; empty: they are too short."""
+    def show(self, *dialogues: Dialogue) -> tuple[ShownDialogue, ...]:
+        """Return what a case shows of one or two dialogues; empty if they are too short."""
         first, *others = dialogues
         if others:
             pair = comparable(first, others[0], self.n)
             return tuple(ShownDialogue.of(each, pair[2]) for each in dialogues) if pair else ()
         return (ShownDialogue.of(first, self.n),) if len(first.utterances) >= (self.n or 0) else ()
 
-    def asked(
+    def make_case(
         self,
         seed_id: str,
         shown: tuple[ShownDialogue, ...],
         prompt: str | Callable[[], str],
         mirror: Callable[[], Case] | None = None,
     ) -> Case:
-        """Return the case that asks ``prompt``, or what that makes, about what is shown."""
+        """Return the case that asks ``prompt`` (text, or its maker) about dialogues as shown."""
         asks: Report = "asked" if self.kind == "report" else "none"
         report: Report = "read" if self.scale and self.scale.points_off else asks
         reader = self.reading(shown[0].utterances)
@@ -272,7 +272,7 @@ class Protocol:
             result = self.result(verdict)
             return [] if result is None else [(names[0], result), (names[1], 1 - result)]
         if self.kind == "place":
-            index = accused_index(verdict, f"{judgment.judge} on seed {judgment.seed_id}")
+            index = first_ai_index(verdict, f"{judgment.judge} on seed {judgment.seed_id}")
             return [(names[0], 0.5 if index == UNTOLD else float(not index))]
         if self.passing is not None:
             return [(names[0], float(verdict == self.passing))]

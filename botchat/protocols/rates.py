@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from botchat.metrics.annotations import NOBODY, NOT_SAID, UNTOLD, Annotation, accused_index
+from botchat.metrics.annotations import NO_CONTESTANT, NOT_SAID, UNTOLD, Annotation, first_ai_index
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, N_SEED, Dialogue, Judgment, Seed, Verdict, eligible_seeds
 
@@ -33,7 +33,7 @@ def passes(dialogue: Dialogue, verdict: Verdict | None, turns: int) -> bool | No
     None: unreadable, undecided, no index in a dialogue longer than N, or a model's shorter than N
     without an AI utterance. Raises `DataError` for a verdict that UniEval does not offer.
     """
-    index = UNTOLD if verdict is None else accused_index(verdict, "a UniEval judgment")
+    index = UNTOLD if verdict is None else first_ai_index(verdict, "a UniEval judgment")
     if index == UNTOLD:
         return None
     if index == NOT_SAID and turns > N_SEED:
@@ -62,14 +62,14 @@ def successes(
 
 
 def preference(lead: float) -> str | None:
-    """Return the verdict of an `Annotation` from the lead of the first; NaN: unreadable."""
+    """Return the verdict of an `Annotation` from the lead of the first, NaN if unreadable."""
     return None if math.isnan(lead) else "tie" if abs(lead) < 1e-9 else "1" if lead > 0 else "2"
 
 
 def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annotation]:
     """Return which of two is better by each judgment of one protocol, as shown.
 
-    A dialogue alone is compared with `NOBODY`: better (``"1"``) where it passes. Scores and reports
+    A lone dialogue is compared with `NO_CONTESTANT`: better (``"1"``) if it passes. Scores, reports
     compare any two dialogues of one seed, in the order of their names. Raises `DataError` for a
     verdict that the protocol does not offer.
     """
@@ -80,7 +80,7 @@ def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annot
             total = sum(protocol.numbers(j.verdict) or (math.nan,))
             totals[j.judge, j.seed_id][j.contestants[0]] = total
         else:
-            first, second, *_ = (*j.contestants, NOBODY)
+            first, second, *_ = (*j.contestants, NO_CONTESTANT)
             value = next((value for _, value in protocol.values(j)), math.nan)
             leads.append(((j.seed_id, first, second, j.judge), value - 0.5))
     for (judge, item), by_name in totals.items():
@@ -106,5 +106,5 @@ def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annota
 def truth(annotations: Iterable[Annotation], judge: str) -> Iterator[Annotation]:
     """Return what is known without a judge: which side, or dialogue, is human."""
     for item, first, second in dict.fromkeys((a.item, a.first, a.second) for a in annotations):
-        if HUMAN in (first, second) or second == NOBODY:
+        if HUMAN in (first, second) or second == NO_CONTESTANT:
             yield Annotation(item, first, second, judge, "1" if first == HUMAN else "2")

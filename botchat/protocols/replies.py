@@ -17,7 +17,7 @@ FIELDS = ("choice", "index", "reason")
 MARKS = r"[\"'`*_~\s\[\]]*"
 SENTENCE = r"(?:\A|(?<=\n)|(?<=[.!?;]))[\s*_`>#(-]{0,20}"
 _CHANCE = r"(?:[ \t*_]*[-:=(\u2013]*[ \t]*(?:0?[.]\d+|\d+(?:[.]\d+)?[ \t]*%)[ \t]*\)?)?"
-"""Probability of a verdict; one with another beside it is none."""
+"""Probability of a verdict; one with another next to it is none."""
 _LEFT = r"[\"'`*_~ \t\[(<$\\{]*"
 
 
@@ -32,7 +32,7 @@ def plain_name(name: str) -> str:
     return re.sub(r"[\W_]", "", name.lower())
 
 
-def known(language: Language, key: str) -> list[str]:
+def known_words(language: Language, key: str) -> list[str]:
     """Return a list of the pack, with the English and foreign words."""
     packs = dict.fromkeys((language, ENGLISH))
     parts = [part for pack in packs for part in (pack.labels, pack.reading, pack.pack.report)]
@@ -41,8 +41,8 @@ def known(language: Language, key: str) -> list[str]:
 
 
 def any_known(language: Language, key: str) -> str:
-    """Return a pattern of the words of `known`."""
-    return any_of(known(language, key))
+    """Return a pattern of the words of `known_words`."""
+    return any_of(known_words(language, key))
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -53,7 +53,7 @@ class ReplyPatterns:
     """Patterns of a language's words, with the English ones; of texts that are `folded`."""
 
     def __init__(self, language: Language) -> None:
-        self._known, self._any = partial(known, language), partial(any_known, language)
+        self._known, self._any = partial(known_words, language), partial(any_known, language)
         self._spaced = language.pack.units == "words"
         self._plain = {**language.plain, **dict.fromkeys(map(ord, "\u201e\u00ab\u00bb"), '"')}
         self._edge = r"(?<![^\W\d_])" if self._spaced else "(?<![A-Za-z])"
@@ -66,7 +66,7 @@ class ReplyPatterns:
         self._set_words()
 
     def _set_what_counts(self, language: Language) -> None:
-        """Set the patterns of what is no verdict of the judge's own."""
+        """Set the patterns of text that is no verdict of the judge's own."""
         any_, end, line = self._any, r"(?![A-Za-z])", r"\n[^\n:]{0,40}[:=][ \t]*[^\s:][^\n]*"
         sentence = r"(?:[^\n.!?;]|[.](?=\d)){0,400}"
         begins = rf"(?P<begins>{SENTENCE}(?:\w{{1,8}}[,.!\u2026]+\s*){{0,2}})?"
@@ -80,7 +80,7 @@ class ReplyPatterns:
         # Where a reply goes on as another speaker of a debate.
         role, names = rf"(?:{any_('roles')})(?:[ #]*\d+)?", rf"(?:{any_('speakers')})[*_]*"
         self.role = _compiled(rf"^[ \t>*_#-]*(?:\[{role}\][^\n:]{{0,30}}|{names}):")
-        # A quotation, and who is said to have said it; what others say, or ask for.
+        # A quotation of others, and what others say, or ask for.
         self.quoted = _compiled(rf'(?:{any_("others")}){end}[^\n".]{{0,20}}"[^"]*"')
         self.others = _compiled(
             rf"{self._edge if self._spaced else ''}(?:{any_('others')})(?![A-Za-z])"
@@ -136,7 +136,7 @@ class ReplyPatterns:
         return _compiled(rf"{self._edge}(?:{words})(?:{sep}){_LEFT}{self._words}")
 
     def _set_words(self) -> None:
-        """Set the patterns of the words of a verdict and of what stands next to them."""
+        """Set the patterns of the words of a verdict and of the words next to them."""
         any_, space = self._any, " " if self._spaced else ""
 
         def phrases(key: str) -> str:
@@ -146,7 +146,7 @@ class ReplyPatterns:
         self.after = re.compile(rf"{space}(?:{phrases('after')})\Z")
         self.alternative = re.compile(rf"\A(?:(?:{phrases('alternative')}){space})+")
         marks = r"[\"'`*_ \t]*"
-        self.beside = _compiled(
+        self.next_to = _compiled(
             rf"{_CHANCE}{marks}(?:[,;(/|\u2013\u2014-]|\s*(?:{any_('alternative')})\s+)"
             rf"{marks}{self._words}"
         )

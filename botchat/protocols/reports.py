@@ -96,7 +96,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def reports(judgment: Judgment, parse: Callable[[str], Report]) -> dict[str, Report]:
-    """Read the reports of a judgment again: who reported -> the report; empty: none is readable.
+    """Read the reports of a judgment again: who reported -> the report, empty if none can be read.
 
     Of a discussion it is the summariser's if that decided, with its running text; of any other
     panel each member's last; of a single judge its own.
@@ -294,7 +294,7 @@ def parse_text(reply: str, text: str) -> Report:
 
 def _sentence(quote: str, text: str) -> int | None:
     """Return the sentence in which a quote begins; of several the last, the one too many."""
-    wanted = _wanted(quote)
+    wanted = _normal_quote(quote)
     if not wanted or not _within(wanted, text):
         return None
     # White space aside, since sentences may stand without any between them.
@@ -320,7 +320,7 @@ _QUOTATION_MARKS = dict.fromkeys(
 
 
 def _split_quote(body: str, texts: Sequence[str]) -> tuple[str, str]:
-    """Return (quote, explanation) of what is said about an error; the quote may be ''.
+    """Return (quote, explanation) of the words about an error; the quote may be ''.
 
     The explanation goes up to a blank line or a total.
     """
@@ -350,7 +350,7 @@ def _quote(body: str, texts: Sequence[str]) -> tuple[str, int]:
 
 
 def _evidence(quote: str, utterances: Sequence[str], place: int | None) -> Evidence:
-    wanted = _wanted(quote)
+    wanted = _normal_quote(quote)
     if not _ELISION.sub("", wanted).strip():
         return "none"
     if place is not None and _within(wanted, utterances[place - 1]):
@@ -360,14 +360,14 @@ def _evidence(quote: str, utterances: Sequence[str], place: int | None) -> Evide
 
 def _within(wanted: str, text: str) -> bool:
     """Return whether normalised words, or their parts around an elision, are in a text."""
-    # What the judge saw is not to the letter what was said.
+    # The judge saw the utterance in another form, not to the letter.
     texts = (_normal(text), _normal(_as_shown(text)))
     parts = [re.escape(part.strip()) for part in _ELISION.split(wanted)]
     in_order = "".join(f"(?>.*?{part})" for part in parts)
     return any(wanted in each or (len(parts) > 1 and re.match(in_order, each)) for each in texts)
 
 
-def _wanted(quote: str) -> str:
+def _normal_quote(quote: str) -> str:
     return _normal(quote).strip("' ").rstrip(".,;")
 
 

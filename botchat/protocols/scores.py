@@ -62,7 +62,7 @@ class ScoreVerdicts(Set[Verdict]):
 
 
 def encode_scores(numbers: Iterable[float | None], scale: Scale) -> Verdict | None:
-    """Return the verdict of scores, `MISSING` where there is none on the scale; None: nowhere."""
+    """Return the verdict of scores, `MISSING` for one off the scale; None if all are missing."""
     spelled = ["" if score is None else f"{round(score, 1) + 0.0:g}" for score in numbers]
     words = [score if score in _steps(scale) else MISSING for score in spelled]
     return None if {*words} <= {MISSING} else " ".join(words)
@@ -113,7 +113,7 @@ def read_scores(
 
 
 def _read_points_off(text: str, scale: Scale, language: Language) -> tuple[Verdict | None, str]:
-    """Return (points off, reason) of a report, or of a number that is said to be that of all."""
+    """Return (points off, reason) of a report, or of one number for every error type."""
     values = {part.kind: part.score for part in read_kinds(text, language)}
     w = _patterns(scale, language)
     plain = replies.strip_hypotheticals(text, language).translate(language.plain)
@@ -140,7 +140,7 @@ class _ScorePatterns:
             }
         self.n = len(scale.names)
         self._places = {plain_name(name): place for name, place in places.items()}
-        self._totals = {*map(plain_name, replies.known(language, "total"))}
+        self._totals = {*map(plain_name, replies.known_words(language, "total"))}
         self._numerals = replies.reply_patterns(language).numerals
         in_words, names = any_of(self._numerals), _any_of(places)
         # A number is a score only where nothing but an end, an aside or the next one follows it.

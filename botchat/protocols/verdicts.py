@@ -23,7 +23,7 @@ from botchat.protocols.replies import (
     ReplyPatterns,
     find_retraction,
     find_tables,
-    known,
+    known_words,
     reply_language,
     reply_patterns,
     strip_hypotheticals,
@@ -51,7 +51,7 @@ class ParsedVerdict:
 
 
 class ReplyReader(NamedTuple):
-    """Reader of replies to one case; the fields are those of `Case`."""
+    """Reader of replies to one case, with the fields of `Case`."""
 
     choices: Set[Verdict]
     read: Callable[[str], tuple[Verdict | None, str]]
@@ -75,7 +75,7 @@ def detection_reader(n: int, language: Language) -> ReplyReader:
 
 @lru_cache(maxsize=64)
 def choice_reader(labels: tuple[str, ...], language: Language) -> ReplyReader:
-    """Return the reader about two dialogues; ``labels``: of first, second, both and neither."""
+    """Return the reader about two dialogues, with labels of first, second, both and neither."""
     own = dict(zip(labels, _CHOICES.values(), strict=False))
     ours = labels == LABELS
 
@@ -96,7 +96,7 @@ def read_verdict(text: str, meaning: Meaning, language: Language = ENGLISH) -> P
     w = reply_patterns(language)
     text, reason = _as_lines(strip_hypotheticals(text, language), w)
     plain = w.folded(text)
-    place = _given(plain, text, meaning, w, w.choice) or _given(plain, text, meaning, w, w.also)
+    place = _marked(plain, text, meaning, w, w.choice) or _marked(plain, text, meaning, w, w.also)
     place = place or _boxed(plain, meaning) or _unmarked(plain, meaning, w)
     verdict, start, end = place or (None, 0, 0)
     reason = _reason(text[start:], w) if reason is None else reason
@@ -145,7 +145,7 @@ def _meanings(table: Mapping[str, str], language: Language, *, phrases: bool = T
 
 def _labelled(language: Language, keys: Mapping[str, str]) -> dict[str, str]:
     """Return the verdict of each word in the lists ``keys``, name of a list -> verdict."""
-    words = {word: verdict for key, verdict in keys.items() for word in known(ENGLISH, key)}
+    words = {word: verdict for key, verdict in keys.items() for word in known_words(ENGLISH, key)}
     own = {word: verdict for key, verdict in keys.items() for word in getattr(language.labels, key)}
     return words | own
 
@@ -194,7 +194,7 @@ def _json_fields(text: str, w: ReplyPatterns) -> dict[str, Any]:
     return named
 
 
-def _given(
+def _marked(
     plain: str, text: str, meaning: Meaning, w: ReplyPatterns, marks: re.Pattern[str]
 ) -> tuple[str, int, int] | None:
     """Return (verdict, start, end of its words) of the last given verdict; none of a mere list."""
@@ -236,10 +236,10 @@ def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns)
     line = plain.rfind("\n", 0, match.start("said")) + 1
     if verdict and w.side_begins.match(plain, line) and w.side_begins.search(plain, match.end()):
         return None  # "Choice:", then a line for each dialogue
-    beside = w.beside.match(plain, match.end())
-    if verdict is None or beside is None:
+    neighbour = w.next_to.match(plain, match.end())
+    if verdict is None or neighbour is None:
         return verdict
-    other = meaning(w.alternative.sub("", w.normal(beside["said"])))
+    other = meaning(w.alternative.sub("", w.normal(neighbour["said"])))
     return verdict if other in (None, verdict) else None
 
 

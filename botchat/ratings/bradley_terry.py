@@ -107,7 +107,7 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
 
     ``length``: of the first dialogue less that of the second, shape (n,); ratings are then what is
     left at equal length. Without a finite maximum every model gets one tie with an average one,
-    intervals come from the curvature alone, and ``warning`` says so.
+    intervals come from the curvature alone, and ``warning`` names the reason.
     """
     comparisons.require_any()
     m = len(comparisons.models)
@@ -281,11 +281,11 @@ def _clustered_variance(rows: _Rows, cluster: Indices, residual: Floats) -> Floa
 
 
 def _unseen_variance(comparisons: Comparisons, expected: Floats, n_clusters: int | None) -> Floats:
-    """What the variance of each pair's score lacks to be that of `_UNSEEN` units, shape (m, m).
+    """Return what each pair's variance lacks to be that of `_UNSEEN` units, shape (m, m).
 
     A unit is a seed with all its verdicts on the pair alike, or one comparison where seeds are not
     known. Verdicts that are all ties, or one win for each order, do not vary, which does not make
-    them certain: so many seeds with another result may still go unseen. ``expected``: score of the
+    them certain: some `_UNSEEN` seeds with another result may go unseen. ``expected``: score of the
     first at the fitted ratings, shape (n,).
     """
     m, n = len(comparisons.models), len(comparisons)
@@ -338,7 +338,7 @@ def _explain_no_maximum(comparisons: Comparisons) -> str:
 
 
 def _reached(edges: Flags) -> Flags:
-    """Which models are reachable from the first, shape (m,)."""
+    """Find the models that are reachable from the first, shape (m,)."""
     reached: Flags = np.arange(len(edges)) == 0
     while (more := edges[reached].any(axis=0) & ~reached).any():
         reached |= more

@@ -33,7 +33,7 @@ class Comparisons:
     def of(
         cls, rows: Iterable[tuple[str, str, float]], seeds: Iterable[str] | None = None
     ) -> Comparisons:
-        """From ``(first, second, result)`` rows and, in step, ChatSEED ids; models sorted by name.
+        """Read ``(first, second, result)`` rows and, in step, ChatSEED ids; models sorted by name.
 
         Raises `DataError` for another result, or a model against itself.
         """

@@ -31,7 +31,7 @@ _SIDE_BY_SIDE, _CELLS = 2500, 1 << 24
 
 @dataclass(frozen=True)
 class EloSettings:
-    """How bootstrap Elo is computed; the defaults are the paper's (§4.2, Appendix A)."""
+    """Settings of bootstrap Elo; the defaults are the paper's (§4.2, Appendix A)."""
 
     init: float = 1000.0
     scale: float = 400.0

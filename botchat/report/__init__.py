@@ -1,9 +1,9 @@
-"""The page: one HTML file a judge, with its table, its figures and everything that was said.
+"""The page: one HTML file a judge, with its table, its figures, all dialogues and all verdicts.
 
 Tables and figures are complete without a script; it only sorts, and reads dialogues from the chunks
-beside the page (`botchat.report.archive`). A Content-Security-Policy lets nothing else run or load.
+in the page's folder (`botchat.report.archive`). Its Content-Security-Policy forbids all else.
 
-A new part of the page is in ``page.html``, with a script and a style sheet beside it.
+A new part of the page is in ``page.html``, with a script and a style sheet next to it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 SCRIPTS = ("core.js", "board.js", "dialogues.js", "pair.js", "reader.js")
 STYLES = ("paper.css", "page.css", "reader.css")
-"""In the order they build on each other."""
+"""Files in the order in which they build on each other."""
 
 STAMPS = {
     "trust": "✓ Trust",
@@ -75,7 +75,7 @@ class View:
     def of(
         cls, board: Board, labels: Row | None = None, costs: Mapping[str, float] | None = None
     ) -> View:
-        """Make the view of a board; ``labels``: its judge beside human labels, if there are any."""
+        """Make the view of a board; ``labels`` is its judge's row against human labels, if any."""
         from botchat.report.figures import board_charts
 
         trust = judge_trust(board, labels)
@@ -83,12 +83,12 @@ class View:
 
     @property
     def failed(self) -> bool:
-        """Whether the judge fails its checks, so that nobody is ranked."""
+        """Whether the judge fails its checks, so that there is no ranking."""
         return self.trust.level in ("do not trust", "not usable")
 
 
 @dataclass(frozen=True)
-class Beside:
+class JudgeComparison:
     """Agreement of several judges in one protocol, as `botchat agree` has it."""
 
     subject: str
@@ -99,7 +99,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Prompt:
-    """The wording of something that was asked, in full."""
+    """A prompt in full, with its title."""
 
     title: str
     digest: str
@@ -107,14 +107,14 @@ class Prompt:
 
 
 def page_name(place: int) -> str:
-    """File name of the page of a judge, by its place."""
+    """Return the file name of a judge's page, by its place."""
     return f"judge-{place + 1}.html" if place else "index.html"
 
 
 def files(
     views: Sequence[View],
     archive: Archive | None = None,
-    compared: Sequence[Beside] = (),
+    compared: Sequence[JudgeComparison] = (),
     talks: Sequence[Prompt] = (),
     usd: float | None = None,
 ) -> dict[str, str]:
@@ -132,9 +132,9 @@ def files(
         "compared": compared,
         "STAMPS": STAMPS,
         "icon": ICON,
-        "style": joined(STYLES),
-        "script": joined(SCRIPTS),
-        "policy": policy(joined(SCRIPTS), "img-src data:", chunks=True),
+        "style": join_files(STYLES),
+        "script": join_files(SCRIPTS),
+        "policy": policy(join_files(SCRIPTS), "img-src data:", chunks=True),
         "version": VERSION,
     }
     about = {"folder": "", **(archive.about if archive else {}), "pages": [j[0] for j in judges]}
@@ -150,7 +150,7 @@ def files(
 def _view_values(
     view: View, about: dict[str, Any], talks: Sequence[Prompt], usd: float | None
 ) -> dict[str, Any]:
-    """Return what the template needs of one view; ``about``: what the scripts need of the page."""
+    """Return what the template needs of one view; ``about`` is for the scripts of the page."""
     board, links = view.board, Links(about.get("view", ""))
     protocols = list({part.protocol.base: part.protocol for part in board.parts}.values())
     about = {
@@ -200,27 +200,27 @@ def _title(headline: Headline) -> tuple[list[tuple[str, bool]], list[tuple[str, 
 
 
 def text(name: str, package: str = "botchat.report") -> str:
-    """A file of a package's folder."""
+    """Return the text of a file in a package's folder."""
     return resources.files(package).joinpath(name).read_text("utf-8")
 
 
-def joined(names: Iterable[str]) -> str:
-    """Some of our files, one after the other."""
+def join_files(names: Iterable[str]) -> str:
+    """Return the texts of some of our files, one after the other."""
     return "\n".join(map(text, names))
 
 
 @cache
 def template(name: str, package: str = "botchat.report") -> Template:
-    """A page to fill in; what is filled in is shown as text."""
+    """Return a page to fill in; what is filled in is shown as text."""
     return Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     ).from_string(text(name, package))
 
 
 def policy(script: str, *also: str, chunks: bool = False) -> str:
-    """The Content-Security-Policy of a page: its own inline script, and ``also``; nothing else.
+    """Return the Content-Security-Policy of a page: its inline script and ``also``, nothing else.
 
-    ``chunks``: scripts beside it, too.
+    ``chunks``: scripts in its folder, too.
     """
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     scripts = f"script-src 'sha256-{digest}'" + (" 'self'" if chunks else "")
@@ -229,13 +229,13 @@ def policy(script: str, *also: str, chunks: bool = False) -> str:
 
 
 def inert(value: Any) -> str:
-    """JSON that cannot end the script element it stands in."""
+    """Return JSON that cannot end the script element it stands in."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _prompts(board: Board, protocols: Sequence[Protocol]) -> list[Prompt]:
-    """The wording of what was asked, in full."""
+    """Return all prompts, in full."""
     asked = [Prompt(p.short or p.title, p.digest, p.texts) for p in protocols if p.texts]
     if not board.human_lengths:
         return asked

@@ -1,6 +1,6 @@
 """Every dialogue and verdict of a set, in compressed scripts that the page loads when asked.
 
-A page opened from disk may not read files, but it may run scripts beside it: each chunk is a script
+A page opened from disk may not read files, but may run scripts next to it: each chunk is a script
 that hands over a base64 text of zlib-compressed JSON. ``index`` holds what lists and filters need,
 with every protocol; ``seeds-N`` a few seeds whole, dialogues and verdicts; ``calls-N`` the prompts
 and replies of their verdicts.
@@ -65,7 +65,7 @@ def build(
 ) -> Archive:
     """Put everything into chunks; the same records give the same bytes.
 
-    ``dialogues``: of ``human`` too. ``judged``: those on other seeds or contestants, and of
+    ``dialogues``: of ``human`` too. ``judged``: verdicts on other seeds or contestants, and of
     protocols that are not in the catalogue (default: the built-in ones), are passed over.
     ``calls``: of some keys the messages (role and content), the reply's text, tokens and USD.
 
@@ -73,7 +73,7 @@ def build(
         DataError: a verdict that its protocol does not offer.
     """
     catalogue = catalogue or Catalogue()
-    # Dialogues can be read where nobody has judged them alone: the first view is always on.
+    # Dialogues can be read where no judge has judged them alone: the first view is always on.
     first = {protocol.name for protocol in catalogue if protocol.shows == "one" and protocol.leads}
     names = {name for by_protocol in judged.values() for name in by_protocol}
     protocols = list(catalogue.among(first | names).values())
@@ -146,20 +146,20 @@ class _Packed:
         code = cache(partial(_code, protocol))
         for judgment in sorted(judgments, key=attrgetter("contestants")):
             at = self._places.get(judgment.seed_id)
-            shown = tuple(self._contestants.get(name, -1) for name in judgment.contestants)
-            if at is None or -1 in shown or len(shown) != (1 if alone else 2):
+            sides = tuple(self._contestants.get(name, -1) for name in judgment.contestants)
+            if at is None or -1 in sides or len(sides) != (1 if alone else 2):
                 continue
             entry, by_speaker = self._entries[at], self._reports(protocol, judgment)
             if by_speaker is not None:
-                entry["reports"].append([who, number, shown[0], judgment.verdict, by_speaker])
+                entry["reports"].append([who, number, sides[0], judgment.verdict, by_speaker])
             # The reason of a report is its errors once more.
             reason = "" if by_speaker else judgment.reason
-            entry["verdicts"].append(_row(who, number, judgment, shown, reason))
+            entry["verdicts"].append(_row(who, number, judgment, sides, reason))
             self._calls[at].append(judgment.calls)
-            codes.setdefault(shown, [absent] * len(self._places))[at] = code(judgment.verdict)
+            codes.setdefault(sides, [absent] * len(self._places))[at] = code(judgment.verdict)
         return {
-            ",".join(map(str, shown)): values if alone else "".join(values)
-            for shown, values in codes.items()
+            ",".join(map(str, sides)): values if alone else "".join(values)
+            for sides, values in codes.items()
         }
 
     def _reports(self, protocol: Protocol, judgment: Judgment) -> list[Any] | None:
@@ -199,12 +199,12 @@ def scores(pairs: Mapping[str, str]) -> dict[str, list[float]]:
     names: dict[tuple[int, ...], int] = {}
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for key, codes in pairs.items():
-        shown = tuple(map(int, key.split(",")))
+        sides = tuple(map(int, key.split(",")))
         results = values[np.frombuffer(codes.encode("ascii"), np.uint8)]
         (at,) = np.nonzero(np.isfinite(results))
         if len(at):
-            name = names.setdefault((min(shown), max(shown)), len(names))
-            result = results[at] if shown[0] < shown[1] else 1 - results[at]
+            name = names.setdefault((min(sides), max(sides)), len(names))
+            result = results[at] if sides[0] < sides[1] else 1 - results[at]
             parts.append((np.full(len(at), name), at, result))
     if not names:
         return {}
@@ -305,7 +305,7 @@ def _dialogue(dialogue: Dialogue | None) -> dict[str, Any] | None:
 
 
 def _opening(seed: Seed, dialogues: Dialogues) -> str:
-    """Return the first words of a seed, or of a dialogue where nobody began."""
+    """Return the first words of a seed, or of a dialogue where the seed has no text."""
     begun = (by[seed.id].utterances for by in dialogues.values() if seed.id in by)
     first = next((texts[0] for texts in (seed.utterances, *begun) if texts), "")
     line = " ".join(first.split())

@@ -1,5 +1,5 @@
 "use strict";
-// What models, seeds and people wrote reaches the page only as text nodes and escaped attributes:
+// Texts of models, seeds and humans reach the page only as text nodes and escaped attributes:
 // nothing here parses markup. Links are built by `link`, so they always begin with "#".
 
 const botchat = (() => {
@@ -32,7 +32,7 @@ const botchat = (() => {
   };
   const choice = (label, entries = []) => offer(el("select", { "aria-label": label }), entries);
 
-  // Chunks call this: a page from disk may run scripts beside it, but not fetch them.
+  // Chunks call this: a page from disk may run scripts next to it, but not fetch them.
   const take = (name, packed) => waiting.get(name)?.(packed);
 
   const unpack = async (packed) => {

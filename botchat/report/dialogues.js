@@ -79,11 +79,11 @@ botchat.dialogues = (() => {
     return found;
   };
 
-  // options: errors (index -> nodes), accused (index), words, others (index -> judges),
+  // options: errors (index -> nodes), firstAi (index), words, others (index -> judges),
   // human (the whole dialogue is human), term (searched for)
   const utterance = (dialogue, i, options) => {
     const at = i + 1;
-    const isAccused = at === options.accused;
+    const isFirstAi = at === options.firstAi;
     const isHuman = i < (dialogue.begun ?? 2) || options.human;
     const marks = [];
     const dropped = dialogue.dropped?.[at];
@@ -92,9 +92,9 @@ botchat.dialogues = (() => {
     if (dialogue.outcomes?.[at]) marks.push(el("li", null, `– ${dialogue.outcomes[at]}`));
     for (const who of options.others?.[at] || []) marks.push(el("li", null, `✕ ${options.words.verb} by `, named(who)));
     return el("li",
-      { class: ["AB"[i % 2], isHuman ? "seed" : "", isAccused ? "accused" : ""].filter(Boolean).join(" "), "data-at": at },
+      { class: ["AB"[i % 2], isHuman ? "seed" : "", isFirstAi ? "first-ai" : ""].filter(Boolean).join(" "), "data-at": at },
       el("div", { class: "bubble" },
-        isAccused ? el("span", { class: "here" }, options.words.here) : null,
+        isFirstAi ? el("span", { class: "here" }, options.words.here) : null,
         paragraph(dialogue.said[i], options.term),
         options.errors?.[at]),
       el("span", { class: "no" }, el("span", { class: "hidden" }, isHuman ? "human, utterance " : "utterance "), String(at)),
@@ -201,7 +201,7 @@ botchat.dialogues = (() => {
     };
   };
 
-  // What most human annotators say, beside what the judge says: whether it is wrong.
+  // What most human annotators say, next to the judge.s verdict: whether it is wrong.
   const annotators = (index) => [...index.judges.keys()].filter((i) => index.judges[i].startsWith("human:"));
   const isWrong = (verdict, labels) => {
     const known = labels.filter((label) => label && label !== "none");

@@ -1,4 +1,4 @@
-"""Figures of a board (BotChat Figures 2 to 7) and of judges beside each other, by matplotlib.
+"""Figures of a board (BotChat Figures 2 to 7) and of judges compared, by matplotlib.
 
 A new figure is one function that yields a `Chart`; the ways to draw are below. Nothing global of
 matplotlib changes: what callers have set stays, and what they set does not show.
@@ -72,13 +72,13 @@ class Chart:
         return figure
 
     def inline(self, prefix: str) -> str:
-        """Return the svg as a part of a page; ``prefix``: of its ids, which are unique there."""
+        """Return the svg as a part of a page; ``prefix`` makes its ids unique there."""
         svg = self.svg[self.svg.index("<svg") :]
         return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", svg)
 
     @cached_property
     def svg(self) -> str:
-        """Its svg."""
+        """The figure as svg."""
         return self.render("svg").decode()
 
     def render(self, form: str, width: float = WIDTH, height: float | None = None) -> bytes:
@@ -98,19 +98,19 @@ class Chart:
 
 
 def board_charts(board: Board, costs: Mapping[str, float] | None = None) -> Iterator[Chart]:
-    """Yield every figure that a board has numbers for; ``costs``: contestant -> USD a dialogue."""
+    """Yield each figure a board has numbers for; ``costs``, by contestant, are USD a dialogue."""
     for base in dict.fromkeys(arena.protocol.base for arena in board.arenas):
         arenas = [arena for arena in board.arenas if arena.protocol.base == base]
         yield from _arena_charts(arenas, costs or {})
     for part in board.of(DetectionResult):
         yield from _detection_charts(part)
-    for beside in board.of(GTEvalResult):
-        rates = _first(beside.table.frame.set_index("model")[["win", "tie", "lose"]].dropna())
+    for gteval in board.of(GTEvalResult):
+        rates = _first(gteval.table.frame.set_index("model")[["win", "tie", "lose"]].dropna())
         yield Chart(
             "vs-human",
-            f"{beside.protocol.title}: model vs human dialogue",
+            f"{gteval.protocol.title}: model vs human dialogue",
             "Whether the judge takes the model's dialogue for the human one, or cannot tell.",
-            beside.table.signatures,
+            gteval.table.signatures,
             partial(stacks, rates),
             len(rates),
         )
@@ -124,7 +124,7 @@ def _arena_charts(arenas: Sequence[Arena], costs: Mapping[str, float]) -> Iterat
     by_n = {f"N = {arena.protocol.n}" if arena.protocol.n else "": arena for arena in arenas}
     ratings = {n: _with_ends(arena.table, "bt") for n, arena in by_n.items()}
     rated = next(iter(ratings.values()))
-    ranks = dict(zip(first.table.frame["model"], first.table.written("rank"), strict=True))
+    ranks = dict(zip(first.table.frame["model"], first.table.texts("rank"), strict=True))
     yield Chart(
         f"{prefix}ratings",
         "Bradley–Terry ratings with 95 % intervals",
@@ -300,7 +300,7 @@ def _write_beside(axes: Axes, heights: Any, texts: Sequence[str]) -> Sequence[Te
 
 
 def dots(
-    series: Mapping[str, pd.DataFrame], unit: str, beside: Mapping[str, str], figure: Figure
+    series: Mapping[str, pd.DataFrame], unit: str, notes: Mapping[str, str], figure: Figure
 ) -> None:
     """Draw numbers with their intervals, a row each; the first series is filled."""
     axes, (main, *_) = figure.subplots(), [*series.values()]
@@ -316,7 +316,7 @@ def dots(
         axes.scatter(frame["value"], y, 14, fill, edgecolors=colors, linewidths=1, zorder=3)
         axes.scatter([], [], 14, shade if i == 0 else "white", edgecolors=shade, label=title)
     _name_rows(figure, axes, names)
-    values = [f"{main['value'][name]:.0f}  {beside.get(name, '')}".strip() for name in names]
+    values = [f"{main['value'][name]:.0f}  {notes.get(name, '')}".strip() for name in names]
     _write_beside(axes, range(len(names)), values)
     axes.grid(axis="x")
     axes.set_xlabel(unit)

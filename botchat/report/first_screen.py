@@ -28,7 +28,7 @@ class Links(NamedTuple):
     """Links into the reader of dialogues; empty ones where the page has none."""
 
     view: str = ""
-    """The protocol that the reader opens with; empty: there is no reader."""
+    """The protocol that the reader opens with; empty if there is no reader."""
 
     def to(self, view: str = "", **parts: str) -> str:
         """Return a link to a view, by default the reader; empty parts are left out."""
@@ -80,7 +80,7 @@ class Head(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One contestant; ``kind``: ``human``, ``bot`` or empty."""
+    """Row of one contestant; ``kind`` is ``human``, ``bot`` or empty."""
 
     name: str
     label: str
@@ -97,14 +97,14 @@ def kind_of(name: str) -> str:
 def main_table(
     board: Board, links: Links, costs: Mapping[str, float], *, ranked: bool = True
 ) -> tuple[list[Head], list[Line]]:
-    """Return columns and rows of the first screen; ``costs``: contestant -> USD of a dialogue.
+    """Return columns and rows of the first screen; ``costs``, by contestant, are in USD a dialogue.
 
     Without ``ranked``, when the judge fails its checks, no ranks are shown.
     """
     names = list(board.main.frame["model"])
     columns = [_ranks(board.main)] if ranked else []
-    shown = protocol_columns(board)
-    for i, part in enumerate(shown):
+    protocols = protocol_columns(board)
+    for i, part in enumerate(protocols):
         wide = i == 0 or (isinstance(part, DetectionResult) and part.protocol.about_ai)
         columns.append(_numbers(part, part.ranking[0], names, links, wide=wide))
     usd = {
@@ -115,7 +115,7 @@ def main_table(
     columns.append((usd_head, [usd.get(name, Cell()) for name in names]))
     if isinstance(board.ranked_by, Arena) and ranked:
         columns.append(_against_next(board.ranked_by, names, links))
-    columns.extend(_more(board, shown, names))
+    columns.extend(_more(board, protocols, names))
     columns = [(head, cells) for head, cells in columns if any(cell.value for cell in cells)]
     rows = zip(names, labels(names), *(cells for _, cells in columns), strict=True)
     lines = [
@@ -126,11 +126,11 @@ def main_table(
 
 def protocol_columns(board: Board) -> list[ProtocolResult]:
     """Return the protocols with a column on the first screen, the one of the ranks first."""
-    shown: dict[str, ProtocolResult] = {}
+    by_base: dict[str, ProtocolResult] = {}
     for part in [board.ranked_by, *(part for part in board.parts if part.ranking)]:
         if part is not None:
-            shown.setdefault(part.protocol.base, part)
-    return list(shown.values())[:MOST_SHOWN]
+            by_base.setdefault(part.protocol.base, part)
+    return list(by_base.values())[:MOST_SHOWN]
 
 
 def numbers(table: Table, column: Column) -> tuple[dict[str, list[float]], int]:
@@ -160,7 +160,7 @@ def words(part: ProtocolResult, column: Column) -> tuple[str, str]:
 
 
 def _ranks(main: Table) -> tuple[Head, list[Cell]]:
-    ranks = zip(main.written("rank"), main.frame["rank"], strict=True)
+    ranks = zip(main.texts("rank"), main.frame["rank"], strict=True)
     cells = [Cell(text, value="" if pd.isna(rank) else str(rank)) for text, rank in ranks]
     return Head("rank", "", "Rank", "rank"), cells
 
@@ -247,7 +247,7 @@ def _more(
         first.add(head.key)
     for column in board.main.columns:
         if column.key not in {*first, "rank", "model"}:
-            texts = zip(board.main.written(column.key), board.main.frame[column.key], strict=True)
+            texts = zip(board.main.texts(column.key), board.main.frame[column.key], strict=True)
             cells = [
                 Cell(text, value="" if pd.isna(number) else f"{number:.6g}")
                 for text, number in texts
@@ -266,7 +266,7 @@ class CurveLine(NamedTuple):
     intervals: Sequence[tuple[float, float, float]]  # about N, and the ends of its 95 % interval
     text: str  # the success rate at the end
     end: float  # its height from the top in pixels
-    beside: float | None  # the height of its name, away from the others; None: it has none
+    name_height: float | None  # of its name, away from the others; None: it has none
 
 
 class Curve(NamedTuple):
@@ -291,35 +291,35 @@ class Curve(NamedTuple):
 
 
 def success_curve(board: Board, leader: str | None, *, ranked: bool = True) -> Curve | None:
-    """Return the curves of the first protocol that finds the first AI utterance; None: no such.
+    """Return the curves of the first protocol that finds the first AI utterance, or None.
 
-    Bots are dotted beside models; where the judge fails they are its evidence, and models faint.
+    Bots are dotted; without models, or where the judge fails and models are faint, they are not.
     """
     parts = [part for part in board.of(DetectionResult) if part.protocol.about_ai and part.curves]
     if not parts:
         return None
     curves = {k: v for k, v in parts[0].curves.items() if np.isfinite(v.rate[:N_SEED]).all()}
     models = [name for name in board.main.frame["model"] if name in curves and name != HUMAN]
-    shown = [*models, *({HUMAN} & {*curves})]
-    if not shown:
+    drawn = [*models, *({HUMAN} & {*curves})]
+    if not drawn:
         return None
-    last = max(len(curves[name].rate) for name in models or shown)
-    named = [*models[:NAMED_LINES], *shown[len(models) :]]
+    last = max(len(curves[name].rate) for name in models or drawn)
+    named = [*models[:NAMED_LINES], *drawn[len(models) :]]
     height = max(212, 17 * (len(named) - 1))
-    rates = {name: curves[name].rate[:last] for name in shown}
+    rates = {name: curves[name].rate[:last] for name in drawn}
     rates = {name: rate[np.isfinite(rate)] for name, rate in rates.items()}
-    ends = {name: round(float(height * (1 - rates[name][-1])), 1) for name in shown}
-    beside = _apart({name: ends[name] for name in named}, height)
+    ends = {name: round(float(height * (1 - rates[name][-1])), 1) for name in drawn}
+    heights = _apart({name: ends[name] for name in named}, height)
     reach = [sum(length >= n for length in board.human_lengths) for n in range(1, last + 1)]
     kinds = {"human": "human", "": "", "bot": "bot"}
     if not ranked or all(map(is_floor_bot, models)):
         kinds |= {"": "faint", "bot": ""}
     lines: list[CurveLine] = []
-    for name, label in zip(shown, labels(shown, 22), strict=True):
+    for name, label in zip(drawn, labels(drawn, 22), strict=True):
         rate = rates[name]
         whole = sum(n >= FEW for n in reach[: len(rate)]) if name == HUMAN else len(rate)
         intervals = []
-        for n in (4, 8, 12, 16) if len(shown) <= 4 else ():
+        for n in (4, 8, 12, 16) if len(drawn) <= 4 else ():
             if n <= whole:
                 row = curves[name].row(n, "x")
                 ends_at = (100 - 100 * row["x_low"], 100 - 100 * row["x_high"])
@@ -329,7 +329,7 @@ def success_curve(board: Board, leader: str | None, *, ranked: bool = True) -> C
         few = _steps(rate, max(whole, N_SEED), len(rate), last) if whole < len(rate) else ""
         text = f"{100 * rate[-1]:.0f}"
         lines.append(
-            CurveLine(name, label, kind, path, few, intervals, text, ends[name], beside.get(name))
+            CurveLine(name, label, kind, path, few, intervals, text, ends[name], heights.get(name))
         )
     return Curve(last, height, lines, parts[0].protocol.name)
 

@@ -240,7 +240,7 @@
       ];
     };
 
-    // Both dialogues, utterance beside utterance; what the judge did not see is folded.
+    // Both dialogues, utterance by utterance; what the judge did not see is folded.
     const sideBySide = (content, shown) => {
       const { a, b, at } = state;
       const id = index.seeds[at][0];
@@ -250,13 +250,13 @@
       const most = Math.max(...both.map(({ said }) => said.length));
       const part = (from, end) => {
         const columns = [a, b].map((which, i) => {
-          const utterances = both[i].said.slice(from, end).map((_, k) => utterance(both[i], from + k, { accused: 0, human: which === index.human }));
-          return el("ol", { class: "chat column", style: `grid-row: span ${Math.max(Math.min(most, end) - from, 1)}`, "aria-label": name(which) }, utterances);
+          const utterances = both[i].said.slice(from, end).map((_, k) => utterance(both[i], from + k, { firstAi: 0, human: which === index.human }));
+          return el("ol", { class: "dialogue column", style: `grid-row: span ${Math.max(Math.min(most, end) - from, 1)}`, "aria-label": name(which) }, utterances);
         });
         return most > from ? el("div", { class: "columns" }, columns) : null;
       };
       return [
-        el("ol", { class: "chat shared" }, el("li", { class: "part human" }, el("span", null, named(id), ": two humans begin")), [0, 1].map((i) => utterance(both[0], i, { accused: 0 }))),
+        el("ol", { class: "dialogue shared" }, el("li", { class: "part human" }, el("span", null, named(id), ": two humans begin")), [0, 1].map((i) => utterance(both[0], i, { firstAi: 0 }))),
         el("div", { class: "columns names" }, [a, b].map((i) => el("h4", { "aria-level": 3 }, nameOf(index, i)))),
         part(2, shown),
         both.some(({ stopped }) => stopped) ? el("div", { class: "columns" }, both.map(({ stopped }) => (stopped ? el("p", { class: "warning" }, `Stopped early: ${stopped}`) : el("span")))) : null,

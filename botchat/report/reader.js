@@ -160,7 +160,7 @@
     const lookAt = (at) => {
       for (const now of reading.querySelectorAll(".now")) now.classList.remove("now");
       reading.querySelector(`.rail [data-to="${at}"]`)?.classList.add("now");
-      const target = reading.querySelector(`.chat > [data-at="${at}"]`);
+      const target = reading.querySelector(`.dialogue > [data-at="${at}"]`);
       if (!target) return;
       target.classList.add("now");
       const head = reading.querySelector(".head");
@@ -178,7 +178,7 @@
     };
     const move = (by) => {
       const last = reading.querySelectorAll(".rail > *").length;
-      const now = Number(reading.querySelector(".chat > .now")?.dataset.at) || (by > 0 ? 0 : 2);
+      const now = Number(reading.querySelector(".dialogue > .now")?.dataset.at) || (by > 0 ? 0 : 2);
       if (last) address.set({ at: String(Math.min(last, Math.max(1, now + by))) });
     };
 
@@ -189,27 +189,27 @@
         reader.scrollIntoView({ block: "start" });
         reveal();
       }, { class: "to-list" });
-      const accused = Math.max(verdict.place || 0, 0);
+      const firstAi = Math.max(verdict.place || 0, 0);
       const isReport = protocol.kind === "report";
       const alsoReported = reported(index, content, a, isReport ? protocol.name : "").scores
         .filter(([judge]) => !isReport || judge !== about.judge)
         .map(([judge, by, score]) => [" · ", score === null ? `${by} unreadable` : `${by} ${score}`, judge === about.judge ? null : [" by ", named(index.judges[judge])]]);
       const rail = el("div", { class: "rail", role: "group", "aria-label": "Utterances" }, content.dialogues[a].said.map((_, i) => {
-        const kind = [i < 2 || a === index.human ? "seed" : "", accused && i + 1 === accused ? "accused" : "", accused && i + 1 > accused ? "after" : ""].join(" ");
-        const label = `Utterance ${i + 1}${i + 1 === accused ? `, ${words(protocol).verb}` : ""}`;
+        const kind = [i < 2 || a === index.human ? "seed" : "", firstAi && i + 1 === firstAi ? "first-ai" : "", firstAi && i + 1 > firstAi ? "after" : ""].join(" ");
+        const label = `Utterance ${i + 1}${i + 1 === firstAi ? `, ${words(protocol).verb}` : ""}`;
         return button("", () => address.set({ at: String(i + 1) }), { class: kind, "data-to": i + 1, title: `Utterance ${i + 1}`, "aria-label": label });
       }));
       return el("header", { class: "head" },
         el("div", { class: "line" },
           el("h3", { tabindex: "-1", "aria-level": 2 }, nameOf(index, a, Infinity), " · ", named(index.seeds[at][0])),
           el("span", { class: "acts" }, acts("dialogue", go, help, open))),
-        el("p", { class: "verdict" }, stamp(verdict.kind, verdict.full, accused ? { href: to(state, { at: accused }), title: "To this utterance" } : {}),
+        el("p", { class: "verdict" }, stamp(verdict.kind, verdict.full, firstAi ? { href: to(state, { at: firstAi }), title: "To this utterance" } : {}),
           " by ", named(index.judges[about.judge]), alsoReported),
         row?.[4] ? el("p", { class: "reason", dir: "auto" }, row[4]) : null,
         rail);
     };
 
-    const chat = (content, row, rows, accused) => {
+    const dialogueParts = (content, row, rows, firstAi) => {
       const { protocol, a, at, term } = state;
       const dialogue = content.dialogues[a];
       const isHuman = a === index.human;
@@ -218,20 +218,20 @@
         if (protocol.kind === "place" && other !== row && other[3] && other[3] !== "No") (others[other[3]] ||= []).push(index.judges[other[0]]);
       }
       const diagnosis = reported(index, content, a, protocol.kind === "report" ? protocol.name : "");
-      const options = { errors: diagnosis.at, accused, words: words(protocol), others, human: isHuman, term };
+      const options = { errors: diagnosis.at, firstAi, words: words(protocol), others, human: isHuman, term };
       const utterances = dialogue.said.map((_, i) => utterance(dialogue, i, options));
       const human = !isHuman && index.human >= 0 ? content.dialogues[index.human] : null;
-      const rest = human ? human.said.slice(2).map((_, i) => utterance(human, i + 2, { accused: 0, human: true, words: options.words })) : [];
+      const rest = human ? human.said.slice(2).map((_, i) => utterance(human, i + 2, { firstAi: 0, human: true, words: options.words })) : [];
       const toHuman = link({ view: protocol.name, a: index.contestants[index.human], seed: index.seeds[at][0] });
       return [
-        el("ol", { class: "chat" },
+        el("ol", { class: "dialogue" },
           el("li", { class: "part human" }, isHuman ? "two humans, to the end" : "two humans begin"), utterances.slice(0, 2),
           isHuman || utterances.length < 3 ? null : el("li", { class: "part" }, el("span", null, nameOf(index, a), " goes on alone")), utterances.slice(2)),
         diagnosis.at[0] ? el("div", { class: "errors" }, el("h4", { "aria-level": 3 }, "Diagnosed without an utterance"), diagnosis.at[0]) : null,
         dialogue.stopped ? el("p", { class: "warning" }, `Stopped early: ${dialogue.stopped}`) : null,
         rest.length
           ? el("details", { class: "went-on" }, el("summary", null, `How the humans went on (${rest.length} more)`),
-            el("ol", { class: "chat rest" }, rest), el("p", { class: "note" }, el("a", { href: toHuman }, "Read it with its verdicts")))
+            el("ol", { class: "dialogue rest" }, rest), el("p", { class: "note" }, el("a", { href: toHuman }, "Read it with its verdicts")))
           : null,
       ];
     };
@@ -270,8 +270,8 @@
       const rows = content.verdicts.filter((row) => row[1] === p && row[2][0] === a);
       const row = rows.find((each) => each[0] === about.judge);
       const verdict = judgedBy(about.judge, protocol, a, at);
-      const accused = protocol.kind === "place" ? Math.max(verdict.place || 0, 0) : 0;
-      reading.replaceChildren(heading(content, row, verdict), ...chat(content, row, rows, accused).filter(Boolean));
+      const firstAi = protocol.kind === "place" ? Math.max(verdict.place || 0, 0) : 0;
+      reading.replaceChildren(heading(content, row, verdict), ...dialogueParts(content, row, rows, firstAi).filter(Boolean));
       beside.replaceChildren(...aside(content, row));
       if (!arrives) return;
       reader.classList.remove("open");
@@ -285,7 +285,7 @@
       const last = reading.querySelectorAll(".rail > *").length;
       const wanted = Number(state.asked) || 0;
       if (wanted > last) wrongLink(`This dialogue has no utterance ${wanted}.`);
-      const target = wanted <= last ? wanted || Number(reading.querySelector(".rail > .accused")?.dataset.to) : 0;
+      const target = wanted <= last ? wanted || Number(reading.querySelector(".rail > .first-ai")?.dataset.to) : 0;
       if (target) lookAt(target);
       else view.scrollIntoView({ block: "start" });
     };

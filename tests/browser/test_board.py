@@ -123,7 +123,7 @@ def test_every_view_is_accessible(browser: Browser, three: Path, view: str) -> N
     tab = "return document.querySelector('nav [aria-current]').textContent"
     names = {"": "Ranking", "pair": "Compare", "read": "Read", "figures": "Figures"}
     assert browser.run(tab) == names.get(view, "Judge")
-    spoken = "return [...document.querySelectorAll('.chat .bubble > p')].every((e) => e.lang)"
+    spoken = "return [...document.querySelectorAll('.dialogue .bubble > p')].every((e) => e.lang)"
     assert browser.run(spoken)
     if not view:
         for key in ("\ue004", "\ue007", "\ue004"):  # Tab, Enter, Tab

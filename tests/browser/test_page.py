@@ -66,7 +66,7 @@ def test_diagnosed_errors_stand_at_their_utterance(browser: Browser, tmp_path: P
     )
     browser.open(page, "#view=unieval&a=m&seed=S-1")
     assert "diagnosis -2" in browser.text(".reading .verdict")
-    bubbles = browser.driver.find_elements("css selector", ".reading > .chat .bubble")
+    bubbles = browser.driver.find_elements("css selector", ".reading > .dialogue .bubble")
     found = {at: b.find_elements("css selector", ".error") for at, b in enumerate(bubbles, 1)}
     assert {at: len(errors) for at, errors in found.items() if errors} == {3: 1, 4: 1}
     assert found[3][0].text == f"Repetition: “{said}” – again"

@@ -249,15 +249,15 @@ def test_a_link_that_does_not_fit_shows_nothing_else(
     browser.open(shown, f"#{link}")
     assert what in wrong_link(browser)
     browser.text("#pairs .duel > *, .reading .note")
-    assert browser.texts(".columns, .reading .chat") == []
+    assert browser.texts(".columns, .reading .dialogue") == []
     assert state(browser) == dict(parse_qsl(link))
     browser.run("location.hash = '#view=unieval&a=alpha&seed=S-1'")
-    browser.text(".reading .chat")
+    browser.text(".reading .dialogue")
     assert not browser.driver.find_element("id", "wrong-link").is_displayed()
 
 
 IN_SIGHT = """
-const box = document.querySelector('.reading li.accused .bubble').getBoundingClientRect();
+const box = document.querySelector('.reading li.first-ai .bubble').getBoundingClientRect();
 const head = document.querySelector('.head').getBoundingClientRect();
 return head.top >= -1 && box.top >= head.bottom - 1 && box.bottom <= innerHeight;
 """
@@ -282,11 +282,11 @@ def test_the_accused_utterance_is_on_the_screen(
 def test_keys_go_through_dialogues(browser: Browser, shown: Path, known: Any) -> None:
     """Utterances by j and k, dialogues by n and p, accused ones by a, the talk by d, keys by ?."""
     browser.open(shown, f"#view=unieval&a=alpha&seed={LATE}&at=4")
-    browser.until(lambda: browser.texts(".chat > .now .no"))
+    browser.until(lambda: browser.texts(".dialogue > .now .no"))
     for key, at in (("j", "5"), ("k", "4"), ("k", "3")):
         browser.press(key)
         assert state(browser)["at"] == at
-        browser.until(lambda at=at: browser.texts(".chat > .now .no") == [f"utterance {at}"])
+        browser.until(lambda at=at: browser.texts(".dialogue > .now .no") == [f"utterance {at}"])
     said = {one.seed_id: one.verdict for one in known[1]["rules"]["unieval"]
             if one.contestants == ("alpha",)}  # fmt: skip
     number = int(LATE[2:])
@@ -313,7 +313,7 @@ def test_filter_and_search_are_in_the_address(browser: Browser, shown: Path) -> 
     browser.until(lambda: browser.texts(".cases .id") == [LATE])
     assert browser.texts(".cases mark") == ["xylophone"]
     assert browser.texts(".cases .opening b") == ["16 "]
-    browser.until(lambda: browser.texts(".reading .chat mark") == ["xylophone"])
+    browser.until(lambda: browser.texts(".reading .dialogue mark") == ["xylophone"])
     assert browser.text(".finder output") == "1 of 24"
     field = browser.driver.find_element("css selector", "#reader input[type=search]")
     assert field.get_property("value") == "XYLOPHONE"
@@ -335,7 +335,7 @@ def test_filter_and_search_are_in_the_address(browser: Browser, shown: Path) -> 
 def test_a_phone_has_the_list_behind_a_button(browser: Browser, shown: Path) -> None:
     """Previous, next and list are buttons; a choice closes the list."""
     browser.open(shown, "#view=unieval&a=alpha&seed=S-2", 390, 844)
-    browser.text(".reading .chat")
+    browser.text(".reading .dialogue")
     listing = browser.driver.find_element("css selector", ".finder")
     assert not listing.is_displayed()
     browser.driver.find_element("css selector", "[title='Next dialogue']").click()
@@ -370,7 +370,7 @@ def test_both_views_fit_and_are_accessible(
     """Nothing is wider than the screen, no text below 11 px, no serious fault by axe."""
     for link, there in (
         ("#view=pair&protocol=arena-n16", ".case .columns"),
-        (f"#view=unieval&a=alpha&seed={LATE}&q=bus", ".reading .chat mark"),
+        (f"#view=unieval&a=alpha&seed={LATE}&q=bus", ".reading .dialogue mark"),
     ):
         browser.open(shown, link, width=width, dark=dark)
         browser.text(there)

@@ -16,7 +16,7 @@ from sklearn.metrics import cohen_kappa_score
 from botchat.errors import DataError, MissingDataError
 from botchat.importers import vote_files
 from botchat.metrics.agreement import Agreement, ItemScore, compare, compare_scores
-from botchat.metrics.annotations import NOBODY, Annotation
+from botchat.metrics.annotations import NO_CONTESTANT, Annotation
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.rates import preferences, truth
 from botchat.records import HUMAN, Judgment
@@ -52,7 +52,7 @@ def test_dialogues_judged_alone_have_true_and_false_positives():
         for n, verdict in enumerate(verdicts[name])
     ]
     annotations = preferences(records, UNIEVAL)
-    assert {a.second for a in annotations} == {NOBODY}
+    assert {a.second for a in annotations} == {NO_CONTESTANT}
     labels = truth(annotations, "human")
     agreement = compare([*annotations, *labels])
     row = row_of(agreement, "j")
