@@ -1,7 +1,8 @@
 """Stage 3: judgments of one judge on one seed set -> a `Board` of tables; pure.
 
 Every number has its number of cases: a comparison or dialogue without a readable verdict is missing
-from it. A new column is a `Column` in the file of its table, whose rows have it under the same key.
+from it. A new column is a `Column` in the file of its table, whose rows have it under the same key;
+the main table quotes such a column, or has an entry of ``more`` in `build_board`.
 """
 
 from __future__ import annotations

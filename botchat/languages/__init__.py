@@ -2,7 +2,8 @@
 
 ``language.toml`` has the name, the unit (words or characters) and labels by which replies are read;
 ``prompts/`` has a text file a prompt, named as in `botchat.prompts`. English never takes the place
-of a missing part.
+of a missing part. The least is labels, and the prompts generation, unieval and unieval_examples. A
+pack of BotChat's own is a folder here, and a line in ``[languages]`` of `prompts/sources.toml`.
 """
 
 from __future__ import annotations

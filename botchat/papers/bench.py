@@ -1,7 +1,7 @@
 """``botchat bench``: a benchmark's files or an own one in, judges asked, tables out.
 
-A benchmark is judged like a seed set of its own, ``bench-faireval``. The tables show every judge
-of the items in the files, above the numbers that the papers print.
+Judged like a seed set of its own, ``bench-faireval``; the papers' numbers stand below. A new one is
+a function from `Files` to a `Benchmark` in a module here, and its name in `BENCHMARKS`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The exact wording of every prompt: one text file each, sources in ``SOURCES.md``.
 
-A new prompt is a text file here and a row of ``sources.toml``, from which ``SOURCES.md`` is made.
-Prompts in other languages are in their packs.
+A new prompt is a text file here and a row of ``sources.toml``: ``files``, ``wording``, ``paper``,
+``section`` and ``why``. ``pytest tests/unit/test_sources.py --update-tables`` makes ``SOURCES.md``
+of it. Prompts in other languages are in their packs.
 """
 
 from __future__ import annotations

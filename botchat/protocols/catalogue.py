@@ -1,7 +1,7 @@
 """Every protocol: the built-in ones, and the user's criteria (``[protocols.NAME]``).
 
 A new protocol is a prompt and its row of `prompts/sources.toml`, a value in a module of this room,
-and its name in `BUILT_IN`.
+and its name in `BUILT_IN`, in README's table and in the help of `judge`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A protocol as a value, and the four kinds of answer that decide everything else (DESIGN §1.2).
+"""A protocol as a value, and the four kinds of answer that decide everything else.
 
 ``place``   ``"No"``, or the 1-based index of the first AI utterance; ``"Yes"``: without an index
 ``choice``  ``"1"``, ``"2"``, ``"both"`` or ``"neither"`` of two dialogues

@@ -1,7 +1,7 @@
 """Figures of a board (BotChat Figures 2 to 7) and of judges compared, by matplotlib.
 
-A new figure is one function that yields a `Chart`; the ways to draw are below. Nothing global of
-matplotlib changes: what callers have set stays, and what they set does not show.
+A new figure is a ``yield Chart(...)`` in `board_charts` or in what it calls; the ways to draw are
+below. Settings of matplotlib that callers have made stay, and do not show.
 """
 
 from __future__ import annotations
