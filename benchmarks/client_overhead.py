@@ -295,7 +295,7 @@ def main():
                 run(url, options.in_flight, options.in_flight)  # warm up
                 runs[name] = []
             except ImportError as error:
-                print(f"{name:26} not installed ({error.name})")
+                print(f"{name:26} not installed ({error.name})", file=sys.stderr)
         for _ in range(options.repeats):  # in turn: the machine's load is the same for all
             for name, done in runs.items():
                 done.append(measured(CLIENTS[name], url, options.calls, options.in_flight))

@@ -58,7 +58,7 @@ def ours(path: Path) -> pd.Series:
     from botchat.importers.vote_files import read_votes
     from botchat.ratings.bradley_terry import fit
 
-    fitted = fit(compared(read_votes(path.read_bytes(), path.name).votes)[0])
+    fitted = fit(compared(read_votes(path.read_bytes(), path.name).votes))
     assert np.isfinite(fitted.low).all()
     assert len(fitted.rank_intervals) == 2
     return pd.Series(fitted.rating, fitted.models)
