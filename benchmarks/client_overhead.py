@@ -309,7 +309,7 @@ def main():
     for name, (rate, cpu) in found.items():
         print(
             f"{name:26} {rate:7.0f} calls/s  {cpu:5.2f} ms CPU a call   "
-            f"{rate / base[0]:5.2f} x the calls, {cpu / base[1]:4.2f} x the CPU"
+            f"calls x{rate / base[0]:.2f}  CPU x{cpu / base[1]:.2f}"
         )
     ours, floor = found["BotChat, everything"], found["raw aiohttp"]
     calls, cpu = ours[0] / base[0], ours[1] / floor[1]

@@ -151,14 +151,15 @@ class VerdictsBuilder:
         if not judgments:
             return
         n = len(judgments)
-        seeds, contestants, verdicts, shown, signatures = zip(*map(_FIELDS, judgments), strict=True)
+        fields = zip(*map(_FIELDS, judgments), strict=True)
+        seeds, contestants, verdicts, lengths, signatures = fields
         numbers = self._contestants.of(chain.from_iterable(contestants), 2 * n)
         columns = (
             self._seeds.of(seeds, n),
             numbers[::2],
             numbers[1::2],
             list(map(self._result, verdicts)),
-            shown,
+            lengths,
             self._signatures.of(signatures, n),
         )
         flags = np.ones(n, np.bool_) if current is None else np.asarray(current, np.bool_)

@@ -44,23 +44,23 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class ComparisonCounts:
-    """Numbers of a protocol's comparisons, readable or not: those made, and those expected."""
+    """Numbers of a protocol's comparisons, readable or not: judged, and expected."""
 
-    made: int
+    judged: int
     expected: int | None
     """None for votes, which have no plan."""
 
     @property
     def full(self) -> bool:
         """Whether every comparison was made."""
-        return self.expected is None or self.made >= self.expected
+        return self.expected is None or self.judged >= self.expected
 
     @property
     def signature(self) -> str:
         """``data:full``, or the share that was made: ``data:31.2%``."""
         if self.expected is None:
-            return f"data:{self.made}-votes"
-        return "data:full" if self.full else f"data:{100 * self.made / self.expected:.1f}%"
+            return f"data:{self.judged}-votes"
+        return "data:full" if self.full else f"data:{100 * self.judged / self.expected:.1f}%"
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Arena(ProtocolResult):
         if self.fitted.n_clusters is not None:
             return self.fitted.n_clusters
         pairs = max(1, math.comb(len(self.fitted.models), 2))
-        return self.counts.made // pairs // (1 if self.counts.expected is None else 2)
+        return self.counts.judged // pairs // (1 if self.counts.expected is None else 2)
 
     @property
     def separates(self) -> bool:

@@ -350,5 +350,5 @@ def _notes(
         if rated.fitted.warning:
             yield f"{label}: {rated.fitted.warning}"
         if not comparisons.full:
-            made, expected = comparisons.made, comparisons.expected
-            yield f"{label}: {made:,} of {expected:,} comparisons were judged"
+            n, expected = comparisons.judged, comparisons.expected
+            yield f"{label}: {n:,} of {expected:,} comparisons were judged"

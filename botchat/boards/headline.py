@@ -127,7 +127,7 @@ def _scope(board: Board, part: ProtocolResult | None, contestants: Sequence[str]
     counts = {"model": len(contestants) - bots, "bot": bots}
     who = [f"{n:,} {kind}{'' if n == 1 else 's'}" for kind, n in counts.items() if n]
     if isinstance(part, Arena) and part.protocol == VOTES:
-        return f"{part.counts.made:,} votes of {board.seed_set}, {', '.join(who)}."
+        return f"{part.counts.judged:,} votes of {board.seed_set}, {', '.join(who)}."
     n = int(board.main.frame["complete"].max()) if len(board.main.frame) else 0
     kind = "invented dialogues" if board.invented else "dialogues"
     return f"{n:,} {kind} of {board.seed_set}, {', '.join(who)}, judge {board.judge}."

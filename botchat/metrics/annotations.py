@@ -121,8 +121,8 @@ class VerdictArrays:
     @property
     def digest(self) -> str:
         """Digest of all verdicts, in whatever order they came."""
-        shown, m = np.stack([self.sides, self.sides[:, ::-1]], axis=1), len(self.contestants)
-        case = (self.item[:, None] * m + shown[..., 0]) * m + shown[..., 1]
+        sides, m = np.stack([self.sides, self.sides[:, ::-1]], axis=1), len(self.contestants)
+        case = (self.item[:, None] * m + sides[..., 0]) * m + sides[..., 1]
         digests = []
         for judge in sorted(self.verdicts):
             codes = self.verdicts[judge]
