@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from statistics import NormalDist
 from typing import Any
 
@@ -257,6 +257,13 @@ def separated(value: Floats, low: Floats, high: Floats) -> Flags:
     return np.asarray(value[:, None] - value[None, :] > reach)
 
 
+@lru_cache(maxsize=2)
+def _weights(n: int, draws: int) -> Floats:
+    """Return the weights of n clusters in the data and in each draw, shape (1 + draws, n)."""
+    drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), draws)
+    return np.concatenate([np.ones((1, n)), drawn])
+
+
 def bootstrap_ci(
     cluster: Indices,
     columns: Iterable[Floats],
@@ -274,11 +281,9 @@ def bootstrap_ci(
         group = np.random.default_rng(0).integers(_MOST_DRAWN, size=n)[group]
         n = _MOST_DRAWN
     sums = np.stack([np.bincount(group, column, n) for column in columns], axis=-1)
-    drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
-    weights: Floats = np.concatenate([np.ones((1, n)), drawn])
     tail = NormalDist().cdf(-math.sqrt(n / (n - 1)) * student_t(LEVEL, n - 1)) if n > 1 else 0.0
     row: Row = {}
-    for name, values in figures(weights @ sums).items():
+    for name, values in figures(_weights(n, RESAMPLES) @ sums).items():
         known = values[1:][np.isfinite(values[1:])]
         low, high = np.quantile(known, (tail, 1 - tail)) if len(known) else (math.nan, math.nan)
         if not high - low > _NOTHING:
