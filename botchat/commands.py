@@ -141,8 +141,8 @@ def leaderboard(
     from botchat.pipeline.leaderboard import leaderboard as rank_set
 
     place = _workspace(workspace)
-    more: dict[str, Any] = {"opens": open, "keep": keep, "meter": meter}
-    return rank_set(place, _set(place, seeds), _each(judge), out=out, formats=_each(format), **more)
+    more: dict[str, Any] = {"opens": open, "keep": keep, "meter": meter, "out": out and Path(out)}
+    return rank_set(place, _set(place, seeds), _each(judge), formats=_each(format), **more)
 
 
 @app.command(group=DAILY)
@@ -161,7 +161,8 @@ def figure(
     from botchat.pipeline.figure import write_figures
 
     place = _workspace(workspace)
-    return write_figures(place, _set(place, seeds), name, judge, form=format, size=size, out=out)
+    more: dict[str, Any] = {"form": format, "size": size, "out": out and Path(out)}
+    return write_figures(place, _set(place, seeds), name, judge, **more)
 
 
 @app.command(group=DAILY)
@@ -182,8 +183,9 @@ def agree(
 
     place = _workspace(workspace)
     seed_set = None if files and not (seeds or protocol) else _set(place, seeds)
-    where: dict[str, Any] = {"seed_set": seed_set, "protocol": protocol, "truth": truth, "out": out}
-    return compare_judges(place, files, judges=_each(judge), formats=_each(format), **where)
+    more: dict[str, Any] = {"protocol": protocol, "truth": truth, "out": out and Path(out)}
+    more |= {"seed_set": seed_set, "judges": _each(judge), "formats": _each(format)}
+    return compare_judges(place, [*map(Path, files)], **more)
 
 
 @app.command(group=DAILY)
@@ -349,8 +351,9 @@ def rank(
     """Rank models from files of votes or win rates."""
     from botchat.pipeline.rank import rank as rank_votes
 
-    more: dict[str, Any] = {"out": out, "formats": _each(format), "meter": meter}
-    return rank_votes(_workspace(workspace), files, _each(judge), per_pair=per_pair, **more)
+    more: dict[str, Any] = {"per_pair": per_pair, "out": out and Path(out), "meter": meter}
+    more["formats"] = _each(format)
+    return rank_votes(_workspace(workspace), [*map(Path, files)], _each(judge), **more)
 
 
 @app.command(group=JUDGES)
@@ -377,8 +380,8 @@ def bench(
 
     place = _workspace(workspace)
     names = [stage.judge_name(name, judge_model, place) for name in _each(judge)]
-    more: dict[str, Any] = {"data": data, "published": published, "limit": limit, "out": out}
-    more["formats"] = _each(format)
+    more: dict[str, Any] = {"published": published, "limit": limit, "formats": _each(format)}
+    more |= {"data": data and Path(data), "out": out and Path(out)}
     return stage.bench(place, benchmark, names, spending.within(place), meter, **more)
 
 
@@ -393,8 +396,8 @@ def label(
     """Make a page of blind cases for annotators, or store its exports."""
     from botchat.pipeline.label import label as label_cases
 
-    place = _workspace(workspace)
-    return label_cases(place, _set(place, seeds), files, protocol=protocol, most=cases)
+    place, paths = _workspace(workspace), [*map(Path, files)]
+    return label_cases(place, _set(place, seeds), paths, protocol=protocol, most=cases)
 
 
 @app.command(group=SHARE)

@@ -84,9 +84,7 @@ def test_tables_of_rates(tmp_path, monkeypatch, capsys):
     assert [row["model"] for row in found["rows"]] == ["a", "b", "c"]
     assert "pairwise win rates: 3 models, 3 pairs read" in found["files"][0]
     pairs, here = Path("leaderboards/rates/votes-pairs.csv"), botchat.Workspace(tmp_path)
-    again = botchat.rank(
-        pairs, per_pair=100, format=("parquet",), out=Path("again"), workspace=here
-    )
+    again = botchat.rank(str(pairs), per_pair=100, format=("parquet",), out="again", workspace=here)
     assert again.rows == found["rows"]
     read = pd.read_parquet(f"again/{again.tables[0].name}.parquet")
     pd.testing.assert_frame_equal(read, again.frame, check_dtype=False)
