@@ -54,11 +54,11 @@ def battles(votes: int, models: int) -> pd.DataFrame:
 
 def ours(path: Path) -> pd.Series:
     """Read, count, fit, with intervals and ranks."""
-    from botchat.boards.votes import compared
+    from botchat.boards.votes import vote_comparisons
     from botchat.importers.vote_files import read_votes
     from botchat.ratings.bradley_terry import fit
 
-    fitted = fit(compared(read_votes(path.read_bytes(), path.name).votes))
+    fitted = fit(vote_comparisons(read_votes(path.read_bytes(), path.name).votes))
     assert np.isfinite(fitted.low).all()
     assert len(fitted.rank_intervals) == 2
     return pd.Series(fitted.rating, fitted.models)

@@ -11,7 +11,7 @@ from itertools import combinations, permutations
 import numpy as np
 import pandas as pd
 
-from botchat.boards.pairs import comparisons_of, covered, model_results, pair_results
+from botchat.boards.pairs import comparisons_of, model_results, pair_results, with_missing
 from botchat.boards.protocols import (
     MODEL,
     PAIRWISE,
@@ -123,7 +123,8 @@ def rate(
         comparisons = comparisons_of(readable, part.cluster)
         # A contestant that only unreadable verdicts name is a contestant too.
         contestants, per_pair = part.verdicts.judged_contestants, 2 * len({*seed_ids})
-        rows = covered(model_results(comparisons), contestants, per_pair * (len(contestants) - 1))
+        games = per_pair * (len(contestants) - 1)
+        rows = with_missing(model_results(comparisons), contestants, games)
         counts = ComparisonCounts(len(verdicts), per_pair * math.comb(len(contestants), 2))
         length = _length_differences(readable, comparisons, dialogues, part.protocol.n)
         results.append(
@@ -132,10 +133,9 @@ def rate(
     return results
 
 
-def of_votes(
+def rate_votes(
     comparisons: Comparisons,
     signature: str,
-    elo: EloSettings | None,
     *,
     per_pair: int | None = None,
     unreadable: Mapping[str, int] | None = None,
@@ -146,11 +146,11 @@ def of_votes(
     None for votes. ``unreadable``: contestant -> votes on it without a result.
     """
     models = comparisons.models
-    rows = covered(model_results(comparisons), models, (per_pair or 0) * (len(models) - 1))
+    rows = with_missing(model_results(comparisons), models, (per_pair or 0) * (len(models) - 1))
     rows["missing"] += [(unreadable or {}).get(name, 0) for name in models]
     expected = None if per_pair is None else per_pair * math.comb(len(models), 2)
     counts = ComparisonCounts(len(comparisons), expected)
-    return _arena(VOTES, rows, comparisons, counts, signature, elo)
+    return _arena(VOTES, rows, comparisons, counts, signature, None)
 
 
 def _length_differences(
@@ -207,7 +207,7 @@ def _arena(
         f"{protocol.name}-pairs",
         f"{title}, pair by pair",
         _PAIRS,
-        covered(results, listed, 0)
+        with_missing(results, listed, 0)
         .rename(
             columns={
                 f"{key}{end}": f"{key}_rate{end}"

@@ -160,7 +160,7 @@ def build_board(
     pairs = [part for part in judged.values() if part.protocol.shows == "pair"]
     arenas = arena.rate(pairs, min4, elo, everyone)
     others = [
-        protocols.result(part, seeds, dialogues)
+        protocols.protocol_result(part, seeds, dialogues)
         for part in judged.values()
         if part.protocol.shows != "pair"
     ]

@@ -203,16 +203,16 @@ def board_files(
     board: Board,
     headline: Headline,
     trust: JudgeTrust,
-    formats: Sequence[str] = (),
-    data: Mapping[str, Any] | None = None,
+    formats: Sequence[str],
+    data: Mapping[str, Any],
 ) -> dict[str, Content]:
-    """Return file name -> content of every table, and of ``data`` (default: `as_json`)."""
+    """Return file name -> content of every table, and of ``data``, the `as_json`."""
     files = table_files(board.every_table, formats)
     title = f"Leaderboard of {board.seed_set}, judged by {board.judge}"
     about_judge = f"Judge {board.judge}: {trust.level}. {' '.join(trust.reasons)}"
     notes = [headline.sentence, headline.scope, about_judge, *board.notes]
     files["leaderboard.md"] = document(title, notes, board.tables)
-    files["leaderboard.json"] = to_json(data or as_json(board, headline, trust))
+    files["leaderboard.json"] = to_json(data)
     for part in board.of(ReportResult):
         records, texts = [], []
         for (contestant, seed_id), by_judge in part.diagnoses.items():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
-from botchat.boards.judge_checks import JudgeTrust, judge_trust
+from botchat.boards.judge_checks import JudgeTrust
 from botchat.boards.protocols import DetectionResult, ProtocolResult
 from botchat.boards.tables import LABEL_COLUMNS, is_floor_bot, shorten
 from botchat.metrics.statistics import LEAST
@@ -42,9 +42,8 @@ class Headline:
         return "".join(text for text, _ in self.pieces)
 
 
-def headline(board: Board, trust: JudgeTrust | None = None) -> Headline:
-    """Make the headline of a board; ``trust`` is that of its judge, by default from the board."""
-    trust = trust or judge_trust(board)
+def headline(board: Board, trust: JudgeTrust) -> Headline:
+    """Make the headline of a board; ``trust`` is that of its judge."""
     contestants = [name for name in board.main.frame["model"] if name != HUMAN]
     part = board.leading or board.ranked_by
     leader: str | None = None

@@ -164,7 +164,7 @@ def shown_lengths(
     return {key: sum(map(lengths.words, each)) / max(1, len(each)) for key, each in texts.items()}
 
 
-def ordered(rows: Sequence[Row]) -> list[Row]:
+def by_accuracy(rows: Sequence[Row]) -> list[Row]:
     """Rows of judges, the most accurate first, each debate followed by its controls."""
     accuracy = {row["judge"]: row.get("accuracy") for row in rows}
 
@@ -177,7 +177,7 @@ def ordered(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=key)
 
 
-def tables(report: AgreementReport) -> list[Table]:
+def agreement_tables(report: AgreementReport) -> list[Table]:
     """Judges, pairs, annotators and rankings, as far as there are any."""
     usd = {row["judge"]: row.get("usd") for row in report.judges}
     pairs = [
@@ -203,7 +203,7 @@ def tables(report: AgreementReport) -> list[Table]:
     ]
 
 
-def as_json(report: AgreementReport) -> dict[str, Any]:
+def agreement_json(report: AgreementReport) -> dict[str, Any]:
     """Return the whole report, JSON-ready."""
     names = "sentences judges pairs annotators annotator_kappa rankings notes subject signature"
     values = {name: getattr(report, name) for name in names.split()}

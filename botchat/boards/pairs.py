@@ -63,7 +63,7 @@ def _results(comparisons: Comparisons, m: int) -> tuple[Indices, pd.DataFrame]:
     return numbers, pd.DataFrame(columns)
 
 
-def covered(results: pd.DataFrame, names: Sequence[Any], expected: int) -> pd.DataFrame:
+def with_missing(results: pd.DataFrame, names: Sequence[Any], expected: int) -> pd.DataFrame:
     """Rows of ``names``, with the number of comparisons that are ``missing`` of the expected."""
     frame = results.reindex(list(names))
     n = frame["n"].fillna(0)

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from botchat.boards.pairs import comparisons_of, covered, pair_results
+from botchat.boards.pairs import comparisons_of, pair_results, with_missing
 from botchat.boards.tables import Column, Table, table
 from botchat.interfaces import Row
 from botchat.metrics.annotations import BLIND_PAGE, NOT_SAID, first_ai_index
@@ -301,7 +301,7 @@ def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResu
     compared = comparisons_of(counted.only(counted.readable), judged.cluster)
     models = [name for name in judged.verdicts.judged_contestants if name != HUMAN]
     pairs = [(model, HUMAN) for model in models]
-    rows = covered(pair_results(compared), pairs, 2 * len(seed_ids)).assign(model=models)
+    rows = with_missing(pair_results(compared), pairs, 2 * len(seed_ids)).assign(model=models)
     keys = ["win_or_tie", "win"]
     standing = _result_table(
         judged,
@@ -375,10 +375,12 @@ PAIRWISE = (
     Column("win_or_tie", "Win + tie", "rate", interval=True),
     *COVERED,
 )
-"""Columns of rows that `covered` returns."""
+"""Columns of rows that `with_missing` returns."""
 
 
-def result(judged: ProtocolVerdicts, seeds: Sequence[Seed], dialogues: Dialogues) -> ProtocolResult:
+def protocol_result(
+    judged: ProtocolVerdicts, seeds: Sequence[Seed], dialogues: Dialogues
+) -> ProtocolResult:
     """The result of a protocol that needs no rating."""
     if judged.protocol.shows == "human":
         return gteval_result(judged, seeds)

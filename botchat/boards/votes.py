@@ -22,45 +22,42 @@ from botchat.metrics.lengths import Lengths
 from botchat.metrics.statistics import distinct, proportion_ci
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.elo import EloSettings
 from botchat.records import SIGNED
 from botchat.verdicts import ABSENT, TIE, Indices, Verdicts
 
 
-def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
+def votes_board(votes: Votes, name: str) -> Board:
     """Count, rate and rank votes of a file, or files, called ``name``; all judges together.
 
     Raises:
         MissingDataError: there is no readable vote.
     """
-    comparisons = compared(votes)
+    comparisons = vote_comparisons(votes)
     comparisons.require_any()
-    signature = f"{SIGNED}|votes|set:{name}|data:{digest(votes)}"
+    signature = f"{SIGNED}|votes|set:{name}|data:{votes_digest(votes)}"
     lost = np.concatenate([votes.first[~votes.readable], votes.second[~votes.readable]])
     unreadable = Counter(votes.contestants[i] for i in lost.tolist())
-    part = arena.of_votes(comparisons, signature, elo, unreadable=unreadable)
-    judged = verdicts(votes, signature)
+    part = arena.rate_votes(comparisons, signature, unreadable=unreadable)
+    judged = vote_verdicts(votes, signature)
     # Only both orders tell what being named first is worth, and who is better.
     both = (judged.both_orders().results < ABSENT).all(1).any()
     evidence = {VOTES.name: ProtocolVerdicts(VOTES, (), judged)} if both else {}
     judges = [votes.judges[i] for i in np.unique(votes.judge).tolist()]
     judge = judges[0] if len(judges) == 1 else f"{len(judges):,} judges"
     row_name = judge if len(judges) == 1 else f"all {judge}"
-    return _board(part, name, judge, signature, judge_table(votes, row_name, signature), evidence)
+    return _board(part, name, judge, signature, _judge_table(votes, row_name, signature), evidence)
 
 
-def of_rates(
-    comparisons: Comparisons, name: str, per_pair: int, elo: EloSettings | None = None
-) -> Board:
+def rates_board(comparisons: Comparisons, name: str, per_pair: int) -> Board:
     """Make the board of a table of rates, ``per_pair`` comparisons of each pair; no judges."""
     signature = f"{SIGNED}|votes|set:{name}|per_pair:{per_pair}"
-    part = arena.of_votes(comparisons, signature, elo, per_pair=per_pair)
+    part = arena.rate_votes(comparisons, signature, per_pair=per_pair)
     return _board(part, name, "rates", part.table.signature)
 
 
-def compared(votes: Votes) -> Comparisons:
+def vote_comparisons(votes: Votes) -> Comparisons:
     """Readable votes, contestants sorted by name."""
-    judged = verdicts(votes, "")
+    judged = vote_verdicts(votes, "")
     # Fewer clusters than there are contestants cannot separate them.
     cluster = _clusters(votes, judged, len(votes.contestants))
     return comparisons_of(judged.only(judged.readable), cluster)
@@ -101,7 +98,7 @@ def _board(
     )
 
 
-def digest(votes: Votes) -> str:
+def votes_digest(votes: Votes) -> str:
     """8 hex digits that change with any vote, whatever the order of rows."""
     models = np.array(votes.contestants, dtype=object)
     columns = {
@@ -118,7 +115,7 @@ def digest(votes: Votes) -> str:
     return sha256(np.sort(hashed.to_numpy()).tobytes()).hexdigest()[:8]
 
 
-def verdicts(votes: Votes, signature: str) -> Verdicts:
+def vote_verdicts(votes: Votes, signature: str) -> Verdicts:
     """Votes as the verdicts of one judge; a case is what each of the judges was asked."""
     n = len(votes)
     case = distinct(votes.cases * max(1, len(votes.judges)) + votes.judge)[1]
@@ -135,9 +132,9 @@ def verdicts(votes: Votes, signature: str) -> Verdicts:
     )
 
 
-def judge_table(votes: Votes, name: str, signature: str) -> Table:
+def _judge_table(votes: Votes, name: str, signature: str) -> Table:
     """Make the table of all judges of the votes together."""
-    judged = verdicts(votes, signature)
+    judged = vote_verdicts(votes, signature)
     readable, cluster = judged.readable, _clusters(votes, judged, 1)
     cluster = np.arange(len(judged.seed_ids)) if cluster is None else cluster
     of_vote = cluster[judged.seed]

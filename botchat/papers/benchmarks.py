@@ -118,12 +118,12 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
         judges.append({**row, **bias, **single, **costs[row["judge"]]})
     parts = {"benchmark": name.lower()}
     report = AgreementReport(
-        **vars(replace(agreement, judges=judge_agreement.ordered(judges), annotators=())),
+        **vars(replace(agreement, judges=judge_agreement.by_accuracy(judges), annotators=())),
         subject=name,
         labels=HUMAN_LABELS,
         signature=signature("bench", parts, arrays.digest, HUMAN_LABELS),
     )
-    return Comparison(report, judge_agreement.tables(report))
+    return Comparison(report, judge_agreement.agreement_tables(report))
 
 
 def with_ends(row: Row, *figures: str) -> Row:

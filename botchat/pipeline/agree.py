@@ -93,7 +93,7 @@ def agree(
     report = replace(report, notes=[*notes, *report.notes])
     if out is None and seed_set is not None:
         out = workspace.out(seed_set) / f"agreement-{protocol}"
-    return publish(report, judge_agreement.tables(report), out, formats=formats)
+    return publish(report, judge_agreement.agreement_tables(report), out, formats=formats)
 
 
 def votes_in(path: Path) -> bytes:
@@ -166,7 +166,7 @@ def _report(
     subject = [f"{name} on {data.seed_set}"] if data else []
     judged_rows = [row | costs.get(row["judge"], {}) for row in compared.judges]
     return AgreementReport(
-        **vars(replace(compared, judges=judge_agreement.ordered(judged_rows))),
+        **vars(replace(compared, judges=judge_agreement.by_accuracy(judged_rows))),
         subject=", ".join([*subject, *files]),
         labels={None: "", BUILT_IN: BUILT_IN}.get(prefix, judge_agreement.HUMAN_LABELS),
         signature=signature("agree", parts, arrays.digest, prefix),
@@ -219,7 +219,8 @@ def publish(
     formats: Sequence[str] = (),
 ) -> Result:
     """Write tables, md, json (default: all of the report) and figures to ``out``, if given."""
-    data = {**(data or judge_agreement.as_json(report)), "out": None if out is None else str(out)}
+    data = data or judge_agreement.agreement_json(report)
+    data = {**data, "out": None if out is None else str(out)}
     lines = [*report.sentences, *report.notes]
     if out is not None:
         from botchat.report.figures import judge_charts

@@ -35,7 +35,7 @@ def rank(
     """
     from botchat import report as pages
     from botchat.boards import files as board_files
-    from botchat.boards import votes
+    from botchat.boards.votes import rates_board, votes_board
 
     if not paths:
         raise UsageError("name a file of votes or of win rates: botchat rank FILE")
@@ -49,7 +49,7 @@ def rank(
             raise ConfigError(f"{where} has rates, not votes: rank it alone, without --judge")
         per_pair = PER_PAIR if per_pair is None else per_pair
         comparisons = comparisons_from_rates(rows(table, where), per_pair, where)
-        board = votes.of_rates(comparisons, name, per_pair)
+        board = rates_board(comparisons, name, per_pair)
         notes = [
             f"{where}: pairwise win rates: {len(comparisons.models)} models, "
             f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
@@ -62,7 +62,7 @@ def rank(
         if unknown := [judge for judge in judges if judge not in all_votes.judges]:
             known = ", ".join(all_votes.judges[:20])
             raise MissingDataError(f"no votes of the judge {unknown[0]!r}; available: {known}")
-        board = votes.build(all_votes.by(judges) if judges else all_votes, name)
+        board = votes_board(all_votes.by(judges) if judges else all_votes, name)
     view = pages.View.of(board)
     content = board_files.as_json(board, view.headline, view.trust)
     texts = board_files.board_files(board, view.headline, view.trust, formats, content)

@@ -277,7 +277,8 @@ def board(judgments) -> Board:
 def files(judgments):
     """Every file of the board."""
     built = board(judgments)
-    return board_files(built, headline(built), judge_trust(built))
+    trust = judge_trust(built)
+    return board_files(built, headline(built, trust), trust, (), {})
 
 
 @pytest.fixture

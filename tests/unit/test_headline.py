@@ -43,7 +43,7 @@ def prefers(order: Sequence[str], n_ties: Sequence[int] = ()) -> Judge:
 def test_who_leads_and_how_it_is_put(world):
     """The sentence in pieces, the title, how far from human, and what was done."""
     board = world.board(world.ideal())
-    heading = headline(board)
+    heading = headline(board, judge_trust(board))
     pair = board.arenas[0].pair("weir", "brook")
     counts = f"won {pair.wins}, tied {pair.ties}, lost {pair.losses}"
     assert pair.wins > 40
@@ -115,7 +115,8 @@ def test_the_sentence_of_each_kind_of_board(quality, n_seeds, judge, protocols, 
 )
 def test_a_failed_judge_takes_the_headline(world, judge, fault):
     """And the title; it makes nobody the leader."""
-    heading = headline(world.board(judge))
+    board = world.board(judge)
+    heading = headline(board, judge_trust(board))
     assert heading.sentence == f"No ranking: the judge {fault}."
     assert heading.title == f"made-up: No ranking: the judge {fault}"
     assert heading.leader is None
@@ -132,7 +133,8 @@ def test_sentence_table_and_trust_never_contradict(qualities, judge, protocols):
     world = World.of(20, dict(zip(QUALITY, qualities, strict=True)))
     judges = {**USELESS, "ideal": world.ideal(), "noisy": world.noisy(0.8)}
     board = world.board(judges[judge], protocols)
-    trust, heading = judge_trust(board), headline(board)
+    trust = judge_trust(board)
+    heading = headline(board, trust)
     assert heading.sentence == "".join(text for text, _ in heading.pieces)
     assert len(heading.title) < 90
     is_trusted = trust.level not in ("do not trust", "not usable")

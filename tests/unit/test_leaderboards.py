@@ -43,7 +43,8 @@ def board(records: Records) -> Board:
 def files(board: Board) -> dict[str, Content]:
     """Every file of a board."""
     trust = judge_trust(board)
-    return board_files(board, headline(board, trust), trust)
+    heading = headline(board, trust)
+    return board_files(board, heading, trust, (), as_json(board, heading, trust))
 
 
 def test_models_are_ranked_by_bradley_terry_at_the_largest_n(board):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.boards.judge_table import judge_table, pair_rates
-from botchat.boards.pairs import comparisons_of, covered, model_results, pair_results
+from botchat.boards.pairs import comparisons_of, model_results, pair_results, with_missing
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.rates import passes, successes
@@ -99,7 +99,7 @@ def test_pair_results_are_those_by_hand(verdicts):
     comparisons = compared(
         [judgment("arena-n8", s, (a, b), verdict) for (s, a, b), verdict in verdicts.items()]
     )
-    results = covered(pair_results(comparisons), list(permutations("abc", 2)), 6)
+    results = with_missing(pair_results(comparisons), list(permutations("abc", 2)), 6)
     for a, b in permutations("abc", 2):
         pair = [
             (first, v) for (_, first, second), v in verdicts.items() if {first, second} == {a, b}
@@ -114,7 +114,7 @@ def test_pair_results_are_those_by_hand(verdicts):
             assert counts == pytest.approx([wins, ties, n - wins - ties, wins + ties])
         else:
             assert np.isnan(row["win"])
-    models = covered(model_results(comparisons), "abc", 12)
+    models = with_missing(model_results(comparisons), "abc", 12)
     both = results.groupby(level=0)[["n", "missing"]].sum()
     assert models[["n", "missing"]].to_numpy().tolist() == both.to_numpy().tolist()
 

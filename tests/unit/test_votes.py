@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from botchat.boards import votes as boards
 from botchat.boards.pairs import pair_results
-from botchat.boards.votes import compared
+from botchat.boards.votes import vote_comparisons, votes_board, votes_digest
 from botchat.errors import DataError
 from botchat.importers.vote_files import read_votes
 from botchat.metrics.annotations import VerdictArrays, Votes
@@ -26,7 +25,6 @@ from botchat.ratings.bradley_terry import ELO, fit
 from botchat.ratings.elo import EloSettings, play
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "votes"
-FAST = EloSettings(shuffles=20, runs=2)
 
 
 def as_csv(rows, separator=","):
@@ -200,7 +198,7 @@ VOTES = st.lists(
 
 def counted(votes: Votes) -> tuple[tuple[str, ...], list]:
     """Models, and wins, ties and losses of each pair."""
-    comparisons = compared(votes)
+    comparisons = vote_comparisons(votes)
     results = pair_results(comparisons)
     counts = results[["win", "tie", "lose"]].mul(results["n"], axis=0).round().astype(int)
     return comparisons.models, [*counts.itertuples(name=None)]
@@ -213,7 +211,7 @@ def test_neither_order_nor_sides_nor_files_change_a_count(rows, more, random):
     votes = read_as_csv(rows)
     shuffled = read_as_csv(random.sample(rows, len(rows)))
     assert sorted(map(str, rows_of(shuffled))) == sorted(map(str, rows_of(votes)))
-    assert boards.digest(shuffled) == boards.digest(votes)
+    assert votes_digest(shuffled) == votes_digest(votes)
     mirror = {"model_a": "model_b", "model_b": "model_a"}
     swapped = read_as_csv([(b, a, mirror.get(w, w), *rest) for a, b, w, *rest in rows])
     assert counted(votes) == counted(shuffled) == counted(swapped)
@@ -225,12 +223,12 @@ def test_neither_order_nor_sides_nor_files_change_a_count(rows, more, random):
 def test_position_bias_needs_both_orders():
     """A file that always names the weak one first says nothing about it."""
     one_way = [("a", "w", "model_b", str(i), "j") for i in range(9)]
-    board = boards.build(read_as_csv(one_way), "f", FAST)
+    board = votes_board(read_as_csv(one_way), "f")
     assert board.verdicts == {}
     assert board.judge_table is not None
     assert board.judge_table.frame["first_preferred"].isna().all()
     both = [*one_way, *(("w", "a", "model_a", str(i), "j") for i in range(3)), one_way[0]]
-    table = boards.build(read_as_csv(both), "f", FAST).judge_table
+    table = votes_board(read_as_csv(both), "f").judge_table
     assert table is not None
     row = table.records[0]
     assert (row["judged"], row["consistency"], row["first_preferred"]) == (13, 1, 0.5)
@@ -250,7 +248,7 @@ def test_scores_of_a_crowd_are_those_of_other_peoples_code():
     crowd = pd.read_csv(shared("llmfao.csv"))
     crowd = crowd.rename(columns={"left": "model_a", "right": "model_b"})
     votes = read_votes(crowd.to_csv(index=False).encode(), "llmfao.csv").votes
-    clusters, comparisons = votes.clusters(len(votes.contestants)), compared(votes)
+    clusters, comparisons = votes.clusters(len(votes.contestants)), vote_comparisons(votes)
     models = comparisons.models
     assert (len(comparisons), len(models), clusters and clusters[1]) == (8931, 59, "judges")
     scores = golden.pivot(index="item", columns="algorithm", values="score").loc[[*models]]
