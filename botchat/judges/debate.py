@@ -93,9 +93,9 @@ CommunicationStrategy: TypeAlias = Callable[
 """A way for agents to work on a case; raises only what `ChatModel.chat` raises."""
 
 
-async def hold_debate(settings: PanelSettings, cast: PanelAgents, case: Case) -> DebateResult:
+async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:
     """Ask every agent once a round, then the summariser; see the module for what is heard."""
-    language = cast.language
+    language = panel.language
     transcript: list[Remark] = []
     remarks: list[Remark] = []
     known: list[Remark] = []  # H of the algorithms
@@ -115,7 +115,7 @@ async def hold_debate(settings: PanelSettings, cast: PanelAgents, case: Case) ->
         return last[agent.name]
 
     for _ in range(settings.n_rounds):
-        present = [a for a in cast.agents if a.name not in last or is_usable(last[a.name])]
+        present = [a for a in panel.agents if a.name not in last or is_usable(last[a.name])]
         if settings.strategy == "one-by-one":
             spoken = []
             for agent in present:
@@ -128,14 +128,14 @@ async def hold_debate(settings: PanelSettings, cast: PanelAgents, case: Case) ->
         known = list(remarks)
         if settings.is_summarized and any(map(is_usable, spoken)):
             asked = language.fill("debate_summary", messages=format_transcript(remarks))
-            summary = await cast.non_voting[SUMMARIZER].respond(asked)
+            summary = await panel.non_voting[SUMMARIZER].respond(asked)
             transcript.append(summary)
             if is_usable(summary):
                 # ChatEval v1 keeps all summaries, v2 the last one alone.
                 keeps = settings.summary == "concatenate"
                 known = summaries = [*summaries, summary] if keeps else [summary]
     digest = summaries[-1].text if summaries else ""
-    return DebateResult(tuple(transcript), tuple(last[a.name] for a in cast.agents), digest)
+    return DebateResult(tuple(transcript), tuple(last[a.name] for a in panel.agents), digest)
 
 
 def strip_other_speakers(reply: str, others: Iterable[str], prompt: str) -> str:

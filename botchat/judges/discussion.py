@@ -41,7 +41,7 @@ _SCORES = "discussion_scores"
 _PART = re.compile(r"^[ \t>*_#-]*\(?\d{1,2}[.):\u3001](?!\d)[^\w\n]*(?P<part>\w.*)$", re.MULTILINE)
 
 
-async def discuss(settings: PanelSettings, cast: PanelAgents, case: Case) -> DebateResult:
+async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:
     """Hold rounds of statements with feedback after each, and ask for a report at the end.
 
     Rounds × (agents + 1) + 2 calls; reflection doubles the agents', decomposing adds 1.
@@ -50,11 +50,11 @@ async def discuss(settings: PanelSettings, cast: PanelAgents, case: Case) -> Deb
     known: list[Remark] = []  # H of Algorithm 1
     last: dict[str, Remark] = {}
     parts: list[str] = []
-    language, serving = cast.language, cast.non_voting
+    language, non_voting = panel.language, panel.non_voting
     if settings.decomposes:
         rounds = str(settings.n_rounds)
         asked = language.fill("discussion_parts", question=case.prompt, rounds=rounds)
-        spoken.append(await serving[DECOMPOSER].respond(asked))
+        spoken.append(await non_voting[DECOMPOSER].respond(asked))
         parts = [match["part"].strip() for match in _PART.finditer(spoken[0].text)]
     is_decomposed = bool(parts)
     parts = (parts or [language.text("discussion_whole")] * settings.n_rounds)[: settings.n_rounds]
@@ -62,7 +62,7 @@ async def discuss(settings: PanelSettings, cast: PanelAgents, case: Case) -> Deb
         # The agents' votes, where they decide, are on the whole question.
         is_last = number == len(parts) and settings.decides != "summary"
         closing = _SUBQUESTION if is_decomposed and not is_last else ""
-        for agent in cast.agents:
+        for agent in panel.agents:
             if agent.name not in last or is_usable(last[agent.name]):
                 remarks = await _state(settings, language, agent, case, part, closing, known)
                 spoken += remarks
@@ -78,11 +78,11 @@ async def discuss(settings: PanelSettings, cast: PanelAgents, case: Case) -> Deb
                 round=str(number),
                 rounds=str(len(parts)),
             )
-            spoken.append(await serving[FEEDBACK].respond(asked))
+            spoken.append(await non_voting[FEEDBACK].respond(asked))
             known += filter(is_usable, spoken[-1:])
     history = format_transcript(known)
     report = await _report(
-        settings, cast, serving[SUMMARIZER], case, "discussion_report", history=history
+        settings, panel, non_voting[SUMMARIZER], case, "discussion_report", history=history
     )
     votes = report.votes if settings.decides == "summary" else tuple(last.values())
     return DebateResult((*spoken, *report.remarks), votes, report.digest)
@@ -116,9 +116,9 @@ async def _state(
     return remarks
 
 
-async def report_alone(settings: PanelSettings, cast: PanelAgents, case: Case) -> DebateResult:
+async def report_alone(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:
     """Ask one agent for the same report (MATEval's SA); two calls."""
-    return await _report(settings, cast, cast.agents[0], case, "discussion_single")
+    return await _report(settings, panel, panel.agents[0], case, "discussion_single")
 
 
 def prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
@@ -141,7 +141,7 @@ def _filled(language: Language, name: str, closing: str, **values: str) -> str:
 
 async def _report(
     settings: PanelSettings,
-    cast: PanelAgents,
+    panel: PanelAgents,
     writer: Agent,
     case: Case,
     prompt: str,
@@ -156,11 +156,11 @@ async def _report(
         "read": ("discussion_form", "discussion_instead"),
         "none": ("discussion_form", "discussion_answer"),
     }[case.report]
-    form = "\n".join(map(cast.language.text, names if settings.report == "qa" else (_SCORES,)))
-    asked = cast.language.fill(prompt, question=case.prompt, form=form, **values)
+    form = "\n".join(map(panel.language.text, names if settings.report == "qa" else (_SCORES,)))
+    asked = panel.language.fill(prompt, question=case.prompt, form=form, **values)
     report = await writer.respond(asked, case)
     if not is_usable(report):
         return DebateResult((report,), (report,))
-    asked = cast.language.fill("discussion_prose", report=report.text.strip())
-    prose = await cast.non_voting[SUMMARIZER].respond(asked)
+    asked = panel.language.fill("discussion_prose", report=report.text.strip())
+    prose = await panel.non_voting[SUMMARIZER].respond(asked)
     return DebateResult((report, prose), (report,), prose.text)

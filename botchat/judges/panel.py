@@ -51,7 +51,7 @@ class Panel:
     """Agents that give one verdict."""
 
     name: str
-    talk: Callable[[Case], Coroutine[Any, Any, DebateResult]]
+    deliberate: Callable[[Case], Coroutine[Any, Any, DebateResult]]
     models: Sequence[ChatModel]
     digest: str
     _: KW_ONLY
@@ -68,7 +68,7 @@ class Panel:
     async def answer(self, case: Case) -> JudgeAnswer:
         """Let the agents talk, then count their votes; without any verdict the outcome is why."""
         mirror = [case.mirror()] if self.both_orders and case.mirror is not None else []
-        first, *others = await together(self.talk(each) for each in (case, *mirror))
+        first, *others = await together(self.deliberate(each) for each in (case, *mirror))
         votes, remarks = list(first.votes), list(first.remarks)
         for other in others:  # its votes count as about the order of `case`
             votes += [_swapped(vote, swap_sides(vote.verdict)) for vote in other.votes]
@@ -83,20 +83,20 @@ class Panel:
         )
 
 
-async def vote_alone(settings: PanelSettings, cast: PanelAgents, case: Case) -> DebateResult:
+async def vote_alone(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:
     """Ask all agents at the same time, after one call for the steps if there are any."""
-    language, planned = cast.language, []
+    language, planned = panel.language, []
     closing = language.text("ensemble_evidence") if settings.evidence else ""
     if settings.steps:
         # What stands before the text is the task and its criteria: the same for every text.
         asked = language.fill("ensemble_steps", question=case.task)
-        planned = [await cast.non_voting[DECOMPOSER].respond(asked)]
+        planned = [await panel.non_voting[DECOMPOSER].respond(asked)]
         if not is_usable(planned[0]):
             return DebateResult(tuple(planned), tuple(planned))
         closing = language.fill("ensemble_form", steps=planned[0].text.strip())
     votes = await together(
         agent.respond("\n\n".join(filter(None, (case.prompt, agent.role, closing))), case)
-        for agent in cast.agents
+        for agent in panel.agents
     )
     return DebateResult((*planned, *votes), tuple(votes))
 
@@ -134,16 +134,18 @@ def build_panel(
     ]
     names = [agent.name for agent in agents]
     agents = [replace(a, others=tuple(n for n in names if n != a.name)) for a in agents]
-    served = model_of(settings.summarizer) if settings.summarizer else agents[0].model
+    summarizer = model_of(settings.summarizer) if settings.summarizer else agents[0].model
     decoding = Decoding(settings.temperature, settings.max_tokens)
-    serving = {who: Agent(who, "", served, decoding) for who in (DECOMPOSER, FEEDBACK, SUMMARIZER)}
+    non_voting = {
+        who: Agent(who, "", summarizer, decoding) for who in (DECOMPOSER, FEEDBACK, SUMMARIZER)
+    }
     if default_model is not None:
         name = f"{name}@{model_of(default_model).name}"
     return Panel(
         name,
-        partial(_strategy(settings), settings, PanelAgents(agents, serving, language)),
-        (*(agent.model for agent in agents), served),
-        _digest(settings, agents, served, language),
+        partial(_strategy(settings), settings, PanelAgents(agents, non_voting, language)),
+        (*(agent.model for agent in agents), summarizer),
+        _digest(settings, agents, summarizer, language),
         scores="majority" if settings.decides == "majority" else "mean",
         both_orders=settings.position_calibration,
     )
@@ -164,7 +166,7 @@ def wording(
 
 
 def _digest(
-    settings: PanelSettings, agents: Sequence[Agent], served: ChatModel, language: Language
+    settings: PanelSettings, agents: Sequence[Agent], summarizer: ChatModel, language: Language
 ) -> str:
     """Return the digest of all that decides a panel's verdicts: models by identity, not name.
 
@@ -193,7 +195,7 @@ def _digest(
     in_order = msgspec.Raw(msgspec.json.encode(how))
     who = [(a.name, a.role, dict(a.model.identity), a.decoding.settings) for a in agents]
     wording = language.prompts_digest(*_prompts(settings, language))
-    return settings_digest(in_order, who, dict(served.identity), wording)
+    return settings_digest(in_order, who, dict(summarizer.identity), wording)
 
 
 def _prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
@@ -237,15 +239,16 @@ def _reason(
     case: Case, verdict: Verdict | None, votes: Sequence[Remark], talk: DebateResult
 ) -> str:
     """Return the votes, the speakers without one, and the summary or the winning side's reason."""
-    cast = Counter(vote.verdict for vote in votes if vote.verdict is not None)
-    counts = ", ".join(f"{vote} ×{n}" for vote, n in sorted(cast.items(), key=lambda i: (-i[1], i)))
+    tally = Counter(vote.verdict for vote in votes if vote.verdict is not None)
+    by_number = sorted(tally.items(), key=lambda item: (-item[1], item))
+    counts = ", ".join(f"{vote} ×{n}" for vote, n in by_number)
     absent = ", ".join(
         f"{vote.speaker} ({'unreadable' if is_usable(vote) else vote.outcome})"
         for vote in votes
         if vote.verdict is None
     )
-    parts = [f"{cast.total()} of {len(votes)} votes{': ' if counts else ''}{counts}"]
-    parts += ["an even split that is no tie here"] if cast and verdict is None else []
+    parts = [f"{tally.total()} of {len(votes)} votes{': ' if counts else ''}{counts}"]
+    parts += ["an even split that is no tie here"] if tally and verdict is None else []
     parts += [f"no vote: {absent}"] if absent else []
     first = next((remark for remark in talk.votes if remark.verdict == verdict is not None), None)
     why = talk.digest or (case.read(first.text)[1] if first else "")

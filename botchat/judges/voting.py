@@ -29,7 +29,7 @@ from botchat.judges.debate import SWAPPED
 from botchat.records import MISSING, UNKNOWN_INDEX, Remark, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
-_ACCUSED = {"1": (1, 0), "2": (0, 1), "both": (1, 1), "neither": (0, 0)}
+_AI_SIDES = {"1": (1, 0), "2": (0, 1), "both": (1, 1), "neither": (0, 0)}
 _NUMBERS = re.compile(r"-?\d+(\.\d+)?( -?\d+(\.\d+)?)*")
 
 
@@ -43,21 +43,21 @@ def aggregate(
     ``scores``: ``majority`` treats scores as labels; a mean has 4 decimals and need not be one of
     ``choices``.
     """
-    cast = [vote for vote in votes if vote is not None]
-    if not cast:
+    readable = [vote for vote in votes if vote is not None]
+    if not readable:
         return None
-    middle = len(cast) // 2
+    middle = len(readable) // 2
     if "No" in choices:
         # A vote without a place is as early as can be, or as late as can be.
         medians = {
-            sorted(cast, key=lambda vote: (vote == "No", place.get(vote) or int(vote)))[middle]
+            sorted(readable, key=lambda vote: (vote == "No", place.get(vote) or int(vote)))[middle]
             for place in ({"No": 1.0, UNKNOWN_INDEX: end} for end in (0.5, math.inf))
         }
         return medians.pop() if len(medians) == 1 else UNKNOWN_INDEX
     if scores == "mean" and _are_scores(choices):
-        columns = zip(*(vote.split() for vote in cast), strict=True)
+        columns = zip(*(vote.split() for vote in readable), strict=True)
         return " ".join(map(_mean, columns))
-    return _majority(cast, choices)
+    return _majority(readable, choices)
 
 
 def swap_sides(verdict: Verdict | None) -> Verdict | None:
@@ -85,16 +85,16 @@ def is_vote(remark: Remark) -> bool:
     return speaker not in (DECOMPOSER, FEEDBACK, SUMMARIZER)
 
 
-def _majority(cast: Sequence[Verdict], choices: Collection[Verdict]) -> Verdict | None:
-    counts = Counter(cast)
+def _majority(readable: Sequence[Verdict], choices: Collection[Verdict]) -> Verdict | None:
+    counts = Counter(readable)
     most = max(counts.values())
     leaders = [verdict for verdict, n in counts.items() if n == most]
     if len(leaders) == 1:
         return leaders[0]
-    if all(verdict in choices for verdict in _ACCUSED):
-        columns = zip(*(_ACCUSED[vote] for vote in cast), strict=True)
-        accused = tuple(int(2 * sum(column) > len(cast)) for column in columns)
-        return next(verdict for verdict, pair in _ACCUSED.items() if pair == accused)
+    if all(verdict in choices for verdict in _AI_SIDES):
+        columns = zip(*(_AI_SIDES[vote] for vote in readable), strict=True)
+        ai_sides = tuple(int(2 * sum(column) > len(readable)) for column in columns)
+        return next(verdict for verdict, pair in _AI_SIDES.items() if pair == ai_sides)
     return "tie" if "tie" in choices else None
 
 
