@@ -20,7 +20,7 @@ VERSION = 1
 """Raised with every change of the criteria that changes a verdict."""
 
 _DATA = tomllib.loads(resources.files(__package__).joinpath("rules.toml").read_text("utf-8"))
-_ACCUSATIONS: dict[str, str] = _DATA["accusations"]
+_FAULTS: dict[str, str] = _DATA["faults"]
 _DIAGNOSED: dict[str, list[str]] = _DATA["diagnosed"]
 
 _NOT_MINE = "the rules judge answers UniEval, Arena, GTEval and diagnosis questions only"
@@ -30,7 +30,7 @@ _MOST_QUOTED = 60
 class RulesJudge:
     """Judges each dialogue of a case by itself, from its utterances only, never from the prompt.
 
-    Where a comparison does not offer Both, the earlier accusation decides, then the stronger one.
+    Where a comparison does not offer Both, the earlier fault decides, then the stronger one.
     """
 
     name = "rules"
@@ -109,5 +109,5 @@ def _reason(flag: Flag | None) -> str:
 
 def _excess(flag: Flag) -> str:
     """Return the fault, and by how much it exceeds the threshold."""
-    accusation = _ACCUSATIONS[flag.criterion]
-    return f"{accusation}, {flag.value:.6g} > {flag.threshold:.6g} of people"
+    fault = _FAULTS[flag.criterion]
+    return f"{fault}, {flag.value:.6g} > {flag.threshold:.6g} of people"

@@ -35,7 +35,7 @@ TRAPS: Mapping[str, Callable[[Dialogue], int]] = {
 """Name -> a number that a judge must beat."""
 
 Item = tuple[Dialogue, list[tuple[int, bool]]]
-"""A dialogue by `HUMAN` or `MACHINE`, and its labels: utterances read, whether it was accused."""
+"""A dialogue by `HUMAN` or `MACHINE`, and its labels: utterances read, whether it was called AI."""
 
 
 def turing(files: Files) -> Benchmark:
@@ -119,7 +119,7 @@ def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Compa
 def _annotations(items: Sequence[Item]) -> Iterator[Annotation]:
     """Yield the truth, the majority, and each annotator against the majority of the others."""
     for dialogue, labels in items:
-        name, votes = dialogue.model, [accuses for _, accuses in labels]
+        name, votes = dialogue.model, [is_ai for _, is_ai in labels]
         panels = [(name, MAJORITY, votes)]
         for n, vote in enumerate(votes):
             panels.append((f"{name} {n}", _OTHERS, votes[:n] + votes[n + 1 :]))
@@ -138,10 +138,10 @@ def _traps(items: Sequence[Item]) -> Iterator[Annotation]:
         above = numbers[:, None] >= np.unique(numbers)
         right = (above == machine[:, None]).mean(0)
         best = int(np.abs(right - 0.5).argmax())
-        accused = above[:, best] == (right[best] > 0.5)
-        for (dialogue, _), accuses in zip(items, accused.tolist(), strict=True):
-            yield _annotation(dialogue, dialogue.model, trap, accuses)
+        called_ai = above[:, best] == (right[best] > 0.5)
+        for (dialogue, _), is_ai in zip(items, called_ai.tolist(), strict=True):
+            yield _annotation(dialogue, dialogue.model, trap, is_ai)
 
 
-def _annotation(dialogue: Dialogue, contestant: str, judge: str, accuses: bool) -> Annotation:
-    return Annotation(dialogue.seed_id, contestant, NO_CONTESTANT, judge, "2" if accuses else "1")
+def _annotation(dialogue: Dialogue, contestant: str, judge: str, is_ai: bool) -> Annotation:
+    return Annotation(dialogue.seed_id, contestant, NO_CONTESTANT, judge, "2" if is_ai else "1")

@@ -224,7 +224,7 @@ def _check_verdicts(protocol: Protocol, judgments: Sequence[Judgment]) -> None:
             places = verdict.split(" ") if protocol.kind == "place" else []
             if any(int(place) > judgment.shown for place in places if place.isdecimal()):
                 raise DataError(
-                    f"verdict {verdict!r} accuses an utterance that was not shown, of "
+                    f"verdict {verdict!r} names an utterance that was not shown, of "
                     f"{judgment.shown}; delete that line and judge again"
                 )
         except DataError as error:
