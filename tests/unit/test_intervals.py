@@ -114,7 +114,7 @@ def mean(sums: np.ndarray) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("n", [10, 40, 5000])
 def test_a_bootstrap_of_a_mean_is_students(n, monkeypatch):
     """Also of ten clusters, and of more than are drawn one by one."""
-    monkeypatch.setattr(statistics, "RESAMPLES", 8000)
+    monkeypatch.setattr(statistics, "RESAMPLES", 3000)
     values = np.random.default_rng(n).normal(3, 2, n)
     row = bootstrap_ci(np.arange(n), [values, np.ones(n)], mean)
     half = t.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n)
