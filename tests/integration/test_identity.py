@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -180,6 +182,12 @@ def test_what_was_edited_by_hand_is_said(place, server, capsys):
     edit(place / "tone.txt", "How kind?", "How rude?")
     did(place, *board, "m")
     assert "Judge m: run it again, the prompt of tone has changed" in capsys.readouterr().out
+    with closing(sqlite3.connect(place / ".botchat" / "ledger.sqlite3")) as db, db:
+        db.execute("DELETE FROM calls WHERE stage = 'generate'")
+    for command in ((*board, "m"), ("ledger",)):
+        did(place, *command)
+        lost = r"[1-9]\d* utterances and 0 verdicts rest on calls that the ledger no\s+longer has"
+        assert re.search(lost, capsys.readouterr().out)
     made.rename(place / "elsewhere")
     did(place, *board, "rules")
     assert "Run generate again: m was judged and has no dialogues." in capsys.readouterr().out
@@ -193,7 +201,7 @@ def test_what_was_edited_by_hand_is_said(place, server, capsys):
         assert f"{verdicts}: seed s0: verdict '{odd}'" in said_of
         assert len(said_of.splitlines()) == 1
     verdicts.write_text(good.replace('"verdict":"No"', '"verdict":"Yes"', 1))
-    did(place, *board, "rules")  # Accused without a place: a judge may say so.
+    did(place, *board, "rules")  # AI without a place: a judge may say so.
 
 
 # What an endpoint refuses is learnt once, and is no secret.
