@@ -31,7 +31,7 @@ def seldom_collected() -> Iterator[None]:
 async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run all at once; the first error cancels the rest and is raised itself.
 
-    Replies that are being paid for survive a cancellation: the recorded model shields them.
+    Replies that are being paid for survive a cancellation: the cached model shields them.
     """
     try:
         async with asyncio.TaskGroup() as group:

@@ -89,9 +89,9 @@ def _detection_rates(judged: ProtocolVerdicts) -> Row:
         ("true_positive_rate", lambda name: name != HUMAN),
         ("true_positive_rate_bots", is_floor_bot),
     ):
-        of = [j for j in known if counts(j.contestants[0])]
-        hits = [j.verdict != protocol.passing for j in of]
-        row |= proportion_ci(hits, judged.topics_of(of), key)
+        counted = [j for j in known if counts(j.contestants[0])]
+        hits = [j.verdict != protocol.passing for j in counted]
+        row |= proportion_ci(hits, judged.topics_of(counted), key)
     return row
 
 

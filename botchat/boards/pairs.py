@@ -20,11 +20,11 @@ def comparisons_of(readable: Verdicts, cluster: Indices | None) -> Comparisons:
     contestants = readable.judged_contestants
     place = {name: i for i, name in enumerate(contestants)}
     # Contestants that only unreadable verdicts name have no place, and none is asked for.
-    of = np.array([place.get(name, -1) for name in readable.contestants], dtype=np.intp)
+    number = np.array([place.get(name, -1) for name in readable.contestants], dtype=np.intp)
     return Comparisons(
         tuple(contestants),
-        of[readable.first],
-        of[readable.second],
+        number[readable.first],
+        number[readable.second],
         readable.result,
         None if cluster is None else cluster[readable.seed],
     )

@@ -272,7 +272,7 @@ def detection_result(
     ]
     standing = _result_table(
         judged,
-        [*columns, *COVERED],
+        [*columns, *COUNTS],
         rows,
         "Success rate at N in percent: dialogues without an AI utterance up to N (Kaplan-Meier), "
         "with 95 % intervals. @human length: N is the length of the human dialogue.",
@@ -335,7 +335,7 @@ def score_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> ProtocolRes
         rows.append(row)
     standing = _result_table(
         judged,
-        [*columns, *COVERED],
+        [*columns, *COUNTS],
         rows,
         f"Means over dialogues of scores from {scale.lowest} to {scale.highest}, with 95 % "
         "intervals; a dialogue without a readable score is missing.",
@@ -355,7 +355,7 @@ def report_result(
             Column("score", "Score", "number", interval=True),
             *(Column(key, name, "rate", interval=True) for key, name in ERRORS.items()),
             Column("quoted", "Quotes found", "rate", interval=True),
-            *COVERED,
+            *COUNTS,
         ],
         error_rates(judged.judgments, reported, len(seeds), judged.topics),
         "Dialogues with an error, in percent of those judged on it, with 95 % intervals. "
@@ -366,14 +366,14 @@ def report_result(
     return ReportResult(judged.protocol, standing, reported)
 
 
-COVERED = (Column("n", "n", "count"), Column("missing", "Missing", "count", detail=True))
+COUNTS = (Column("n", "n", "count"), Column("missing", "Missing", "count", detail=True))
 RANK = Column("rank", "Rank", "rank", interval=True)
 PAIRWISE = (
     Column("win", "Win", "rate", interval=True),
     Column("tie", "Tie", "rate", interval=True),
     Column("lose", "Lose", "rate", interval=True),
     Column("win_or_tie", "Win + tie", "rate", interval=True),
-    *COVERED,
+    *COUNTS,
 )
 """Columns of rows that `with_missing` returns."""
 

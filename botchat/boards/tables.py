@@ -236,7 +236,7 @@ def table(
     return Table(name, title, tuple(columns), frame, tuple(dict.fromkeys(signatures)), note)
 
 
-def of_records(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) -> pd.DataFrame:
+def record_frame(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) -> pd.DataFrame:
     """A row a record and a column a field, as in a stage file; what is not known is missing."""
     rows = [msgspec.to_builtins(record) for record in records]
     return pd.DataFrame(rows, columns=list(kind.__struct_fields__))

@@ -174,8 +174,14 @@ def _is_text(word: str) -> bool:
 
 def _usage(error: Exception, words: Sequence[str]) -> str:
     """Return what is wrong with a command line, in one line."""
+    from difflib import get_close_matches  # at an error only
+
     text = re.sub(r"\s+", " ", str(error)).strip().removesuffix(".")
     text = re.sub(r" Available commands:.*", "", text)
     text = re.sub(r"(\S{60})\S{60,}", r"\1…", text)
+    # cyclopts does not know the flags of every command.
+    option = re.match(r"Unknown option: (--[^ .=]+)", text)
+    if option and (near := get_close_matches(option[1], ("--dir", "--json", "--quiet"), 1, 0.8)):
+        text = f"{option[0]}. Did you mean {near[0]}?"
     known = [name for name in app if name in words]
     return f"{text} (see botchat {known[0] + ' ' if known else ''}--help)"

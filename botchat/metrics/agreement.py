@@ -122,8 +122,8 @@ class _Tables:
         }
         if NO_CONTESTANT in self.arrays.contestants:
             for label, key in ((-1, "true_positive_rate"), (1, "false_positive_rate")):
-                of = known & (truth == label)
-                row |= proportion_ci((codes == -1)[of], item[of], key)
+                labelled = known & (truth == label)
+                row |= proportion_ci((codes == -1)[labelled], item[labelled], key)
         return row
 
     def pair(self, a: str, b: str, truth: Codes) -> Row:

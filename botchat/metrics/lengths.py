@@ -73,7 +73,10 @@ def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) 
     def length(text: str, tokens: int | None) -> int:
         return counting.count(text) if tokens is None or counting.unit == "words" else tokens
 
-    lengths = {k: np.array([*starmap(length, of)], np.int64) for k, of in generated.items()}
+    lengths = {
+        name: np.array([*starmap(length, utterances)], np.int64)
+        for name, utterances in generated.items()
+    }
     return Lengths(counting.unit, lengths)
 
 

@@ -92,7 +92,7 @@ def bench(
     def compare() -> Result:
         judged, printed = _judged(workspace, seed_set, cases), tables_of(name)
         if any(judged.values()) or not benchmark.needs_judges:
-            report, tables, content = benchmark.compared(Answered(workspace, judged))
+            report, tables, content = benchmark.compare(Answered(workspace, judged))
             return publish(report, [*tables, *printed], out, content, formats)
         note = f"Nobody has judged {seed_set} yet; name a judge with --judge."
         if not printed:

@@ -82,7 +82,7 @@ class Benchmark(NamedTuple):
     """Items with human labels or scores."""
 
     cases: Sequence[ProtocolCases]  # of each protocol
-    compared: Callable[[Answered], Comparison]  # compares every judge with the labels
+    compare: Callable[[Answered], Comparison]  # compares every judge with the labels
     needs_judges: bool = True
 
 
@@ -143,7 +143,7 @@ class RatedTexts:
     """Part -> its protocol, the place of its score in a verdict (None: the sum of all), and its
     human scores."""
 
-    def compared(self, answered: Answered) -> Comparison:
+    def compare(self, answered: Answered) -> Comparison:
         """Correlate judges' scores with human ones, in the paper's layout."""
         scores, prices = {}, {}
         for part, (protocol, place, _) in self.parts.items():
@@ -152,9 +152,9 @@ class RatedTexts:
                 for j in answered.all(protocol)
             ]
             prices[part] = answered.costs(protocol)
-        return self.compared_scores(scores, prices)
+        return self.correlate(scores, prices)
 
-    def compared_scores(
+    def correlate(
         self, scores: Mapping[str, Sequence[ItemScore]], prices: Mapping[str, Mapping[str, Row]]
     ) -> Comparison:
         """Correlate with human scores, by part; ``prices`` are by part and judge."""
@@ -225,7 +225,7 @@ def _rated_texts(texts: Sequence[OwnText]) -> Benchmark:
     parts = {key: (MATEVAL, _PLACES[key], scores) for key, scores in labels.items() if scores}
     rated = RatedTexts("texts", ("judges", "Texts: correlation with human scores"), "number", parts)
     cases = ProtocolCases(MATEVAL, [partial(text_case, t) for t in texts])
-    return Benchmark([cases], rated.compared)
+    return Benchmark([cases], rated.compare)
 
 
 def own_file(file: Path) -> Benchmark:
@@ -239,17 +239,17 @@ def own_file(file: Path) -> Benchmark:
     benchmark = answer_pairs(file.stem, pairs) if pairs else _rated_texts(texts)
     has_labels = any(pair.label for pair in pairs) or any(text.labels for text in texts)
 
-    def compared(answered: Answered) -> Comparison:
+    def compare_all(answered: Answered) -> Comparison:
         cases = _verdicts(answered.all(ANSWERS if pairs else MATEVAL), texts)
         if has_labels:
-            comparison = benchmark.compared(answered)
+            comparison = benchmark.compare(answered)
             return comparison._replace(tables=[*comparison.tables, cases])
         notes = ["The file has no human labels to compare judges with."]
         signed = cases.signature
         report = AgreementReport(subject=cases.title, labels="", signature=signed, notes=notes)
         return Comparison(report, [cases])
 
-    return Benchmark(benchmark.cases, compared)
+    return Benchmark(benchmark.cases, compare_all)
 
 
 def _verdicts(judgments: Sequence[Judgment], texts: Sequence[OwnText]) -> Table:

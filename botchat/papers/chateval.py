@@ -144,7 +144,7 @@ def topical_chat(files: Files) -> Benchmark:
         ProtocolCases(protocol, [partial(aspect_case, response, aspect) for response in responses])
         for aspect, protocol in ASPECTS.items()
     ]
-    return Benchmark(cases, rated.compared)
+    return Benchmark(cases, rated.compare)
 
 
 def read_topical_chat(files: Files) -> list[Response]:

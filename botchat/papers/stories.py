@@ -82,7 +82,7 @@ def mateval(files: Files) -> Benchmark:
     language, stories = read_stories(files)
     protocol = asked_in(language)
     cases = ProtocolCases(protocol, [partial(case, story, protocol) for story in stories])
-    return Benchmark([cases], _rated(stories, protocol).compared)
+    return Benchmark([cases], _rated(stories, protocol).compare)
 
 
 def recorded(files: Files) -> Benchmark:
@@ -103,7 +103,7 @@ def recorded(files: Files) -> Benchmark:
         ]
         for kind, code in enumerate(ERROR_TYPES)
     }
-    comparison = _rated(stories, asked_in(language)).compared_scores(scores, {})
+    comparison = _rated(stories, asked_in(language)).correlate(scores, {})
     return Benchmark((), lambda _: comparison, needs_judges=False)
 
 

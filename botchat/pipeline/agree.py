@@ -254,8 +254,8 @@ def judge_rows(report: AgreementReport) -> list[Row]:
     return rows
 
 
-def signature(verb: str, of: Mapping[str, str | None], data: Any, truth: str | None) -> str:
+def signature(command: str, subject: Mapping[str, str | None], data: Any, truth: str | None) -> str:
     """Sign a comparison of judges; ``data``, JSON-ready, holds every verdict."""
     labels = {None: "none", BUILT_IN: "built-in"}.get(truth, truth)
-    parts = [SIGNED, verb, *(f"{key}:{value}" for key, value in of.items() if value)]
+    parts = [SIGNED, command, *(f"{key}:{value}" for key, value in subject.items() if value)]
     return "|".join([*parts, f"truth:{labels}", f"data:{settings_digest(round_floats(data))}"])

@@ -331,9 +331,9 @@ class Run:
 
 
 def _frame(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) -> DataFrame:
-    from botchat.boards.tables import of_records  # pandas
+    from botchat.boards.tables import record_frame  # pandas
 
-    return of_records(records, kind)
+    return record_frame(records, kind)
 
 
 def read(workspace: Workspace, seed_set: str) -> Run:

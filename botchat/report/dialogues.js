@@ -201,7 +201,7 @@ botchat.dialogues = (() => {
     };
   };
 
-  // What most human annotators say, next to the judge.s verdict: whether it is wrong.
+  // What most human annotators say, next to the judge's verdict: whether it is wrong.
   const annotators = (index) => [...index.judges.keys()].filter((i) => index.judges[i].startsWith("human:"));
   const isWrong = (verdict, labels) => {
     const known = labels.filter((label) => label && label !== "none");

@@ -163,7 +163,7 @@ def record_provenance(
 ) -> None:
     """Record the calls of a stage, by contestant or judge; ``changed`` have new calls."""
     known = workspace.measured(seed_set)
-    recorded = {name for of, name, _ in known if of == stage}
+    recorded = {name for of_stage, name, _ in known if of_stage == stage}
     new = {name: keys for name, keys in calls.items() if name in changed or name not in recorded}
     rows = [row for name, keys in new.items() for row in _provenance(ledger, stage, name, keys)]
     kept = [row for row in known.values() if row.stage != stage or row.name not in new]

@@ -172,7 +172,7 @@ def dataset(people, reports, key="COT_FB_agent_summary", language=0, tales=None)
 
 def correlations(files, strategy="CoT", way=AS_WRITTEN):
     """The numbers of a recorded strategy, by kind of error."""
-    rows = recorded(files).compared(None).data["judges"]
+    rows = recorded(files).compare(None).data["judges"]
     return {r["error_type"]: r for r in rows if r["judge"] == f"{strategy}{way}"}
 
 

@@ -75,6 +75,7 @@ def test_flags_of_every_command_may_stand_anywhere(words, tmp_path, capsys):
         ("leaderbord --seeds a", 'Did you mean "leaderboard"?'),
         ("judge unieval --seed x", "Unknown option: --seed. Did you mean --seeds?"),
         ("generate --modl x", "Did you mean --model?"),
+        ("leaderboard --quet", "Unknown option: --quet. Did you mean --quiet?"),
         ("leaderboard --format cvs", 'Did you mean "csv"?'),
         ("ledger --forget --outcome filterd", 'Did you mean "filtered"?'),
         ("run --limit 1,5", 'Invalid value for --limit: unable to convert "1,5" into int'),
