@@ -171,7 +171,7 @@ def _messages(items: Sequence[object], place: str, start: int = 0) -> list[Impor
             position = float(n if turn is None else str(turn))
         except ValueError:
             raise DataError(f"{within}: the turn {quoted(turn)} is no number") from None
-        messages.append(ImportedMessage(speaker and str(speaker), text, position))
+        messages.append(ImportedMessage(None if speaker is None else str(speaker), text, position))
     return messages
 
 

@@ -107,6 +107,12 @@ LAYOUTS: dict[str, tuple[str, bytes, dict[str, tuple[str, ...]]]] = {
         b' {"role": "y", "text": "Two."}]}',
         {"7": ("One. More.", "Two.")},
     ),
+    "speakers are numbers, or what no name should be": (
+        "f.jsonl",
+        b'{"messages": [{"role": 0, "text": "One."}, {"role": 0, "text": "More."},'
+        b' {"role": {}, "text": "Two."}]}',
+        {"1": ("One. More.", "Two.")},
+    ),
     "rows without ids are numbered": (
         "f.jsonl", b'{"dialog": ["a", "b"]}\n{"dialog": ["c", "d"]}',
         {"1": ("a", "b"), "2": ("c", "d")},
