@@ -66,7 +66,7 @@ def read_columns(path: Path, columns: tuple[str, ...]) -> pd.DataFrame | None:
     for key in (name for name in columns if not name.startswith("model")):
         values = pd.to_numeric(frame[key], errors="coerce")
         for row, cell in frame[key][~values.between(0, math.inf, "left")].items():
-            raise DataError(f"{path.name}:{row}: {cell!r} is no number from 0 on; correct it")
+            raise DataError(f"{path.name}:{row}: {cell!r:.60} is no number from 0 on; correct it")
         frame = frame.assign(**{key: values / 100 if "percent" in key else values})
     return frame
 

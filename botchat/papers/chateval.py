@@ -114,7 +114,7 @@ def read_faireval(files: Files) -> list[AnswerPair]:
     for line, (id_, label) in enumerate(zip(questions, labels, strict=True), 1):
         verdict = verdicts.get(plain_name(label).replace("chatgpt", "gpt35"))
         if verdict is None:
-            fault = f"label {label.strip()!r} is neither {model_a}, {model_b} nor TIE"
+            fault = f"label {label.strip()!r:.60} is neither {model_a}, {model_b} nor TIE"
             raise DataError(f"{review}:{line}: {fault}")
         for name, texts in zip(names, tables, strict=True):
             if id_ not in texts:
@@ -179,7 +179,7 @@ def _by_question(files: Files, name: str) -> dict[str, str]:
         if not isinstance(text, str):
             raise DataError(f"{place}: not a record with question_id and text")
         if not id_ or id_ in texts:
-            raise DataError(f"{place}: question_id {id_!r} is missing or there twice")
+            raise DataError(f"{place}: question_id {id_!r:.60} is missing or there twice")
         texts[id_] = text
     return texts
 

@@ -186,7 +186,7 @@ def read_reports(
             record: Any = named(value, place)
             number, report = record.get("ID"), record.get(key)
             if number not in range(len(stories)) or number in by_story:
-                fault = f"ID {number!r} is not the number of one of the {len(stories)} stories"
+                fault = f"ID {number!r:.60} is not the number of one of the {len(stories)} stories"
                 raise DataError(f"{place}: {fault} of the table, each once")
             kinds = read_kinds(report, language) if isinstance(report, str) else []
             by_story[number] = {kind.kind: kind for kind in kinds}

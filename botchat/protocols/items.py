@@ -75,7 +75,7 @@ def items(
     for number, row in enumerate(listed, 1):
         id_ = row.cell(_IDS)[1] or str(number)
         if (other := by_id.setdefault(id_, row)) is not row:
-            raise row.error("id", f"{id_!r} is taken by {other.place}; give each its own")
+            raise row.error("id", f"{id_!r:.60} is taken by {other.place}; give each its own")
     if len(answers) == 2:
         return [row.pair(id_, answers) for id_, row in by_id.items()]
     return [OwnText(id_, row.words(text), row.scores(text, numbers)) for id_, row in by_id.items()]
@@ -110,7 +110,7 @@ class _Row:
         """Return two answers, in the columns ``sides``, with the human verdict if it is known."""
         first, second = (self.cell((f"model{s[-1]}", f"generator{s[-1]}"))[1] or s for s in sides)
         if first == second:
-            fault = f"both answers are by {first!r}; name two different models"
+            fault = f"both answers are by {first!r:.60}; name two different models"
             raise DataError(f"{self.place}: {fault}")
         answers = self.words(sides[0]), self.words(sides[1])
         column, label = self.cell(_HUMAN_VERDICTS)

@@ -74,7 +74,7 @@ def _rated_pair(place: str, cells: Mapping[str, Any]) -> _RatedPair:
     try:
         win, win_or_tie = map(float, rates)
     except ValueError:
-        raise DataError(f"{place}: rates {rates[0]!r} and {rates[1]!r} are no numbers") from None
+        raise DataError(f"{place}: rates {rates!r:.90} are no numbers") from None
     digits = max(len(rate.partition(".")[2]) for rate in rates)
     return _RatedPair(place, model_a, model_b, win, win_or_tie, digits)
 
