@@ -65,6 +65,12 @@ def human_dialogues(seeds: Sequence[Seed]) -> dict[str, Dialogue]:
     return {seed.id: human_dialogue(seed) for seed in seeds if seed.utterances}
 
 
+def begun_seeds(seeds: Sequence[Seed], dialogues: Dialogues) -> Sequence[Seed]:
+    """Return the seeds that any model was given; all of them if there is no model."""
+    begun = {id_ for name, by in dialogues.items() if name != HUMAN for id_ in by}
+    return [seed for seed in seeds if seed.id in begun] or seeds
+
+
 def stored_name(name: str, workspace: Workspace) -> str:
     """Return a model's name as it is filed (an endpoint's without credentials)."""
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.interfaces import MakeCase, case_ref
-from botchat.pipeline.contestants import human_dialogues, select_dialogues
+from botchat.pipeline.contestants import begun_seeds, human_dialogues, select_dialogues
 from botchat.pipeline.generate import first_seeds
 from botchat.pipeline.judging import JudgingJob, ProtocolCases, ask_all, plan_all, stage_result
 from botchat.pipeline.plan import Plan
@@ -59,11 +59,9 @@ def judging_job(
     protocol = catalogue_of(workspace, request.seed_set).named(request.protocol)
     seed_set = workspace.seeds(request.seed_set)
     contestants = select_dialogues(workspace, request.seed_set, seed_set, request.models, generated)
+    seeds = begun_seeds(seed_set, contestants)
     if request.limit is not None:
         seeds = first_seeds(seed_set, request.limit)
-    else:  # human dialogues only where a model was given the seed
-        begun = {id_ for name, by in contestants.items() if name != HUMAN for id_ in by}
-        seeds = [seed for seed in seed_set if seed.id in begun] or seed_set
     ids = {seed.id for seed in seeds}
     contestants = {
         name: {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}

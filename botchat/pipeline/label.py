@@ -19,7 +19,7 @@ import msgspec
 from botchat.errors import ConfigError, DataError, MissingDataError, UsageError
 from botchat.interfaces import Case, CaseRef, Row, case_ref
 from botchat.metrics.annotations import BLIND_PAGE, is_annotator
-from botchat.pipeline.contestants import human_dialogues
+from botchat.pipeline.contestants import begun_seeds, human_dialogues
 from botchat.pipeline.session import catalogue_of
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, MISSING, SIGNED, UNDECIDED, Dialogues, Judgment, Seed, Verdict
@@ -59,16 +59,15 @@ def label(
         ConfigError: no such protocol, or a name that cannot be an annotator's.
         DataError: a file of something else, or a label of no case that can be asked now.
     """
-    human = human_dialogues(workspace.seeds(seed_set))
+    seeds, dialogues = workspace.seeds(seed_set), workspace.all_dialogues(seed_set)
     if files:
-        dialogues = {HUMAN: human, **workspace.all_dialogues(seed_set)}
-        return _file_labels(workspace, seed_set, files, dialogues)
+        human = human_dialogues(seeds)
+        return _file_labels(workspace, seed_set, files, {HUMAN: human, **dialogues})
     if most < 1:
         raise UsageError(f"--cases {most}: give 1 or more")
     asked = _protocol(workspace, seed_set, protocol)
-    dialogues = workspace.all_dialogues(seed_set)
     if asked.shows != "pair":
-        dialogues = {HUMAN: human, **dialogues}
+        dialogues = {HUMAN: human_dialogues(begun_seeds(seeds, dialogues)), **dialogues}
     cases = _draw(asked, workspace, seed_set, dialogues)[:most]
     if not cases:
         raise MissingDataError(

@@ -140,6 +140,15 @@ def test_a_page_is_blind_and_a_larger_one_begins_with_it(
     assert filed(workspace, *rows) == [6]
 
 
+def test_human_dialogues_are_of_seeds_that_a_model_was_given(workspace: Workspace) -> None:
+    """No label is spent where no judge is asked (``--limit``)."""
+    for name in ("m", "o"):
+        few = [*RECORDS.dialogues[name].values()][:3]
+        jsonl.finish(workspace.dialogues_path("made-up", name), few, stage_order)
+    seeds = {seed_id for seed_id, _, _ in page(workspace, "unieval", 99)[1]}
+    assert seeds == {dialogue.seed_id for dialogue in few}
+
+
 @pytest.mark.parametrize(
     ("error", "message", "flags"),
     [
