@@ -72,9 +72,8 @@ class SeedSetData:
         """Return one judge's numbers."""
         from botchat.boards.board import build_board
 
-        board = build_board(
-            self.seeds,
-            self.dialogues,
+        board = build_board(  # whose numbers do not depend on what others judged
+            *_used(self.seeds, self.dialogues, [self.verdicts[judge]]),
             self.verdicts[judge],
             seed_set=self.seed_set,
             judge=judge,
@@ -184,7 +183,6 @@ def load(
     cases = CurrentCases(dialogues)
     verdicts: dict[str, dict[str, Verdicts | list[Judgment]]] = {}
     outdated = dict.fromkeys(files, 0)
-    judged_ids = set()
     for judge, by_protocol in files.items():
         verdicts[judge] = {}
         for name, path in by_protocol.items():
@@ -196,20 +194,29 @@ def load(
                     judgments, n_outdated = cases.current(name, path)
                     if protocol is not None:
                         _check_verdicts(protocol, judgments)
-                    judged_ids |= {judgment.seed_id for judgment in judgments}
                     verdicts[judge][name] = judgments
             except DataError as error:
                 fault = str(error)
                 raise DataError(fault if str(path) in fault else f"{path}: {fault}") from None
             outdated[judge] += n_outdated
-    judged_ids |= {id_ for name, by_seed in dialogues.items() if name != HUMAN for id_ in by_seed}
-    used = [seed for seed in seeds if seed.id in judged_ids] or seeds
-    if HUMAN in dialogues:
-        dialogues[HUMAN] = human_dialogues(used)
     return SeedSetData(
-        workspace, seed_set, used, dialogues, files, verdicts, outdated, unanswered, catalogue,
-        cases, large,
+        workspace, seed_set, *_used(seeds, dialogues, verdicts.values()), files, verdicts, outdated,
+        unanswered, catalogue, cases, large,
     )  # fmt: skip
+
+
+def _used(
+    seeds: list[Seed],
+    dialogues: Dialogues,
+    judged: Iterable[Mapping[str, Verdicts | list[Judgment]]],
+) -> tuple[list[Seed], Dialogues]:
+    """Return the seeds that a model was given or that were judged, else all, and the dialogues."""
+    alone = (each for by in judged for each in by.values() if not isinstance(each, Verdicts))
+    ids = {judgment.seed_id for judgments in alone for judgment in judgments}
+    ids |= {id_ for name, by_seed in dialogues.items() if name != HUMAN for id_ in by_seed}
+    used = [seed for seed in seeds if seed.id in ids] or seeds
+    human = {HUMAN: human_dialogues(used)} if HUMAN in dialogues else {}
+    return used, {**dialogues, **human}
 
 
 def _check_verdicts(protocol: Protocol, judgments: Sequence[Judgment]) -> None:
@@ -251,18 +258,12 @@ def _files(
 
 def _dialogues(
     workspace: Workspace, seed_set: str, seeds: Sequence[Seed]
-) -> tuple[dict[str, Mapping[str, Dialogue]], dict[str, int]]:
+) -> tuple[Dialogues, dict[str, int]]:
     """Return dialogues of models that an endpoint answered for, and `SeedSetData.unanswered`."""
-    human = human_dialogues(seeds)
-    dialogues: dict[str, Mapping[str, Dialogue]] = {HUMAN: human} if human else {}
-    unanswered = {}
-    for name, by_seed in workspace.all_dialogues(seed_set, unanswered=True).items():
-        n_unanswered = sum(not dialogue.answered for dialogue in by_seed.values())
-        if n_unanswered:
-            unanswered[name] = n_unanswered
-        if n_unanswered < len(by_seed):
-            dialogues[name] = by_seed
-    return dialogues, unanswered
+    human, stored = human_dialogues(seeds), workspace.all_dialogues(seed_set, unanswered=True)
+    counts = {name: sum(not d.answered for d in by.values()) for name, by in stored.items()}
+    known = {name: by for name, by in stored.items() if counts[name] < len(by)}
+    return {HUMAN: human, **known} if human else known, {k: n for k, n in counts.items() if n}
 
 
 def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[str]:

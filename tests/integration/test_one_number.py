@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from botchat.pipeline.load import load
+from botchat.records import HUMAN
 from botchat.workspace.folder import Workspace
 from tests.commands import said
 
@@ -129,3 +130,28 @@ def test_a_number_has_one_interval_everywhere(folder: Path, capsys: Any) -> None
     assert rates | {"false_positive_rate", "true_positive_rate"} <= numbers
     twice = {number: dict(ends) for number, ends in places.numbers.items() if len(ends) > 1}
     assert not twice, twice
+
+
+def test_numbers_of_a_judge_do_not_depend_on_what_others_judged(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Models were given 30 seeds; another judge has judged the human dialogues of 10 more."""
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    late = {f'"seed_id":"{seed.id}"' for seed in Workspace(tmp_path).seeds("sample")[30:]}
+    for path in [*tmp_path.glob("generations/*/*"), *tmp_path.glob("judgments/*/*/*.jsonl")]:
+        kept = [
+            line
+            for line in path.read_text("utf-8").splitlines(keepends=True)
+            if not any(seed in line.replace(": ", ":") for seed in late)
+            or (path.name == "noisy.jsonl" and f'["{HUMAN}"]' in line)
+        ]
+        path.write_text("".join(kept), "utf-8")
+    alone, together = (load(Workspace(tmp_path), "sample", by) for by in (["rules"], JUDGES))
+    assert (
+        len(together.judgments["noisy"]["unieval"])
+        == len(together.judgments["rules"]["unieval"]) + 10
+    )
+    boards = [data.board("rules") for data in (alone, together)]
+    for one, other in zip(*(board.every_table for board in boards), strict=True):
+        assert one.signatures == other.signatures
+        assert one.rows == other.rows
