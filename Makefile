@@ -77,7 +77,7 @@ test-real: $(VENV)/.installed $(REAL)/.installed
 	$(PY) -m pytest -n0 -v -m real tests/real
 
 demo-real: $(VENV)/.installed $(REAL)/.installed
-	$(PY) tests/real/demo.py $(REAL)/demo
+	TIKTOKEN_CACHE_DIR=$(VOCABULARY) $(PY) tests/real/demo.py $(REAL)/demo
 
 build/docs/.installed: requirements-docs.lock
 	$(PYTHON) -m venv build/docs
