@@ -158,7 +158,7 @@ def _text(part: str | Table | list[Row]) -> str:
 
 
 def _heading(key: str) -> str:
-    return key.replace("cost_usd", "USD").replace("n_", "").replace("_", " ")
+    return key.removeprefix("n_").replace("cost_usd", "USD").replace("_", " ")
 
 
 def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
