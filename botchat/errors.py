@@ -20,6 +20,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {meant}?)" if close else ""
 
 
+def listed(names: Iterable[str]) -> str:
+    """Return at most eight names, and how many more there are; empty without any."""
+    first, more = (known := [*names])[:8], len(known) - 8
+    return ", ".join(first) + (f" and {more:,} more" if more > 0 else "")
+
+
 class BotChatError(Exception):
     """An expected failure with a one-line message."""
 

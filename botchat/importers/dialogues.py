@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
-from botchat.errors import DataError
+from botchat.errors import DataError, listed
 from botchat.importers.tables import COLUMNS, FileRow, column_name, json_value, named, quoted
 from botchat.records import N_SEED, Outcome, Seed
 
@@ -81,7 +81,7 @@ def read_dialogues(rows: Iterable[FileRow], where: str) -> tuple[str, list[Impor
         dialogues.append(ImportedDialogue(row.place, _id(row), tuple(texts[:end]), outcome))
         formats.append(FORMATS[column])
     if not dialogues:
-        raise DataError(f"{where}: no dialogue; expected one of: {', '.join(FORMATS)}")
+        raise DataError(f"{where}: no dialogue; expected one of: {listed(FORMATS)}")
     return formats[0], dialogues
 
 
@@ -125,8 +125,8 @@ def _column(fields: Mapping[str, Any], names: Iterable[str], fault: str) -> str:
     for name in names:
         if name in fields:
             return name
-    listed = ", ".join(fields)[:200] or "none"
-    raise DataError(f"{fault} (fields: {listed}); expected one of: {', '.join(names)}")
+    columns = ", ".join(fields)[:200] or "none"
+    raise DataError(f"{fault} (fields: {columns}); expected one of: {listed(names)}")
 
 
 def _id(row: FileRow) -> str:
@@ -194,8 +194,10 @@ def _join_turns(messages: Sequence[ImportedMessage], place: str) -> list[str]:
     """Join consecutive messages of one speaker."""
     names = dict.fromkeys(message.speaker for message in messages)
     if len(names) > 2 or (None in names and len(names) > 1):
-        listed = quoted(", ".join(map(str, names)))
-        raise DataError(f"{place}: speakers {listed}; name two, each before all of their messages")
+        speakers = quoted(", ".join(map(str, names)))
+        raise DataError(
+            f"{place}: speakers {speakers}; name two, each before all of their messages"
+        )
     turns = groupby(enumerate(messages), lambda pair: pair[1].speaker or pair[0])
     return [" ".join(message.text for _, message in turn) for _, turn in turns]
 

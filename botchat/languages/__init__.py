@@ -21,7 +21,7 @@ from typing import Annotated, Literal, NoReturn
 import msgspec
 
 from botchat import prompts
-from botchat.errors import ConfigError
+from botchat.errors import ConfigError, listed
 
 EN = "en"
 """The language of a set that names none."""
@@ -215,8 +215,8 @@ def load(folder: Traversable, code: str) -> Language:
     inside, wanted = folder / "prompts", sorted(every_prompt())
     stored = {f.name for f in inside.iterdir()} if inside.is_dir() else set()
     if unknown := sorted(f for f in stored if f.endswith(".txt") and f[:-4] not in wanted):
-        listed = ", ".join(wanted)
-        raise ConfigError(f"{inside / unknown[0]}: no prompt has that name; prompts: {listed}")
+        names = listed(wanted)
+        raise ConfigError(f"{inside / unknown[0]}: no prompt has that name; prompts: {names}")
     files = {name: inside / f"{name}.txt" for name in wanted}
     contents = {FILE: _read(folder / FILE)}
     contents |= {name: _read(file) for name, file in files.items() if file.is_file()}
@@ -231,8 +231,8 @@ def load(folder: Traversable, code: str) -> Language:
     texts = {name: text.strip("\n") for name, text in contents.items()}
     for name, text in texts.items():
         if prompts.places(text) != (places := prompts.places(prompts.text(name))):
-            listed = ", ".join(f"{{{{{place}}}}}" for place in sorted(places))
-            raise ConfigError(f"{files[name]}: it must have the places {listed}")
+            needed = ", ".join(f"{{{{{place}}}}}" for place in sorted(places))
+            raise ConfigError(f"{files[name]}: it must have the places {needed}")
     return Language(code, _digest(joined), str(folder), pack, texts)
 
 

@@ -20,7 +20,7 @@ import msgspec
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import HUMAN_LABELS, PRICE, AgreementReport
 from botchat.boards.tables import Column, Kind, Table, table
-from botchat.errors import ConfigError, DataError
+from botchat.errors import ConfigError, DataError, listed
 from botchat.importers.tables import SUFFIXES, read_text, rows
 from botchat.interfaces import Row
 from botchat.metrics import lengths
@@ -89,8 +89,8 @@ class Benchmark(NamedTuple):
 def refuse_several(names: Sequence[str]) -> None:
     """Raise `ConfigError` for the files of more than one data set."""
     if len(names) > 1:
-        listed = f"{len(names)} data sets, {', '.join(names)}"
-        raise ConfigError(f"--data holds {listed}: give a folder that holds one of them")
+        held = f"{len(names)} data sets, {listed(names)}"
+        raise ConfigError(f"--data holds {held}: give a folder that holds one of them")
 
 
 def answer_pairs(name: str, pairs: Sequence[AnswerPair]) -> Benchmark:

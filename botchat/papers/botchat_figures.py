@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from botchat.errors import DataError, MissingDataError
+from botchat.errors import DataError, MissingDataError, listed
 from botchat.importers.tables import table
 from botchat.metrics.statistics import wilson
 from botchat.ratings.rate_table import COLUMNS
@@ -52,7 +52,7 @@ def bench_botchat(data: Path | None, folder: Path) -> Result:
     if not files:
         wanted = dict.fromkeys(name for columns, _ in FIGURES.values() for name in columns)
         raise MissingDataError(
-            f"--data {data}: no csv file has a figure's columns of {', '.join(wanted)}"
+            f"--data {data}: no csv file has a figure's columns of {listed(wanted)}"
         )
     return Result({"paths": files}, [str(file) for file in files])
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from botchat import prompts
 from botchat.boards.judge_agreement import HUMAN_LABELS
-from botchat.errors import DataError, MissingDataError
+from botchat.errors import DataError, MissingDataError, listed
 from botchat.importers.tables import FileRow, json_rows, named, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
@@ -100,8 +100,8 @@ def read_faireval(files: Files) -> list[AnswerPair]:
     model_a, model_b = reviews[0].groups() if reviews else ("MODEL", "MODEL")
     names = ["question.jsonl", f"answer_{model_a}.jsonl", f"answer_{model_b}.jsonl"]
     if not {*names} <= {*paths}:
-        needed = "answer_MODEL.jsonl of two models and review_MODEL_MODEL_human.txt that names both"
-        present = ", ".join([*paths][:8]) or "no files"
+        needed = "answer_MODEL.jsonl of two models, review_MODEL_MODEL_human.txt of both"
+        present = listed(paths) or "no files"
         raise MissingDataError(f"FairEval needs question.jsonl, {needed}; found {present}")
     questions, first, second = tables = [_by_question(files, paths[name]) for name in names]
     review = paths[reviews[0][0]]
@@ -163,7 +163,7 @@ def read_topical_chat(files: Files) -> list[Response]:
                 tables[name] = records
     refuse_several([*tables])
     if not tables:
-        present = ", ".join(sorted(files)[:8]) or "no files"
+        present = listed(sorted(files)) or "no files"
         fault = f"Topical-Chat needs a JSON file of records with {_FIELDS}; found {present}"
         raise MissingDataError(fault)
     ids: dict[tuple[str, str], str] = {}

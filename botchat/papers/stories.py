@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from botchat.boards.judge_agreement import HUMAN_LABELS
-from botchat.errors import DataError, MissingDataError
+from botchat.errors import DataError, MissingDataError, listed
 from botchat.importers.tables import json_rows, named, quoted, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import Language, built_in
@@ -137,7 +137,7 @@ def read_stories(files: Files) -> tuple[Language, list[OwnText]]:
     refuse_several([*tables])
     if not tables:
         columns = " or ".join(map(", ".join, COLUMNS.values()))
-        fault = f"no table with human scores among {', '.join(sorted(files)) or 'no files'}"
+        fault = f"no table with human scores among {listed(sorted(files)) or 'no files'}"
         raise MissingDataError(f"{fault}: give a CSV file with the columns {columns}")
     ((name, (code, rows)),) = tables.items()
     stories = []
@@ -191,6 +191,6 @@ def read_reports(
             kinds = read_kinds(report, language) if isinstance(report, str) else []
             by_story[number] = {kind.kind: kind for kind in kinds}
     if not reports:
-        fault = f"no recorded reports among {', '.join(sorted(files))}: give MATEval's JSON files"
+        fault = f"no recorded reports among {listed(sorted(files))}: give MATEval's JSON files"
         raise MissingDataError(f"{fault} (records with one of the keys {', '.join(STRATEGIES)})")
     return {name: reports[name] for name in STRATEGIES.values() if name in reports}

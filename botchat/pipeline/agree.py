@@ -15,7 +15,7 @@ from botchat.boards import judge_agreement
 from botchat.boards.files import document, table_files, to_json
 from botchat.boards.judge_agreement import AgreementReport
 from botchat.boards.tables import Table
-from botchat.errors import ConfigError, MissingDataError, UsageError, did_you_mean
+from botchat.errors import ConfigError, MissingDataError, UsageError, did_you_mean, listed
 from botchat.interfaces import Row, round_floats, settings_digest
 from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED
 from botchat.metrics.agreement import compare
@@ -72,7 +72,7 @@ def agree(
         raise ConfigError(
             f"--protocol {protocol or 'is missing'}{did_you_mean(protocol or '', protocols)}: "
             f"what was judged on {seed_set}: "
-            f"{', '.join(protocols) or 'nothing that judges can be compared on'}"
+            f"{listed(protocols) or 'nothing that judges can be compared on'}"
         )
     judged = protocols.get(protocol or "", {})
     parts, notes = [], []
@@ -188,7 +188,7 @@ def _select(
         if not matches:
             hint = did_you_mean(judge, known)
             raise MissingDataError(
-                f"no verdicts of the judge {judge!r}{hint}; there are: {', '.join(known)}"
+                f"no verdicts of the judge {judge!r}{hint}; there are: {listed(known)}"
             )
         kept |= matches
     return kept

@@ -18,6 +18,7 @@ from botchat.errors import (
     MissingDataError,
     UsageError,
     did_you_mean,
+    listed,
 )
 from botchat.interfaces import Row
 from botchat.metrics.annotations import NOT_SAID
@@ -58,15 +59,12 @@ def compare(
     old, new = read_board(workspace, before), read_board(workspace, after)
     boards = Boards(old, new)
     if mismatches := list(_mismatches(boards)):
-        raise DataError(
-            f"{before} and {after} do not measure the same: {'; '.join(mismatches)}; make both "
-            "alike"
-        )
+        raise DataError(f"{before} and {after} differ: {'; '.join(mismatches)}; make both alike")
     for name in models:
         if name not in boards.models:
             raise ConfigError(
                 f"--model {name}: not on both boards{did_you_mean(name, boards.models)}; on both: "
-                f"{', '.join(boards.models[:8])}"
+                f"{listed(boards.models)}"
             )
     unchanged = [name for name in boards.models if boards.is_unchanged(name)]
     candidates = models or [name for name in boards.models if not is_floor_bot(name)]
@@ -135,7 +133,7 @@ def read_board(workspace: Workspace, name: str) -> SavedBoard:
         known = sorted(p.parent.relative_to(boards).as_posix() for p in boards.rglob(path.name))
         raise MissingDataError(
             f"no board {name!r}{did_you_mean(name, known)}; name a set with a leaderboard "
-            f"({', '.join(known[:8]) or 'there is none here'}), a folder with leaderboard.json, or "
+            f"({listed(known) or 'there is none here'}), a folder with leaderboard.json, or "
             "such a file"
         )
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from botchat.errors import ConfigError, MissingDataError, did_you_mean
+from botchat.errors import ConfigError, MissingDataError, did_you_mean, listed
 from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED, is_debate, votes_before_debate
 from botchat.judges.single import base_judge_name
 from botchat.protocols.protocol import Protocol
@@ -23,7 +23,7 @@ def seed_set_of(workspace: Workspace, name: str = "") -> str:
     own = [known for known in workspace.seed_sets() if known != SAMPLE] or [SAMPLE]
     if name := name or workspace.config.run.seeds or own[0] * (len(own) == 1):
         return name
-    raise ConfigError(f"name a set with --seeds, or seeds in [run]: {', '.join(own[:8])}")
+    raise ConfigError(f"name a set with --seeds, or seeds in [run]: {listed(own)}")
 
 
 def select_dialogues(
@@ -52,7 +52,7 @@ def select_dialogues(
         if name not in known:
             raise MissingDataError(
                 f"no dialogues of {model!r} on the set {seed_set!r}"
-                f"{did_you_mean(model, generated)} (there are: {', '.join(generated)}); "
+                f"{did_you_mean(model, generated)} (there are: {listed(generated)}); "
                 f"make them with: botchat generate --seeds {seed_set} "
                 f"--model {model}"
             )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.errors import MissingDataError, UsageError, did_you_mean
+from botchat.errors import MissingDataError, UsageError, did_you_mean, listed
 from botchat.pipeline.ledger import cost_per_dialogue
 from botchat.pipeline.load import load, only_judge
 from botchat.results import Result
@@ -92,7 +92,7 @@ def _charts(workspace: Workspace, seed_set: str, name: str, judge: str | None) -
     matches = [chart for chart in charts if name in ("", chart.name)]
     if not matches:
         names = [chart.name for chart in charts]
-        known = ", ".join(names[:8]) or "none, since fewer than two judges have judged the same"
+        known = listed(names) or "none, since fewer than two judges have judged the same"
         hint = did_you_mean(name, names)
         raise MissingDataError(f"no figure {name!r} of {seed_set}{hint}; some are: {known}")
     return matches

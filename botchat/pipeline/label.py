@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from botchat.errors import ConfigError, DataError, MissingDataError, UsageError
+from botchat.errors import ConfigError, DataError, MissingDataError, UsageError, listed
 from botchat.interfaces import Case, CaseRef, Row, case_ref
 from botchat.metrics.annotations import BLIND_PAGE, is_annotator
 from botchat.pipeline.contestants import begun_seeds, human_dialogues
@@ -165,7 +165,7 @@ def _file_labels(
             judgment = _judgment(line, seeds, seed_set, protocol, dialogues)
             labels.setdefault((judgment.judge, judgment.protocol), []).append(judgment)
     if not labels:
-        raise DataError(f"no labels in {', '.join(map(str, files))}")
+        raise DataError(f"no labels in {listed(map(str, files))}")
     rows: list[Row] = []
     with workspace.locked():
         for (judge, name), judgments in labels.items():

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from botchat.errors import BotChatError, MissingDataError, UsageError, did_you_mean
+from botchat.errors import BotChatError, MissingDataError, UsageError, did_you_mean, listed
 from botchat.interfaces import Row
 from botchat.models.self_chat import strip_reasoning
 from botchat.pipeline.contestants import stored_name
@@ -101,7 +101,7 @@ def _chosen(
         if known.isdisjoint((name, full)):
             raise MissingDataError(
                 f"the ledger has no call of {name!r}{did_you_mean(name, known)} "
-                f"(there are: {', '.join(sorted(known))})"
+                f"(there are: {listed(sorted(known))})"
             )
     chosen = {*names, *names.values()} or known
     keys, failed = set(), set()

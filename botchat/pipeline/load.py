@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from botchat.errors import ConfigError, DataError, MissingDataError
+from botchat.errors import ConfigError, DataError, MissingDataError, listed
 from botchat.interfaces import ShownDialogue, case_digest
 from botchat.metrics.annotations import is_annotator
 from botchat.pipeline.contestants import human_dialogues, self_judged_models
@@ -251,7 +251,7 @@ def _files(
     for judge in judges:
         if judge not in files:
             raise MissingDataError(
-                f"{judge!r} has not judged {seed_set}; judges who have: {', '.join(sorted(files))}"
+                f"{judge!r} has not judged {seed_set}; judges who have: {listed(sorted(files))}"
             )
     return {judge: files[judge] for judge in dict.fromkeys(judges) or sorted(files)}
 
@@ -278,7 +278,7 @@ def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[s
     known = [name for name in known if usual and usual in (name, name.partition("@")[0])] or known
     if len(known) > 1:
         raise ConfigError(
-            f"several judges have judged {seed_set}: name one with --judge: {', '.join(known)}"
+            f"several judges have judged {seed_set}: name one with --judge: {listed(known)}"
         )
     return known
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from botchat.errors import ConfigError, MissingDataError, UsageError
+from botchat.errors import ConfigError, MissingDataError, UsageError, listed
 from botchat.importers.tables import rows
 from botchat.importers.vote_files import read_votes
 from botchat.metrics.annotations import Votes
@@ -60,8 +60,8 @@ def rank(
         notes = [file.note for file in files]
         all_votes = Votes.together([file.votes for file in files])
         if unknown := [judge for judge in judges if judge not in all_votes.judges]:
-            known = ", ".join(all_votes.judges[:20])
-            raise MissingDataError(f"no votes of the judge {unknown[0]!r}; available: {known}")
+            known = f"no votes of the judge {unknown[0]!r}; there are: {listed(all_votes.judges)}"
+            raise MissingDataError(known)
         board = votes_board(all_votes.by(judges) if judges else all_votes, name)
     view = pages.View.of(board)
     content = board_files.as_json(board, view.headline, view.trust)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from botchat.errors import ConfigError, FatalModelError, LimitReached, did_you_mean
+from botchat.errors import ConfigError, FatalModelError, LimitReached, did_you_mean, listed
 from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.languages import ENGLISH, Language
 from botchat.models.bots import baseline
@@ -224,7 +224,7 @@ class Session:
         if resolved.kind == "bot":
             others = [*config.OFFLINE, *self._config.judges, *self._config.panels, *PRESETS]
             raise ConfigError(
-                f"{name} talks and judges nothing; judges: a model (not bot:…), {', '.join(others)}"
+                f"{name} talks and judges nothing; judges: a model (not bot:…), {listed(others)}"
             )
         return self._model(resolved, "judge", max_tokens)
 

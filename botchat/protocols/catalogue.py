@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from botchat.errors import ConfigError, did_you_mean
+from botchat.errors import ConfigError, did_you_mean, listed
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.answers import ANSWERS
 from botchat.protocols.mateval import DIAGNOSIS, MATEVAL
@@ -101,7 +101,7 @@ class Catalogue:
         """Return the protocol of that name on the command line; else raise `ConfigError`."""
         if name not in self._by_name:
             hint = did_you_mean(name, self._by_name)
-            known = ", ".join(self._by_name)
+            known = listed(self._by_name)
             raise ConfigError(f"unknown protocol {name!r}{hint}; protocols: {known}")
         return self._by_name[name]
 

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 
-from botchat.errors import DataError
+from botchat.errors import DataError, listed
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.replies import plain_name
@@ -59,20 +59,20 @@ def items(
     of columns that hold a text. Raises `DataError`, with place and column: a row that lacks one, a
     repeated id, a score or verdict that is none, or no rows.
     """
-    listed = list(starmap(_Row, rows))
-    if not listed:
+    records = list(starmap(_Row, rows))
+    if not records:
         raise DataError(f"{where}: no texts; give one a row, in a column named text")
-    first = listed[0]
+    first = records[0]
     sides = {match[1]: name for name in first.fields if (match := _ANSWER.fullmatch(name))}
     answers = [name for pair in ("1a", "2b") if (name := sides.get(pair[0], sides.get(pair[1])))]
     text = next((name for name in texts if name in first.fields), "")
     if len(answers) < 2 and not text:
         raise DataError(
             f"{first.place}: no text (columns: {', '.join(first.fields)[:200] or 'none'}); "
-            f"expected one of {', '.join(TEXTS)}, or of a pair answer_1 and answer_2"
+            f"expected one of {listed(TEXTS)}, or of a pair answer_1 and answer_2"
         )
     by_id: dict[str, _Row] = {}
-    for number, row in enumerate(listed, 1):
+    for number, row in enumerate(records, 1):
         id_ = row.cell(_IDS)[1] or str(number)
         if (other := by_id.setdefault(id_, row)) is not row:
             raise row.error("id", f"{id_!r:.60} is taken by {other.place}; give each its own")

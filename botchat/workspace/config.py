@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from botchat.errors import ConfigError, did_you_mean
+from botchat.errors import ConfigError, did_you_mean, listed
 from botchat.records import HUMAN, N_SEED
 from botchat.workspace.criteria import CriterionSettings, is_reserved, with_prompt
 from botchat.workspace.model_settings import (
@@ -171,7 +171,7 @@ def unknown_key(name: str, known: tuple[str, ...]) -> str:
     """Explain an unknown key, with a near match."""
     if "api_key_env" in known and SECRET_NAME.search(name):
         return "put the key into an environment variable, and its name into api_key_env"
-    return f"unknown key{did_you_mean(name, known)}; known: {', '.join(known)}"
+    return f"unknown key{did_you_mean(name, known)}; known: {listed(known)}"
 
 
 def _explained(message: str, kind: type[Any]) -> tuple[str, str]:
@@ -258,7 +258,7 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
     if name in judges:
         raise ConfigError(f"model {name!r}: it is a judge; a contestant is a model")
     near = public(did_you_mean(name, [*config.models, *judges, HUMAN]))
-    forms = ", ".join([*sorted(config.models), "bot:NAME", "openai:MODEL", "URL#MODEL", HUMAN])
+    forms = listed([*sorted(config.models)[:4], "bot:NAME", "openai:MODEL", "URL#MODEL", HUMAN])
     raise ConfigError(f"unknown model {public(name)!r}{near}; models that can be named: {forms}")
 
 

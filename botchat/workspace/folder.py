@@ -26,6 +26,7 @@ from botchat.errors import (
     MissingDataError,
     WorkspaceLockedError,
     did_you_mean,
+    listed,
 )
 from botchat.languages import Language
 from botchat.records import (
@@ -110,7 +111,7 @@ class Workspace:
         self.seeds_path(name)
         sets = self.seed_sets()
         if (path := sets.get(name)) is None:
-            known = f"{did_you_mean(name, sets)}; sets: {', '.join(sorted(sets))}"
+            known = f"{did_you_mean(name, sets)}; sets: {listed(sorted(sets))}"
             advice = f"import it with: botchat import SOURCE --seeds {name}"
             raise MissingDataError(f"no seed set {name!r}{known}; {advice}")
         seeds = jsonl.read(path, Seed)

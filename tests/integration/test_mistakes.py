@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,21 @@ def test_a_mistaken_command_gets_one_line_that_helps(
     assert (len(lines), said.out) == (1, "")
     for part in told:
         assert part.replace("URL", server.url) in lines[0]
+
+
+def test_no_list_has_more_than_eight_names(tmp_path, capsys):
+    """Of models, sets and keys of an entry."""
+    entries = "".join(f'[models.m{n}]\nmodel = "m"\n' for n in range(12))
+    (tmp_path / "botchat.toml").write_text(entries)
+    for n in range(12):
+        Workspace(tmp_path).write_seeds(f"set{n}", [Seed("s", ("a", "b"))])
+    commands = ["generate --seeds set1 --model zz", "leaderboard --seeds zz", "leaderboard"]
+    for command in commands:
+        assert main([*command.split(), "--dir", str(tmp_path)]) == 1
+        assert 0 < len(re.findall(r"\b(?:m|set)\d+\b", capsys.readouterr().err)) <= 8
+    (tmp_path / "botchat.toml").write_text(f"{entries}zzz = 1\n")
+    assert main([*commands[0].split(), "--dir", str(tmp_path)]) == 1
+    assert re.search(r"known: (\w+, ){7}\w+ and \d+ more$", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("key", ['"sk-abc"', "sk abc", "sk-‘abc’", " "])

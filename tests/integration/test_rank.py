@@ -49,7 +49,7 @@ def test_votes_in_board_out(tmp_path, monkeypatch, capsys):
     found = said(capsys, "rank", "mine.csv", "--judge", "1")
     assert (found["judge"]["name"], sum(row["n"] for row in found["rows"])) == ("1", 2 * 133)
     unknown = refused(capsys, ["rank", "mine.csv", "--judge", "7"])
-    assert "no votes of the judge '7'; available: 0, 1, 2" in unknown
+    assert "no votes of the judge '7'; there are: 0, 1, 2" in unknown
 
 
 BAD = {

@@ -145,7 +145,7 @@ def test_boards_that_do_not_measure_the_same(tmp_path, change, message):
     old = write_board(tmp_path / "old", {"a": firsts(80), "gone": firsts(10)})
     new = write_board(tmp_path / "new", {"a": firsts(40), "more": firsts(90)}, **change)
     workspace = Workspace(tmp_path)
-    with pytest.raises(DataError, match=f"do not measure the same: {message}; make both alike"):
+    with pytest.raises(DataError, match=f"differ: {message}; make both alike"):
         compare_boards(workspace, old, new)
 
 
