@@ -127,8 +127,10 @@ def _main_numbers(view: View) -> list[Row]:
         {"rank": rank, "model": name}
         for rank, name in zip(main.texts("rank"), main.frame["model"], strict=True)
     ]
-    for part in protocol_columns(view.board):
-        heading = f"{words(part, part.ranking[0])[0].lower()} (95 % CI)"
+    for i, part in enumerate(protocol_columns(view.board)):
+        heading = words(part, part.ranking[0])[0].lower()
+        # Said once, and where a criterion is called like another column.
+        heading += " (95 % CI)" * (i == 0 or any(heading in row for row in rows))
         values, digits = numbers(part.table, part.ranking[0])
         for row in rows:
             known = [f"{value:.{digits}f}" for value in values.get(row["model"], ())]

@@ -27,7 +27,7 @@ def test_an_own_criterion_leaves_the_counts_as_they_were(tmp_path: Path) -> None
     (tmp_path / "polite.txt").write_text("How polite?\n{{conversation}}\nPoliteness: 1 to 10")
     (tmp_path / "botchat.toml").write_text(
         '[run]\nlimit = 6\n[protocols.polite]\nkind = "score"\nprompt = "polite.txt"\n'
-        'scores = ["Politeness"]\nscale = [1, 10]\n'
+        'scores = ["Politeness"]\nscale = [1, 10]\ntitle = "Rank"\n'
     )
     shared = {"workspace": Workspace(tmp_path), "seeds": "sample"}
     botchat.generate(model=["bot:parrot", "bot:verbose"], **shared)
@@ -39,6 +39,9 @@ def test_an_own_criterion_leaves_the_counts_as_they_were(tmp_path: Path) -> None
         coverages.append(board.frame["coverage"].dropna().tolist())
         pages.append(Path(board.data["page"]).read_text("utf-8"))
     assert coverages[0] == coverages[1] == [1.0] * len(coverages[0])
+    # Printed once, and where a criterion is called like another column.
+    (printed,) = (piece for piece in board.pieces if isinstance(piece, list))
+    assert [*printed[0]] == ["rank", "model", "passes 16 (95 % CI)", "rank (95 % CI)"]
     for page in pages:
         (done,) = re.findall(r'<p class="done">(.*?)</p>', page)
         assert done.startswith("6 invented dialogues of sample, 2 bots, judge grader")
