@@ -73,7 +73,7 @@ class SeedSetData:
         from botchat.boards.board import build_board
 
         board = build_board(  # whose numbers do not depend on what others judged
-            *_used(self.seeds, self.dialogues, [self.verdicts[judge]]),
+            *_in_use(self.seeds, self.dialogues, [self.verdicts[judge]]),
             self.verdicts[judge],
             seed_set=self.seed_set,
             judge=judge,
@@ -200,17 +200,17 @@ def load(
                 raise DataError(fault if str(path) in fault else f"{path}: {fault}") from None
             outdated[judge] += n_outdated
     return SeedSetData(
-        workspace, seed_set, *_used(seeds, dialogues, verdicts.values()), files, verdicts, outdated,
-        unanswered, catalogue, cases, large,
+        workspace, seed_set, *_in_use(seeds, dialogues, verdicts.values()), files, verdicts,
+        outdated, unanswered, catalogue, cases, large,
     )  # fmt: skip
 
 
-def _used(
+def _in_use(
     seeds: list[Seed],
     dialogues: Dialogues,
     judged: Iterable[Mapping[str, Verdicts | list[Judgment]]],
 ) -> tuple[list[Seed], Dialogues]:
-    """Return the seeds that a model was given or that were judged, else all, and the dialogues."""
+    """Return the seeds that a model was given or that were judged, else all, with dialogues."""
     alone = (each for by in judged for each in by.values() if not isinstance(each, Verdicts))
     ids = {judgment.seed_id for judgments in alone for judgment in judgments}
     ids |= {id_ for name, by_seed in dialogues.items() if name != HUMAN for id_ in by_seed}
