@@ -31,11 +31,12 @@ import openai
 
 import botchat
 from botchat.interfaces import Decoding
-from botchat.models.cached import CachedModel
 from botchat.models.connection import server_of
 from botchat.models.endpoint import EndpointModel
+from botchat.models.learnt import Learnt
 from botchat.models.limits import ServerLimit
 from botchat.models.self_chat import chat_messages
+from botchat.models.stored import open_model
 from botchat.pipeline.session import run_sync
 from botchat.records import Dialogue, Seed
 from botchat.workspace import jsonl
@@ -77,12 +78,8 @@ def harness(url, n_calls, in_flight):
             ledger = Ledger(Path(folder) / "ledger.sqlite3")
             settings = ModelSettings(model="m", base_url=url)
             server = server_of(settings)
-            model = CachedModel(
-                EndpointModel("m", settings, server),
-                ledger,
-                stage="bench",
-                limiter=ServerLimit(in_flight),
-            )
+            sender = EndpointModel("m", settings, server, Learnt(ledger))
+            model = open_model(sender, ledger, "bench", server_limit=ServerLimit(in_flight))
 
             async def call(n):
                 reply = await model.chat(messages(n), Decoding(0.0, 256))

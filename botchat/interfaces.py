@@ -86,6 +86,54 @@ class Usage(msgspec.Struct, frozen=True):
         return (self.prompt_tokens or 0) + (self.completion_tokens or 0) if known else None
 
 
+Layout: TypeAlias = Literal["natural", "merge-leading", "placeholder-user"]
+"""Order of messages that a chat template takes; see `botchat.models.self_chat.apply_layout`."""
+
+SystemRole: TypeAlias = Literal["system", "system-in-user"]
+"""Place of the system prompt."""
+
+
+class Quirks(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All that an endpoint has refused of a model's requests, or told about the model.
+
+    It only grows, and has one owner: `botchat.models.learnt.Learnt`.
+    """
+
+    context_window: int | msgspec.UnsetType | None = msgspec.UNSET
+    """Tokens of prompt and reply; None: the endpoint does not tell; unset: it was never asked."""
+    parameters: dict[str, str | None] = {}
+    """Parameters that are refused -> the one to send instead; None: it is left out."""
+    layout: Layout | None = None
+    system: SystemRole | None = None
+    thinks: bool = False
+    """Whether the model spends tokens on reasoning before its visible text."""
+
+    @property
+    def window(self) -> int | None:
+        """Tokens of prompt and reply; None if unknown."""
+        if isinstance(self.context_window, msgspec.UnsetType):
+            return None
+        return self.context_window
+
+    @property
+    def changes(self) -> list[str]:
+        """Changes of a request in words; empty where it means the same."""
+        left_out = [name for name, new in self.parameters.items() if new is None]
+        words = [f"without {name}" for name in sorted(left_out) if name != "stream"]
+        if self.layout not in (None, "natural"):
+            words.append(str(self.layout))
+        if self.system not in (None, "system"):
+            words.append(str(self.system))
+        return words
+
+
+class Sent(Quirks, frozen=True, omit_defaults=True):
+    """The quirks that a request was sent with."""
+
+    room: int = 0
+    """Tokens for reasoning, beyond those of the visible text."""
+
+
 class Reply(msgspec.Struct, frozen=True):
     """End of one model call. ``text`` is something the model said only where ``usable``."""
 
@@ -96,24 +144,13 @@ class Reply(msgspec.Struct, frozen=True):
     latency_s: float = 0.0
     cost_usd: float | None = None
     """Cost in USD; None if the price is unknown, never 0."""
-    billed_usd: float | None = None
-    """Cost as the endpoint itself reports it, or None if it does not."""
     detail: str = ""
     """One line that explains any outcome but ``ok``."""
     raw: str = ""
     """The endpoint's whole body."""
-    sent: Mapping[str, Any] = {}
-    """Quirks: what was changed because the endpoint refuses it (layout, parameters)."""
-    retry_after_s: float | None = None
-    """Least seconds before the next attempt; None if trying again will not help in this run."""
-    status: int | None = None
-    """HTTP status, if there was one."""
-    adapted: bool = False
-    """The endpoint refused a layout or a parameter; the next attempt leaves it out."""
-    fatal: str = ""
-    """Reason why no retry can make this model answer: wrong key, no quota, unknown model."""
-    reached: bool = True
-    """Whether the request may have come to the endpoint; if not, it was certainly not billed."""
+    sent: Sent = Sent()
+    model: str = ""
+    """Model that answered, as the endpoint names it; empty from the ledger."""
     key: str = ""
     """Ledger key; empty until recorded."""
 
@@ -126,11 +163,6 @@ class Reply(msgspec.Struct, frozen=True):
     def answered(self) -> bool:
         """Whether the endpoint gave an answer, if only a refusal."""
         return self.outcome not in UNANSWERED
-
-    @property
-    def final(self) -> bool:
-        """Whether it is stored, so that the request is never sent again."""
-        return self.answered and self.retry_after_s is None
 
 
 class ChatModel(Protocol):
@@ -152,33 +184,31 @@ class ChatModel(Protocol):
         """Tokens of prompt and reply together; None if unknown."""
 
     @property
+    def quirks(self) -> Quirks:
+        """Refusals of its endpoint, as far as they are known; none of a model of our own."""
+
+    @property
+    def room(self) -> int:
+        """Tokens of a reply that are for reasoning, beyond those of its visible text."""
+
+    @property
     def parallel(self) -> int:
         """Calls worth having in flight at once."""
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Answer ``messages`` (system first, then alternating roles, the last one ``user``).
 
-        One attempt; `botchat.models.cached` tries again. Raises only `FatalModelError`,
-        `LimitReached` and, where a limit could not be kept, `ConfigError` before anything is sent.
+        Raises only `FatalModelError`, `LimitReached` and, where a limit could not be kept,
+        `ConfigError` before anything is sent.
         """
 
 
 def quirks_suffix(models: Iterable[ChatModel]) -> str:
-    """Return the end of a signature: how requests to these models differ from what was asked for.
-
-    A model that finds out what its endpoint refuses has it as ``quirks`` (see `Reply.sent`).
-    """
-    quirks = ((model.name, describe_quirks(getattr(model, "quirks", {}))) for model in models)
-    changed = {f"{name} {change}" for name, changes in quirks for change in changes}
-    return f"|adapted:{', '.join(sorted(changed))}" if changed else ""
-
-
-def describe_quirks(quirks: Mapping[str, Any]) -> list[str]:
-    """Return quirks in words; one that leaves the request's meaning as it is has none."""
-    left_out = [name for name, new in quirks.get("parameters", {}).items() if new is None]
-    places = (quirks.get("layout", "natural"), quirks.get("system", "system"))
-    moved = [place for place in places if place not in ("natural", "system")]
-    return [f"without {name}" for name in sorted(left_out)] + moved
+    """Return the end of a signature: how requests to these models are asked otherwise."""
+    changes: set[str] = set()
+    for model in models:
+        changes.update(f"{model.name} {change}" for change in model.quirks.changes)
+    return f"|adapted:{', '.join(sorted(changes))}" if changes else ""
 
 
 def settings_digest(*settings: Any) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import msgspec
 
-from botchat.interfaces import Case, Decoding, Message, Reply, ShownDialogue
+from botchat.interfaces import Case, Decoding, Message, Quirks, Reply, ShownDialogue
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.records import Dialogue
 
@@ -23,6 +23,8 @@ class Scripted:
 
     context_window = None
     parallel = 4
+    quirks = Quirks()
+    room = 0
 
     def __init__(self, script, name="scripted"):
         """``script``: texts and replies in order, or a function of the prompt."""

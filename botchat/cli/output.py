@@ -234,27 +234,35 @@ def _progress(quiet: bool) -> Iterator[Meter]:
 
 def spent(meter: Meter) -> Row:
     """Return what a run took, for ``--json``."""
-    n_calls, usd, tokens = meter.budget.estimated
+    estimate = meter.budget.estimated
     return {
         "calls": meter.calls,
         "replayed": meter.replayed,
-        "tokens": meter.tokens + tokens,
-        "cost_usd": None if meter.unpriced else meter.cost_usd + usd,
-        "estimated": {"calls": n_calls, "cost_usd": usd, "tokens": tokens},
+        "tokens": meter.tokens + estimate.tokens,
+        "cost_usd": None if meter.unpriced else meter.cost_usd + estimate.usd,
+        "estimated": {
+            "calls": estimate.calls,
+            "cost_usd": estimate.usd,
+            "tokens": estimate.tokens,
+        },
     }
 
 
 def spent_line(meter: Meter) -> str:
     """Return calls, tokens and money of a run in words; empty if no model was asked."""
-    n_estimated, estimated_usd, estimated_tokens = meter.budget.estimated
-    usd, tokens = meter.cost_usd + estimated_usd, meter.tokens + estimated_tokens
-    unknown = meter.unpriced - (n_estimated if estimated_usd else 0)
+    estimate = meter.budget.estimated
+    usd = meter.cost_usd + estimate.usd
+    tokens = meter.tokens + estimate.tokens
+    unknown = meter.unpriced
+    if estimate.usd:
+        unknown -= estimate.calls
     parts = [f"{meter.calls:,} calls"] * bool(meter.calls)
     parts += [f"{meter.replayed:,} from the ledger"] * bool(meter.replayed)
     parts += [f"{tokens:,} tokens"] * bool(tokens)
     parts += [f"${usd:.4f}"] * bool(tokens and (usd or unknown <= 0))
     parts += [f"{unknown:,} calls of unknown cost"] * (unknown > 0)
-    parts += [f"{n_estimated:,} calls estimated"] * bool(n_estimated)
+    if estimate.calls:
+        parts.append(f"{estimate.calls:,} calls estimated")
     parts += [f"{meter.failures.total():,} failed"] * bool(meter.failures)
     return ", ".join(parts)
 

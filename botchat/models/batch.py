@@ -1,35 +1,47 @@
 """The Batch API, at half the price: calls go as files, and a later run collects their replies.
 
-A file is named by its content, and its name is in the metadata of its batch. It is stored first;
-then the endpoint's list is searched for its name, and only then is it sent. So nothing is paid
-twice, wherever a process dies. A request's ``custom_id`` is its ledger key.
+A file is named by its content. It is on disk before it is sent, the id of its batch is on disk as
+soon as there is one, and its name is in the batch's metadata: where an id was lost, the endpoint's
+list is searched for the name before the file is sent. So nothing is paid twice, wherever a process
+dies. A request's ``custom_id`` is its ledger key.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import openai
-from openai.types import Batch
+from msgspec.structs import replace
 
-from botchat.errors import BatchPending, FatalModelError
-from botchat.interfaces import Decoding, Message, Reply, settings_digest
+from botchat.errors import FatalModelError
+from botchat.interfaces import Decoding, Reply, settings_digest
+from botchat.models import reader
+from botchat.models.attempts import Answered, Attempt, Call, Pending, Refused, map_replies
 from botchat.models.connection import HttpResponse
 from botchat.models.endpoint import EndpointModel
 from botchat.models.limits import Prices
+from botchat.models.reader import BatchState
 from botchat.workspace.jsonl import write_atomic
-from botchat.workspace.ledger import Ledger, request_json, request_key
+from botchat.workspace.ledger import Ledger, request_key
 
-MAX_REQUESTS = 20_000  # of a file; OpenAI takes 200 MB, so each may have 10 kB
+MAX_REQUESTS = 50_000
+"""Requests of a file; at OpenAI and most others."""
+MAX_BYTES = 200_000_000
+"""Bytes of a file, likewise."""
+MAX_PAGES = 50
+"""Pages of the list of batches that are searched."""
 
-FAILED = ("expired", "cancelled", "failed")
+ENDED = ("completed", "expired", "cancelled", "canceled", "failed")
+_FAILED = ENDED[1:]
 _URL: Final = "/v1/chat/completions"
+_QUIET_PASSES = 32
+"""Passes of the event loop without a new call, after which no task makes one."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -40,79 +52,211 @@ class BatchModel(EndpointModel):
     folder: Path
     stage: str
     prices: Prices
+    _queue: dict[str, bytes] = field(default_factory=dict, init=False)
+    """Key -> canonical request, of calls that wait for the next exchange."""
+    _collected: dict[str, Attempt] = field(default_factory=dict, init=False)
+    """Key -> what came of a call of a batch that has ended."""
+    _states: list[str] = field(default_factory=list, init=False)
+    """States of the batches that are under way, in words."""
+    _exchange: asyncio.Task[None] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Send nothing yet."""
         super().__post_init__()
         self.parallel = MAX_REQUESTS
         self._folder = self.folder / settings_digest(self.identity, self.stage)
-        self._queue: list[bytes] = []
-        self._exchange: asyncio.Task[None] | None = None
 
-    async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
-        """Return the reply of an ended batch; raise `BatchPending` when the others are sent."""
-        request = request_json(self.identity, messages, decoding)
-        self._queue.append(request)
+    async def attempt(self, call: Call) -> Attempt:
+        """Return what came of a call in a batch that has ended; else it is pending."""
+        self._queue[call.key] = call.request
         if self._exchange is None or self._exchange.done():
             self._exchange = asyncio.create_task(self._send_and_collect())
         await asyncio.shield(self._exchange)
-        if (reply := self.ledger.get(request_key(request))) is not None:
-            return reply
+        if call.key in self._collected:
+            return self._collected.pop(call.key)
+        states = ", ".join(sorted(set(self._states))) or "sent"
         how = "which takes minutes to 24 hours; run the same command again to collect them"
-        raise BatchPending(f"calls of {self.name} are in a batch, {how}")
+        return Pending(f"calls of {self.name} are in a batch ({states}), {how}")
 
     async def _send_and_collect(self) -> None:
-        """Send what no file holds, and file the replies of the batches that have ended."""
-        for _ in range(32):  # passes of the event loop, until no task makes a call
-            await asyncio.sleep(0)
-        files = self._folder.glob("*.jsonl")
-        held = {line for path in files for line in path.read_bytes().splitlines()}
-        queue, self._queue = [each for each in self._queue if each not in held], []
-        digest = hashlib.sha256(b"\n".join([*queue, msgspec.json.encode(self.quirks)]))
-        new = self._folder / f"{digest.hexdigest()[:32]}.jsonl"
-        if queue:
-            write_atomic(new, b"\n".join(queue))
+        """File the replies of the batches that have ended, and send what no batch holds."""
+        await self._until_quiet()
+        queue = self._queue
+        self._queue = {}
+        self._states = []
+        faults: list[str] = []
         async with self.server.openai_client() as client:
-            batches: dict[str, Batch] = {}  # the newest of each name
-            async for listed in client.batches.list(limit=100):
-                batches.setdefault((listed.metadata or {}).get("botchat", ""), listed)
-            for path in sorted(self._folder.glob("*.jsonl")):
-                batch = batches.get(path.stem)
-                if batch is None or (path == new and batch.status in FAILED):
-                    await self._send(client, path)
-                elif batch.status in ("completed", *FAILED):
-                    await self._collect(client, batch, path)
+            files = sorted(self._folder.glob("*.jsonl"))
+            held = {key for path in files for key in _requests(path)}
+            new = [request for key, request in queue.items() if key not in held]
+            files += [self._write(lines) for lines in _chunks(new)]
+            batches = await self._batches(client, files)
+            for path in files:
+                faults += await self._advance(client, path, batches.get(path.stem))
+            # What an ended batch left unanswered goes with a new one.
+            left = [queue[key] for key in queue if key in held and not self._is_known(key)]
+            for lines in _chunks(left):
+                await self._send(client, self._write(lines))
+        if faults:
+            raise FatalModelError("; ".join(dict.fromkeys(faults)))
+
+    async def _until_quiet(self) -> None:
+        """Wait until no task makes another call."""
+        n_calls = -1
+        while n_calls < len(self._queue):
+            n_calls = len(self._queue)
+            for _ in range(_QUIET_PASSES):
+                await asyncio.sleep(0)
+
+    def _is_known(self, key: str) -> bool:
+        """Return whether something came of a call, or a file holds it."""
+        if key in self._collected:
+            return True
+        return any(key in _requests(path) for path in self._folder.glob("*.jsonl"))
+
+    def _write(self, requests: Sequence[bytes]) -> Path:
+        """Write a file of requests, named by its content and how it is sent."""
+        quirks = msgspec.json.encode(msgspec.to_builtins(self.quirks))
+        digest = hashlib.sha256(b"\n".join([*requests, quirks])).hexdigest()[:32]
+        path = self._folder / f"{digest}.jsonl"
+        write_atomic(path, b"\n".join(requests))
+        return path
+
+    async def _batches(
+        self, client: openai.AsyncOpenAI, files: Sequence[Path]
+    ) -> dict[str, BatchState]:
+        """Return the newest batch of each file, by the file's name: by its id, or its metadata."""
+        ids = {_id_path(path).read_text("utf-8"): path.stem for path in files if _has_id(path)}
+        missing = {path.stem for path in files}
+        batches: dict[str, BatchState] = {}
+        cursor: Any = openai.omit
+        seen: set[str] = set()
+        for _ in range(MAX_PAGES):
+            response = await client.batches.with_raw_response.list(limit=100, after=cursor)
+            page = reader.read_batches(response.content)
+            for batch in page.batches:
+                name = ids.get(batch.id, batch.name)
+                if name in missing and name not in batches:
+                    batches[name] = batch
+            is_new = bool(page.batches) and page.batches[-1].id not in seen
+            if not page.has_more or not is_new or missing <= batches.keys():
+                break
+            cursor = page.batches[-1].id
+            seen.add(cursor)
+        for batch_id, name in ids.items():
+            if name not in batches:
+                known = await self._batch(client, batch_id)
+                if known is not None:
+                    batches[name] = known
+        return batches
+
+    async def _batch(self, client: openai.AsyncOpenAI, batch_id: str) -> BatchState | None:
+        """Return the batch with an id; None if the endpoint shows none."""
+        response = await client.batches.with_raw_response.retrieve(batch_id)
+        return reader.read_batch(reader.read_json(response.content))
+
+    async def _advance(
+        self, client: openai.AsyncOpenAI, path: Path, batch: BatchState | None
+    ) -> list[str]:
+        """Send or collect a file; return why its batch was refused."""
+        is_ours = _has_id(path)
+        if batch is None or (batch.status in _FAILED and not is_ours):
+            if is_ours:  # it is at the endpoint, which does not list it any more
+                self._states.append("not listed")
+                return []
+            await self._send(client, path)
+            return []
+        if not is_ours:
+            write_atomic(_id_path(path), batch.id.encode())
+        if batch.status not in ENDED:
+            done = "" if batch.n_done is None else f", {batch.n_done} of {batch.n_requests} done"
+            self._states.append(f"{batch.status or 'under way'}{done}")
+            return []
+        return await self._collect(client, batch, path)
 
     async def _send(self, client: openai.AsyncOpenAI, path: Path) -> None:
-        """Send a file; its batch is created at most once, since its name is looked for first."""
+        """Send a file; its batch is created at most once, and its id is kept at once."""
         lines = []
-        for request in path.read_bytes().splitlines():
+        for key, request in _requests(path).items():
             call = msgspec.json.decode(request)
             body = self.body(call["messages"], Decoding(**call["sampling"]))
-            line = {"custom_id": request_key(request), "method": "POST", "url": _URL, "body": body}
+            line = {"custom_id": key, "method": "POST", "url": _URL, "body": body}
             lines.append(msgspec.json.encode(line))
         file = await client.files.create(file=(path.name, b"\n".join(lines)), purpose="batch")
-        name = {"botchat": path.stem}
-        await client.with_options(max_retries=0).batches.create(
-            input_file_id=file.id, endpoint=_URL, completion_window="24h", metadata=name
+        once = client.with_options(max_retries=0).batches.with_raw_response
+        response = await once.create(
+            input_file_id=file.id,
+            endpoint=_URL,
+            completion_window="24h",
+            metadata={"botchat": path.stem},
         )
+        batch = reader.read_batch(reader.read_json(response.content))
+        if batch is not None:
+            write_atomic(_id_path(path), batch.id.encode())
+        self._states.append("sent")
 
-    async def _collect(self, client: openai.AsyncOpenAI, batch: Batch, path: Path) -> None:
-        """File the replies of a batch that has ended; the next run asks again for what it lacks."""
-        requests = {request_key(line): line for line in path.read_bytes().splitlines()}
-        for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
-            for line in (await client.files.content(file_id)).content.splitlines():
-                answer = msgspec.json.decode(line)
-                key, response = answer["custom_id"], answer.get("response")
-                if response and key in requests:
-                    body = msgspec.json.encode(response["body"])
-                    reply = self.read(HttpResponse(response["status_code"], {}, body), self.quirks)
-                    reply = msgspec.structs.replace(reply, cost_usd=self.prices.cost_of(reply))
-                    await self.ledger.store(key, requests[key], reply, self.name, self.stage)
-                    if reply.fatal:
-                        raise FatalModelError(reply.fatal)
-        self.ledger.set_quirks(self.identity, self.quirks)
+    async def _collect(
+        self, client: openai.AsyncOpenAI, batch: BatchState, path: Path
+    ) -> list[str]:
+        """File the replies of a batch that has ended; return why it was refused, if it was."""
+        requests = _requests(path)
+        sent = self._sent()
+        for file_id in batch.files:
+            content = (await client.files.content(file_id)).content
+            for line in reader.read_batch_lines(content):
+                if line.key in requests:
+                    attempt = self.read(HttpResponse(line.status, {}, line.body), sent)
+                    self._collected[line.key] = await self._keep(
+                        line.key, requests[line.key], attempt
+                    )
         path.unlink()
-        if batch.errors:
-            why = [error.message for error in batch.errors.data or ()]
-            raise FatalModelError(f"batch {batch.id} of {self.where} was refused: {why}")
+        _id_path(path).unlink(missing_ok=True)
+        faults = list(batch.faults)
+        if faults:
+            return [f"batch {batch.id} of {self.where} was {batch.status}: {'; '.join(faults)}"]
+        for attempt in self._collected.values():
+            if isinstance(attempt, Refused) and attempt.fatal:
+                faults.append(attempt.reply.detail)
+        return faults
+
+    async def _keep(self, key: str, request: bytes, attempt: Attempt) -> Attempt:
+        """Store an answer, also one that nobody waits for in this run."""
+
+        def price(reply: Reply) -> Reply:
+            return replace(reply, cost_usd=self.prices.cost_of(reply.usage, reply.cost_usd))
+
+        attempt = map_replies(attempt, price)
+        if isinstance(attempt, Answered):
+            await self.ledger.keep(key, request, attempt.reply, model=self.name, stage=self.stage)
+        return attempt
+
+
+def _requests(path: Path) -> dict[str, bytes]:
+    """Return the requests of a file by their keys."""
+    lines = path.read_bytes().splitlines()
+    return {request_key(line): line for line in lines if line.strip()}
+
+
+def _chunks(requests: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """Yield requests in files of as many lines and bytes as an endpoint takes."""
+    chunk: list[bytes] = []
+    n_bytes = 0
+    for request in requests:
+        size = len(request) + 400  # with its key, and what is added to it
+        if chunk and (len(chunk) == MAX_REQUESTS or n_bytes + size > MAX_BYTES):
+            yield chunk
+            chunk = []
+            n_bytes = 0
+        chunk.append(request)
+        n_bytes += size
+    if chunk:
+        yield chunk
+
+
+def _id_path(path: Path) -> Path:
+    """Return the file that holds the id of a file's batch."""
+    return path.with_suffix(".batch")
+
+
+def _has_id(path: Path) -> bool:
+    return _id_path(path).exists()

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botchat.errors import ConfigError
-from botchat.interfaces import Decoding, Message, Reply
+from botchat.interfaces import Decoding, Message, Quirks, Reply
 from botchat.languages import ENGLISH, Language
 from botchat.languages.text import split
 from botchat.records import N_SEED
@@ -66,6 +66,8 @@ class Bot:
     """Returns the next utterance after some, oldest first, each in one line."""
     context_window: int | None = None
     parallel: int = 8
+    quirks = Quirks()
+    room = 0
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Continue the dialogue in ``messages``; never raises."""

@@ -1,351 +1,436 @@
 """A model behind OpenAI's chat completions: one attempt a call, typed, redacted, adapted.
 
-| what the endpoint does | outcome |
-| --- | --- |
-| an answer | ``ok``; ``truncated`` if it was cut at the token limit |
-| no visible text; a refusal of the model; a content filter | ``empty``; ``refused``; ``filtered`` |
-| a 4xx about a prompt that is too long | ``overflow`` |
-| a 4xx that refuses a role layout or an optional parameter | ``transport``, adapted, tried again |
-| not JSON, no choice, an unknown end, anything that cannot be read | ``malformed``, tried again |
-| 408, 409, 425, 429, 5xx, connection lost, deadline | ``transport``, tried again |
-| any other 4xx | ``transport``, not tried again in this run |
-| 401, 402, 403, 404, quota used up, account blocked, redirect | ``transport``, `Reply.fatal` |
-
-An outcome that is kept for good needs evidence: a 5xx, a rate limit or an account error is never
-held against a prompt or a parameter. A new wording of an error or an end is a line of
-``refusals.toml``, with an example in ``tests/integration/test_finality.py``.
+What an error means is in `botchat.models.faults`; here is what is done about it. An answer is
+``ok``, ``truncated`` at the token limit, ``empty`` without visible text, ``refused`` by the model,
+or ``filtered``. A reply without visible text that ended at its limit, or has reasoning, says that
+the model thinks: it is asked again with room for that, and later calls have it from the start.
 """
 
 from __future__ import annotations
 
 import re
 import time
-import tomllib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from importlib import resources
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from botchat.interfaces import Decoding, Message, Reply, Usage, token_count, visible
-from botchat.models.connection import HttpResponse, Server
+from botchat.interfaces import Decoding, Layout, Message, Quirks, Reply, Sent, SystemRole, visible
+from botchat.models import reader
+from botchat.models.attempts import (
+    Adapted,
+    Again,
+    Answered,
+    Attempt,
+    Call,
+    Refused,
+    map_replies,
+)
+from botchat.models.connection import Failure, HttpResponse, Server
+from botchat.models.faults import (
+    WORDINGS,
+    Fault,
+    classify,
+    is_renamed,
+    named_parameter,
+    refuses_order,
+    refuses_system,
+    window_of,
+)
+from botchat.models.learnt import Learnt
+from botchat.models.reader import Completion, ErrorBody
 from botchat.models.self_chat import ARRANGEMENTS, LEARNT_PART, OWN_PART, apply_layout, reply_tokens
 from botchat.records import Outcome
+from botchat.thoughts import strip_thoughts
 from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.secrets import public_url
 
-LONGEST_PAUSE_S = 600.0  # longest Retry-After that is kept
-SMALLEST_WINDOW = 256  # tokens; a smaller window that an error names is a mistake of the server
-_WORDINGS: dict[str, Any] = tomllib.loads(
-    resources.files(__package__).joinpath("refusals.toml").read_text("utf-8")
-)
 _ENDS: dict[str, Outcome] = {
-    reason: outcome for outcome, reasons in _WORDINGS["finish"].items() for reason in reasons
+    reason: outcome for outcome, reasons in WORDINGS["finish"].items() for reason in reasons
 }
-_PATTERNS = {
-    name: re.compile(pattern, re.IGNORECASE)
-    for table in ("final", "passing", "fatal", "learnt")
-    for name, pattern in _WORDINGS[table].items()
-}
-_OPTIONAL = ("max_tokens", "temperature", "seed")  # fields that an endpoint may refuse
+_LONGEST_DETAIL = 500
+_WINDOW_TIMEOUT_S = 10.0
 
 
 def identity(settings: ModelSettings) -> dict[str, Any]:
     """Return what decides an endpoint model's answers besides the request; free of secrets."""
     plain = {name: value for name, value in settings.headers.items() if "$" not in value}
-    # Only where they are set: ledgers made before these existed keep their keys.
-    later = {"revision": settings.revision, "headers": plain or None}
-    return {
+    known = {
         "model": settings.model,
         "base_url": settings.identity or public_url(settings.base_url),
         "temperature": settings.temperature is not None,
         "layout": settings.message_layout,
         "system": settings.system_role,
         "extra": settings.extra_body,
-        **{name: value for name, value in later.items() if value is not None},
     }
+    # Only where they are set: ledgers made before these existed keep their keys.
+    if settings.revision is not None:
+        known["revision"] = settings.revision
+    if plain:
+        known["headers"] = plain
+    return known
 
 
 @dataclass(eq=False)
 class EndpointModel:
-    """A `botchat.interfaces.ChatModel` on a server."""
+    """A `botchat.models.attempts.Sender` on a server."""
 
     name: str
     settings: ModelSettings
     server: Server
-    quirks: dict[str, Any] = field(default_factory=dict)
-    """Refusals and window of the endpoint (see `Reply.sent`); never changed in place."""
+    learnt: Learnt
 
     def __post_init__(self) -> None:
         """Derive what callers ask for."""
         self.identity: Mapping[str, Any] = identity(self.settings)
-        self.context_window = self.settings.context_window
         self.parallel = self.settings.max_concurrency
         self.where = f"{self.name} at {self.server.name}"
+        self._was_window_asked = False
         layout, system = self.settings.message_layout, self.settings.system_role
-        self._arrangements = [
+        self._arrangements: list[tuple[Layout, SystemRole]] = [
             p for p in ARRANGEMENTS if layout in ("auto", p[0]) and system in ("auto", p[1])
         ]
 
-    async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
-        """Make one attempt; the module's table lists the outcomes."""
-        if not self.context_window and "context_window" not in self.quirks:
-            await self._find_window()
-        quirks, started = self.quirks, time.monotonic()
-        body = msgspec.json.encode(self.body(messages, decoding))
+    @property
+    def quirks(self) -> Quirks:
+        """Refusals of its endpoint, as far as they are known."""
+        return self.learnt.of(self.identity)
+
+    @property
+    def context_window(self) -> int | None:
+        """Tokens of prompt and reply together: as set, or as the endpoint says."""
+        return self.settings.context_window or self.quirks.window
+
+    @property
+    def room(self) -> int:
+        """Tokens of a reply that are for reasoning."""
+        return self.most_room if self.quirks.thinks else 0
+
+    @property
+    def most_room(self) -> int:
+        """Tokens of a reply for reasoning, if the model thinks: at most half of the window."""
+        if self.context_window is None:
+            return self.settings.reasoning_tokens
+        return min(self.settings.reasoning_tokens, self.context_window // 2)
+
+    async def attempt(self, call: Call) -> Attempt:
+        """Send a request once."""
+        await self._find_window()
+        started = time.monotonic()
+        sent = self._sent()
+        body = msgspec.json.encode(self.body(call.messages, call.decoding))
         response = await self.server.send("/chat/completions", body, self.settings.timeout_s)
-        reply = self.read(response, quirks) if isinstance(response, HttpResponse) else response
-        return replace(reply, sent=reply.sent or quirks, latency_s=time.monotonic() - started)
+        latency_s = time.monotonic() - started
+        if isinstance(response, Failure):
+            return self._finished(self._failed(response), "", sent, latency_s)
+        return self.read(response, sent, latency_s)
+
+    def _sent(self) -> Sent:
+        """Return how a request is sent now."""
+        return Sent(**msgspec.structs.asdict(self.quirks), room=self.room)
 
     async def _find_window(self) -> None:
-        """Learn the context window from the endpoint's list of models; None if it names none."""
-        response, window = await self.server.send("/models", None, deadline_s=10.0), None
-        if isinstance(response, HttpResponse):
-            window = served_models(response.content).get(self.settings.model)
-        elif not response.reached:
-            return  # it is asked again when the server runs
-        self.quirks = self.quirks | {"context_window": window}
+        """Learn the context window from the endpoint's list of models, if it has one."""
+        is_known = not isinstance(self.quirks.context_window, msgspec.UnsetType)
+        if self.settings.context_window or is_known or self._was_window_asked:
+            return
+        self._was_window_asked = True
+        response = await self.server.send("/models", None, _WINDOW_TIMEOUT_S)
+        # Whatever is no list and no "there is none" may be one when the server has started.
+        if isinstance(response, Failure) or response.status not in (200, 404):
+            return
+        window = None
+        for model in reader.read_models(response.content):
+            if model.id == self.settings.model:
+                window = model.window
+        self._learn(Quirks(context_window=window))
+
+    def _learn(self, news: Quirks) -> None:
+        self.learnt.add(self.name, self.identity, news)
 
     def body(self, messages: Sequence[Message], decoding: Decoding) -> dict[str, Any]:
         """Return the JSON body of a request, arranged as the quirks say."""
-        settings, max_tokens = self.settings, decoding.max_tokens
-        if max_tokens is not None:
-            own, learnt = settings.context_window, self.quirks.get("context_window")
-            max_tokens = reply_tokens(max_tokens, own or learnt, OWN_PART if own else LEARNT_PART)
-        options = {
-            "temperature": None if settings.temperature is None else decoding.temperature,
-            "max_tokens": max_tokens,
-            # A server that caches by seed would repeat the first draw.
-            "seed": decoding.sample or None,
-        }
-        body = {
+        settings = self.settings
+        layout, system = self._arrangement()
+        body: dict[str, Any] = {
             "model": settings.model,
-            "messages": apply_layout(messages, *self._arrangement()),
-            **{name: value for name, value in options.items() if value is not None},
+            "messages": apply_layout(messages, layout, system),
         }
-        for name, new_name in self.quirks.get("parameters", {}).items():
+        if settings.temperature is not None and decoding.temperature is not None:
+            body["temperature"] = decoding.temperature
+        if decoding.max_tokens is not None:
+            part = OWN_PART if settings.context_window else LEARNT_PART
+            longest = reply_tokens(decoding.max_tokens, self.context_window, part)
+            body["max_tokens"] = longest + self.room
+        if decoding.sample:
+            # A server that caches by seed would repeat the first draw.
+            body["seed"] = decoding.sample
+        # Some servers stream unless they are told.
+        body["stream"] = False
+        for name, new_name in self.quirks.parameters.items():
             value = body.pop(name, None)
             if new_name and value is not None:
                 body[new_name] = value
         return body | settings.extra_body
 
-    def read(self, response: HttpResponse, quirks: Mapping[str, Any]) -> Reply:
-        """Turn the response to a request that was sent with ``quirks`` into a reply.
+    def read(self, response: HttpResponse, sent: Sent, latency_s: float = 0.0) -> Attempt:
+        """Turn the response to a request that was sent so into what came of it.
 
         Whatever fails in it is ``malformed``; every string is redacted.
         """
-        clean, parsed = self.server.clean, None
-        raw = clean(response.content.decode("utf-8", "replace"))
-        with suppress(ValueError, RecursionError):
-            parsed = msgspec.json.decode(response.content)
         try:
-            if response.status != 200 or json_get(parsed, "error"):
-                reply = self._read_error(response, parsed, raw, quirks)
-            elif isinstance(parsed, dict):
-                reply = read_completion(parsed)
-            else:
-                reply = Reply("malformed", detail=f"the reply is no JSON: {raw[:80]!r}")
-        except Exception as error:
-            detail = f"the reply cannot be read: {type(error).__name__}: {error}"
-            reply = Reply("malformed", detail=detail)
-        return replace(
-            reply,
-            text=clean(reply.text),
-            finish_reason=reply.finish_reason and clean(reply.finish_reason),
-            detail=clean(reply.detail)[:500],
-            raw=raw,
-            status=reply.status or response.status,
-            retry_after_s=0.0 if reply.outcome == "malformed" else reply.retry_after_s,
-            fatal=reply.fatal and clean(f"{self.where} {reply.fatal}"),
-            sent=self.quirks if reply.adapted else quirks,
+            attempt = self._read(response, sent)
+        except Exception as error:  # a body that no branch foresees
+            fault = f"the reply cannot be read: {type(error).__name__}: {error}"
+            attempt = self._unreadable(fault)
+        raw = self.server.redactor.clean(response.content.decode("utf-8", "replace"))
+        return self._finished(attempt, raw, sent, latency_s)
+
+    def _read(self, response: HttpResponse, sent: Sent) -> Attempt:
+        parsed = reader.read_json(response.content)
+        is_success = 200 <= response.status < 300
+        if not is_success or reader.has_error(parsed):
+            return self._read_error(response, reader.read_error(response.content, parsed), sent)
+        if isinstance(parsed, dict):
+            return self._read_completion(reader.read_completion(parsed), parsed, sent)
+        error = reader.read_error(response.content, parsed)
+        if error.is_page:
+            return self._unreadable(f"{error.message} in the place of JSON; correct its base_url")
+        return self._unreadable(f"the reply is no JSON: {error.message[:80]!r}")
+
+    # ---------------------------------------------------------------------------- completions
+
+    def _read_completion(
+        self, completion: Completion, parsed: Mapping[str, Any], sent: Sent
+    ) -> Attempt:
+        """Type a completion."""
+        end = _end(completion.finish or "stop")
+        native_end = _end(completion.native_finish)
+        finish = f"finish_reason {completion.finish}"
+        reply = Reply(
+            "ok",
+            completion.text or "",
+            completion.finish,
+            completion.usage,
+            cost_usd=completion.reported_usd,
+            model=completion.model,
+        )
+        if completion.blocked or "filtered" in (end, native_end):
+            return Answered(replace(reply, outcome="filtered", detail=finish))
+        if completion.refusal.strip() or "refused" in (end, native_end):
+            text = completion.refusal.strip() and completion.refusal
+            return Answered(
+                replace(reply, outcome="refused", text=text or reply.text, detail="refusal")
+            )
+        if completion.text is None:
+            keys = ", ".join(sorted(parsed))[:120]
+            none = self._unreadable(f"the reply holds no choice with a message (it has {keys})")
+            if completion.is_counted_empty:
+                return Again(none.reply, Fault.SERVER, status=200)  # it costs nothing
+            return none
+        if "malformed" in (end, native_end):
+            return self._unreadable(finish)
+        if "truncated" in (end, native_end):
+            reply = replace(reply, outcome="truncated", detail=finish)
+        if visible(strip_thoughts(completion.text)):
+            if end is None:
+                # Half a sentence of a server that broke down may be no answer.
+                fault = replace(reply, outcome="malformed", text="", detail=f"unknown {finish}")
+                kept = replace(reply, detail=f"unknown {finish}")
+                return Again(fault, Fault.UNREADABLE, kept=kept, status=200)
+            return Answered(reply)
+        return self._read_invisible(completion, reply, sent)
+
+    def _read_invisible(self, completion: Completion, reply: Reply, sent: Sent) -> Attempt:
+        """Type a completion without visible text."""
+        is_marked = bool(completion.text and completion.text.strip())
+        has_reasoning = completion.reasons or completion.reasoning_tokens > 0 or is_marked
+        thinks = has_reasoning or reply.outcome == "truncated"
+        reply = replace(reply, outcome="empty", text=completion.text or "")
+        if not thinks:
+            reply = replace(reply, detail=f"no text (finish_reason {completion.finish})")
+            if completion.is_counted_empty:
+                return Again(reply, Fault.UNREADABLE, kept=reply, status=200)
+            return Answered(reply)
+        reply = replace(reply, detail=self._reasoning_detail(completion, sent))
+        if sent.room == 0 and self.most_room > 0:
+            self._learn(Quirks(thinks=True))
+            return Adapted(reply, status=200, billed=True)
+        return Answered(reply)
+
+    def _reasoning_detail(self, completion: Completion, sent: Sent) -> str:
+        """Return how many tokens went into reasoning, and what to set."""
+        count = completion.reasoning_tokens or completion.usage.completion_tokens
+        tokens = f"all {count:,} tokens" if count else "all of it"
+        room = f"reasoning_tokens = {max(sent.room, 1) * 4}" if sent.room else "reasoning_tokens"
+        if _end(completion.finish or "stop") == "truncated":
+            return (
+                f"{self.name}: no visible text within its limit: {tokens} went into reasoning; "
+                f"set {room} in its [models] entry, or raise max_tokens"
+            )
+        return (
+            f"{self.name}: no visible text: {tokens} went into the field for reasoning; switch "
+            "the server's reasoning parser off, or set reasoning_tokens in its [models] entry"
         )
 
-    def _read_error(
-        self, response: HttpResponse, parsed: Any, raw: str, quirks: Mapping[str, Any]
-    ) -> Reply:
-        code, message, parameter = read_refusal(parsed, raw)
-        text, status = f"{code} {message}", response.status
-        says = {name for name, wording in _PATTERNS.items() if wording.search(text)}
-        if status == 200:  # an error object in disguise
-            numbers = [int(part) for part in code.split() if part.isdigit()]
-            is_final = any(_PATTERNS[name].search(code) for name in ("filtered", "overflow"))
-            status = next((n for n in numbers if 400 <= n < 600), 400 if is_final else 500)
-        passing = status in (408, 409, 425, 429) or "rate" in says
-        # The request itself may be at fault.
-        refused = 400 <= status < 500 and not passing and status not in (401, 402, 404)
-        detail = f"HTTP {status}: {message}".removesuffix(": ")
-        reply = Reply("transport", detail=detail, status=status)
-        if refused and "filtered" in says and "account" not in says:
-            return replace(reply, outcome="filtered")
-        if refused and status != 403 and (status == 413 or "overflow" in says):
-            sizes = [int(size) for size in _PATTERNS["window"].findall(message)]
-            window = next((size for size in sizes if size >= SMALLEST_WINDOW), None)
-            if not window or self.settings.context_window or self.quirks.get("context_window"):
-                return replace(reply, outcome="overflow")
-            self.quirks = self.quirks | {"context_window": window}  # for a shorter reply
-            return replace(reply, retry_after_s=0.0, adapted=True)
-        adaptable = refused or (status == 500 and "template" in says)
-        if adaptable and self._adapt(text, parameter, says, quirks):
-            return replace(reply, retry_after_s=0.0, adapted=True)
-        if 300 <= status < 400:
-            target = public_url(response.headers.get("location", "")) or "elsewhere"
-            fatal = f"redirects to {target}: not followed; correct its base_url"
-            return replace(reply, fatal=fatal)
-        if (
-            status in (401, 402, 404)
-            or (status == 403 and not passing)
-            or ("quota" in says and not (passing and "rate" in says))
-            or (status == 400 and "account" in says and not passing)
-            or (refused and "model" in says)
-        ):
-            fatal = f"cannot be used: {detail}; check its model, key, account and base_url"
-            return replace(reply, fatal=fatal)
-        if passing or status >= 500:
-            return replace(reply, retry_after_s=retry_after_s(response.headers))
-        return reply
+    # --------------------------------------------------------------------------------- errors
 
-    def _adapt(self, text: str, parameter: str, says: set[str], quirks: Mapping[str, Any]) -> bool:
+    def _read_error(self, response: HttpResponse, error: ErrorBody, sent: Sent) -> Attempt:
+        """Say what is done about an error."""
+        status = response.status
+        fault = classify(status, error)
+        message = error.message
+        if error.code and error.code not in (str(status), error.message):
+            message = f"{message} ({error.code[:80]})"
+        reply = Reply("transport", detail=f"HTTP {status}: {message}")
+        match fault:
+            case Fault.FILTERED:
+                return Answered(replace(reply, outcome="filtered"))
+            case Fault.OVERFLOW:
+                return self._overflowed(reply, error, sent, status)
+            case Fault.PARAMETER | Fault.LAYOUT:
+                if self._adapt(fault, error, sent):
+                    return Adapted(reply, status)
+                if status >= 500:
+                    return Again(reply, Fault.SERVER, status=status)
+                return self._refused(reply, Fault.REQUEST, error, status)
+            case Fault.BUSY | Fault.LOADING | Fault.SERVER:
+                wait_s = seconds_to_wait(response.headers, error)
+                return Again(reply, fault, wait_s, status=status)
+            case Fault.REDIRECT:
+                target = public_url(response.headers.get("location", "")) or "elsewhere"
+                advice = "not followed; correct its base_url"
+                detail = f"{self.where} redirects to {target}: {advice}"
+                return Refused(replace(reply, detail=detail), fault, status)
+            case _:
+                return self._refused(reply, fault, error, status)
+
+    def _refused(self, reply: Reply, fault: Fault, error: ErrorBody, status: int) -> Refused:
+        """Return a refusal with what to do about it."""
+        if fault.ends_the_model:
+            advice = "check its model, key, account and base_url"
+            detail = f"{self.where} cannot be used: {reply.detail}; {advice}"
+            return Refused(replace(reply, detail=detail), fault, status)
+        sent = ("max_tokens", "temperature", "seed", *self.settings.extra_body)
+        for name in sent:
+            if error.parameter == name or re.search(rf"\b{re.escape(name)}\b", error.text):
+                key = "extra_body" if name in self.settings.extra_body else name
+                advice = f"change {key} in its [models] entry of botchat.toml"
+                return Refused(replace(reply, detail=f"{reply.detail}; {advice}"), fault, status)
+        return Refused(reply, fault, status)
+
+    def _overflowed(self, reply: Reply, error: ErrorBody, sent: Sent, status: int) -> Attempt:
+        """Learn the window where it was not known, for a shorter reply; else it is an answer."""
+        window = window_of(error)
+        was_known = self.settings.context_window or sent.window
+        if window and not was_known:
+            if self.quirks.window is None:
+                self._learn(Quirks(context_window=window))
+            return Adapted(reply, status)
+        return Answered(replace(reply, outcome="overflow"), billed=False)
+
+    def _adapt(self, fault: Fault, error: ErrorBody, sent: Sent) -> bool:
         """Leave out, rename or rearrange what is refused; return whether anything is new to try."""
-        if quirks is not self.quirks:  # another call has learnt since this one was sent
+        if self._sent() != sent:  # another call has learnt since this one was sent
             return True
-        known: dict[str, str | None] = quirks.get("parameters", {})
-        for name in _OPTIONAL:
-            is_named = "unsupported" in says and re.search(rf"(?i)\b{name}\b", text)
-            if name not in known and (is_named or parameter == name):
-                renamed = name == "max_tokens" and "max_completion_tokens" in text
-                new_name = "max_completion_tokens" if renamed else None
-                self.quirks = self.quirks | {"parameters": known | {name: new_name}}
-                return True
-        now, allowed = self._arrangement(), self._arrangements
-        later = allowed[allowed.index(now) + 1 :] if now in allowed else []
-        if "no_system" in says and now[1] == "system":
-            later = [pair for pair in later if pair[1] == "system-in-user"] or later
-        if not later or not {"no_system", "alternate"} & says:
+        if fault is Fault.PARAMETER:
+            return self._leave_out(error, sent)
+        now = self._arrangement()
+        if now not in self._arrangements or not refuses_order(error):
             return False
-        self.quirks = self.quirks | {"layout": later[0][0], "system": later[0][1]}
+        later = self._arrangements[self._arrangements.index(now) + 1 :]
+        if refuses_system(error) and now[1] == "system":
+            later = [pair for pair in later if pair[1] == "system-in-user"] or later
+        if not later:
+            return False
+        layout, system = later[0]
+        self._learn(Quirks(layout=layout, system=system))
         return True
 
-    def _arrangement(self) -> tuple[str, str]:
+    def _leave_out(self, error: ErrorBody, sent: Sent) -> bool:
+        """Leave out or rename the parameter that is refused; return whether it was sent."""
+        name = named_parameter(error)
+        if name is None or name in sent.parameters:
+            return False
+        new_name = None
+        if name == "max_tokens" and is_renamed(error):
+            new_name = "max_completion_tokens"
+        self._learn(Quirks(parameters={name: new_name}))
+        return True
+
+    def _arrangement(self) -> tuple[Layout, SystemRole]:
         """Return layout and place of the system prompt: as learnt, or the first allowed."""
         layout, system = self._arrangements[0]
-        return self.quirks.get("layout") or layout, self.quirks.get("system") or system
+        return self.quirks.layout or layout, self.quirks.system or system
+
+    def _failed(self, failure: Failure) -> Attempt:
+        """Return what comes of an exchange without a response."""
+        if failure.fault.ends_the_model:
+            reply = Reply("transport", detail=f"{self.where} cannot be used: {failure.detail}")
+            return Refused(reply, failure.fault)
+        outcome: Outcome = "malformed" if failure.fault is Fault.UNREADABLE else "transport"
+        return Again(Reply(outcome, detail=failure.detail), failure.fault)
+
+    def _unreadable(self, detail: str) -> Again:
+        return Again(Reply("malformed", detail=detail), Fault.UNREADABLE, status=200)
+
+    def _finished(self, attempt: Attempt, raw: str, sent: Sent, latency_s: float) -> Attempt:
+        """Return an attempt without secrets, with the body and the way in which it was sent."""
+        redactor = self.server.redactor
+
+        def finish(reply: Reply) -> Reply:
+            return replace(
+                reply,
+                text=redactor.clean_reply(reply.text),
+                finish_reason=reply.finish_reason and redactor.clean(reply.finish_reason),
+                detail=redactor.clean(reply.detail)[:_LONGEST_DETAIL],
+                raw=raw,
+                sent=sent,
+                latency_s=latency_s,
+            )
+
+        return map_replies(attempt, finish)
 
 
-def read_refusal(parsed: Any, raw: str) -> tuple[str, str, str]:
-    """Return codes and types, the message in one line, and the parameter that an error names."""
-    if isinstance(parsed, list) and parsed:  # Google wraps it
-        parsed = parsed[0]
-    error = parsed.get("error", parsed) if isinstance(parsed, dict) else None
-    if not isinstance(error, dict):
-        error = {"message": error if isinstance(error, str) else raw[:200]}
-    message = error.get("message") or error.get("detail") or ""
-    if not isinstance(message, str):
-        message = msgspec.json.encode(message).decode()
-    codes = [error.get(name) for name in ("code", "type", "status", "error_type")]
-    code = " ".join(str(part) for part in codes if isinstance(part, str | int) and part != "")
-    return code, " ".join(message.split()), str(error.get("param") or "").split(".")[0]
+def _end(reason: str) -> Outcome | None:
+    """Return the outcome of a finish reason; None if it is unknown."""
+    word = re.sub(r"[^a-z]", "", reason.lower().rpartition(".")[2])
+    return _ENDS.get(word)
 
 
-def read_completion(parsed: Mapping[str, Any]) -> Reply:
-    """Read a chat completion; any field may be missing, null or of another type."""
-    choices, usage = parsed.get("choices"), parsed.get("usage")
-    listed = [c for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
-    choice = next((c for c in listed if c.get("index") in (0, None)), {})
-    # A reply whose end is null has not ended; many servers leave the field out.
-    finish = str(choice["finish_reason"] or "null") if "finish_reason" in choice else None
-    # A completion of no choices is how some providers say that they filtered them all.
-    if choices == [] or json_get(parsed, "promptFeedback", "blockReason") is not None:
-        finish = "content_filter"
-    reasons = (finish or "stop", str(choice.get("native_finish_reason")))
-    end, native_end = (_ENDS.get(reason.lower()) for reason in reasons)
-    text, refusal = _text(choice.get("message")), json_get(choice, "message", "refusal")
-    refusal = refusal if isinstance(refusal, str) and refusal.strip() else None
-    outcome: Outcome = "truncated" if "truncated" in (end, native_end) else "ok"
-    detail = "" if outcome == "ok" else f"finish_reason {finish}"
-    if "filtered" in (end, native_end):
-        outcome, detail = "filtered", f"finish_reason {finish}"
-    elif refusal or "refused" in (end, native_end):
-        outcome, detail, text = "refused", "refusal", refusal or text
-    elif text is None:
-        outcome, detail = "malformed", "the reply holds no choice with a message"
-    elif end is None:
-        # Half a sentence of a server that broke down is no answer.
-        outcome, detail = "malformed", f"finish_reason {finish}"
-    elif not visible(text):
-        outcome, detail = "empty", f"no text (finish_reason {finish})"
-    return Reply(
-        outcome,
-        text or "",
-        finish,
-        usage=token_usage(usage),
-        billed_usd=reported_cost(usage),
-        detail=detail,
-    )
+LONGEST_WAIT_S = 1e6
+"""Seconds; no endpoint asks for more."""
 
 
-def _text(message: Any) -> str | None:
-    """Return a message's text, a string or a list of parts; None if it is neither."""
-    content = message.get("content") or "" if isinstance(message, dict) else None
-    if isinstance(content, list):
-        texts: list[Any] = [p.get("text", "") if isinstance(p, dict) else None for p in content]
-        content = "".join(texts) if all(isinstance(text, str) for text in texts) else None
-    return content if isinstance(content, str) else None
+def seconds_to_wait(headers: Mapping[str, str], error: ErrorBody) -> float:
+    """Return the least seconds before the next attempt, as headers, fields or words ask for."""
+    waits = [error.wait_s, reader.seconds_in(error.text or error.message)]
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    waits.append(milliseconds / 1000)
+    header = headers.get("retry-after", "")
+    waits.append(_number(header))
+    waits.append(_seconds_until(header, headers.get("date", "")))
+    known = [wait for wait in waits if wait > 0]  # NaN is not
+    return min(max(known, default=0.0), LONGEST_WAIT_S)
 
 
-def json_get(value: Any, *path: str) -> Any:
-    """Return the value at this place of parsed JSON; None if there is none."""
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
 
 
-def served_models(content: bytes) -> dict[str, int | None]:
-    """Return the models of a server's list, each with its context window if it names one."""
-    models: dict[str, int | None] = {}
-    with suppress(Exception):  # what cannot be read names none
-        for model in msgspec.json.decode(content)["data"]:
-            keys = ("max_model_len", "context_length")
-            sizes = map(token_count, [json_get(model, "meta", "n_ctx"), *map(model.get, keys)])
-            models[str(model["id"])] = next((n for n in sizes if n and n >= SMALLEST_WINDOW), None)
-    return models
-
-
-def token_usage(usage: Any) -> Usage:
-    """Read the tokens that the endpoint counted; an impossible count is unknown."""
-
-    def count(*path: str) -> int | None:
-        number = json_get(usage, *path)
-        whole = isinstance(number, float) and number.is_integer()
-        return token_count(int(number) if whole else number)
-
-    n_prompt, n_reply, total = map(count, ("prompt_tokens", "completion_tokens", "total_tokens"))
-    cached = count("prompt_tokens_details", "cached_tokens")
-    if cached is None:
-        cached = count("prompt_cache_hit_tokens")
-    if not n_prompt:  # no prompt is empty: a server that counts zero tokens counts none
-        return Usage(None, n_reply or None, cached)
-    # Some providers count reasoning in the total only; they bill it as completion.
-    n_reply = n_reply if total is None else max(n_reply or 0, total - n_prompt)
-    return Usage(n_prompt, n_reply, cached and min(cached, n_prompt))
-
-
-def reported_cost(usage: Any) -> float | None:
-    """Read the USD in a router's field ``cost``; None if it reports none."""
-    cost = json_get(usage, "cost")
-    cost = json_get(cost, "total_cost") if isinstance(cost, dict) else cost
-    is_fee = json_get(usage, "is_byok") is True  # the router's own fee only
-    if is_fee or isinstance(cost, bool) or not isinstance(cost, int | float):
-        return None
-    return float(cost) if 0 <= cost < 1e9 else None
-
-
-def retry_after_s(headers: Mapping[str, str]) -> float:
-    """Read the header Retry-After in seconds; 0 if there is none or it is no number."""
-    with suppress(KeyError, ValueError):
-        seconds = float(headers["retry-after"])
-        # NaN compares false, so it ends as 0 too.
-        return min(seconds, LONGEST_PAUSE_S) if seconds > 0 else 0.0
-    return 0.0
+def _seconds_until(date: str, now: str) -> float:
+    """Return the seconds until a date of HTTP, by the server's clock where it tells the time."""
+    try:
+        then = parsedate_to_datetime(date).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
+    try:
+        return then - parsedate_to_datetime(now).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return then - time.time()

@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 from joblib.externals.loky import get_reusable_executor
 
 from botchat.errors import ConfigError, UsageError
-from botchat.interfaces import Reply
-from botchat.models.connection import HttpResponse, Server
+from botchat.models.connection import Failure, HttpResponse, Server
+from botchat.models.faults import Fault
 from botchat.workspace.model_settings import Access
 
 REQUESTS_PER_TASK = 16
@@ -30,7 +30,7 @@ NO_WORKER_S = 120.0
 """Seconds, beyond the deadline of a call, in which a task must come back."""
 
 Request: TypeAlias = tuple[str, bytes | None, float]
-Response: TypeAlias = HttpResponse | Reply
+Response: TypeAlias = HttpResponse | Failure
 
 
 class WorkerPool:
@@ -96,13 +96,13 @@ class WorkerServer(Server):
             task = asyncio.wrap_future(self.pool.submit(send_all, access, requests))
             while not (await asyncio.wait([task], timeout=longest_s))[0]:
                 if time.monotonic() - self.pool.seen_at > longest_s:
-                    fatal = f"{self.name}: no worker of --executor answers"
-                    return [Reply("transport", fatal=fatal)] * len(requests)
+                    fault = f"{self.name}: no worker of --executor answers"
+                    return [Failure(Fault.SETTING, fault) for _ in requests]
             self.pool.seen_at = time.monotonic()
             return list(task.result())
         except Exception as error:  # each executor has its own for a lost worker
             detail = f"a worker was lost ({type(error).__name__}); it may have been billed"
-            return [Reply("transport", detail=detail, retry_after_s=0.0)] * len(requests)
+            return [Failure(Fault.LOST, detail) for _ in requests]
 
 
 def send_all(access: Access, requests: list[Request]) -> list[Response]:

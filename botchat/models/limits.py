@@ -1,4 +1,4 @@
-"""Prices, budgets, calls in flight and retries."""
+"""Prices, budgets, patience, and calls in flight."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import asyncio
 import math
 import random
 import time
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 from botchat.errors import LimitReached
-from botchat.interfaces import Reply
-
-OVERLOADED = (429, 503, 529)  # HTTP statuses
+from botchat.interfaces import Usage
+from botchat.models.faults import Fault
 
 
 @dataclass(frozen=True)
@@ -31,18 +32,24 @@ class Prices:
             return 0.0
         if self.input is None or self.output is None or prompt is None or completion is None:
             return None
-        price = self.input if self.cached is None else self.cached
+        price = self.input
+        if self.cached is not None:
+            price = self.cached
         return (completion * self.output + cached * price + (prompt - cached) * self.input) / 1e6
 
-    def cost_of(self, reply: Reply) -> float | None:
-        """Return USD that a call cost: as the provider reports, else by its tokens.
+    def cost_of(self, usage: Usage, reported: float | None) -> float | None:
+        """Return USD that a call cost: the greater of what is reported and its tokens' price.
 
-        None if unknown, also if the provider reports zero and the model has a price.
+        None if unknown, also if zero is reported and the model has a price.
         """
-        usage, billed = reply.usage, reply.billed_usd
-        if billed is None or not 0 <= billed < math.inf:
-            return self.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens or 0)
-        return None if billed == 0 and self.cost(1, 1) else billed
+        by_tokens = self.cost(
+            usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens or 0
+        )
+        if reported is None or not 0 <= reported < math.inf:
+            return by_tokens
+        if reported == 0 and self.cost(1, 1):
+            return None
+        return max(reported, by_tokens or 0.0)
 
     def in_batch(self) -> Prices:
         """Return the prices of the Batch API: half of these, at OpenAI and most others."""
@@ -57,6 +64,9 @@ class CallCost(NamedTuple):
 
     usd: float | None = 0.0
     tokens: int | None = 0
+    overrun_usd: float = 0.0
+    """Part of ``usd`` that is for overruns like those of earlier calls."""
+    overrun_tokens: int = 0
 
 
 @dataclass
@@ -64,7 +74,7 @@ class CostBound:
     """The most that one call of a model takes, as far as it can be known before it is sent.
 
     A tokenizer of bytes makes no more tokens of a text than it has bytes, and the canonical request
-    is longer than the prompt. The largest overruns until now are part of the next bounds.
+    is longer than the prompt. The largest overrun until now is part of the next bounds.
     """
 
     prices: Prices
@@ -74,38 +84,79 @@ class CostBound:
     def of(self, n_bytes: int, max_tokens: int | None) -> CallCost:
         """Return the bound for a request of ``n_bytes``; ``max_tokens`` of its reply, if known."""
         # A token in the provider's cache may be dearer.
-        cached = n_bytes if (self.prices.cached or 0) > (self.prices.input or 0) else 0
-        usd = self.prices.cost(n_bytes, max_tokens, cached)
-        tokens = None if max_tokens is None else n_bytes + max_tokens + self._tokens
-        return CallCost(None if usd is None else usd + self._usd, tokens)
+        is_dearer = (self.prices.cached or 0) > (self.prices.input or 0)
+        usd = self.prices.cost(n_bytes, max_tokens, n_bytes if is_dearer else 0)
+        tokens = None
+        if usd is not None:
+            usd += self._usd
+        if max_tokens is not None:
+            tokens = n_bytes + max_tokens + self._tokens
+        return CallCost(usd, tokens, self._usd, self._tokens)
 
     def learn(self, most: CallCost, cost: CallCost) -> None:
         """Take in what a call took whose bound was ``most``."""
         if most.usd is not None and cost.usd is not None:
-            self._usd += max(0.0, cost.usd - most.usd)
+            # The bound had the largest overrun in it already.
+            self._usd = max(self._usd, cost.usd - (most.usd - most.overrun_usd))
         if most.tokens is not None and cost.tokens is not None:
-            self._tokens += max(0, cost.tokens - most.tokens)
+            self._tokens = max(self._tokens, cost.tokens - (most.tokens - most.overrun_tokens))
 
 
 @dataclass(frozen=True)
 class Retry:
-    """Rules for repeating a failed attempt: exponential backoff with full jitter, bounded."""
+    """Rules for repeating an attempt, by what it may have cost (see `Fault`).
 
-    attempts: int = 6
+    Waits grow twofold, each a half to the whole of its step, and are never less than the endpoint
+    asks for.
+    """
+
     first_s: float = 0.5
     longest_s: float = 60.0
-    total_s: float = 900.0  # longest waiting in all; after that the next run asks again
+    patience_s: float = 600.0
+    """Longest waiting of one call, where attempts cost nothing; the next run asks again."""
+    most: int = 100
+    """Most attempts of a call."""
 
-    def wait_s(self, attempt: int, least_s: float | None, waited_s: float) -> float | None:
-        """Return seconds to wait after failed attempt ``attempt`` (1-based), or None to give up.
+    def wait_s(
+        self, fault: Fault, attempts: int, least_s: float, waited_s: float, has_answered: bool
+    ) -> float | None:
+        """Return seconds to wait after so many failed attempts, or None to give up.
 
-        Never less than ``least_s``, the endpoint's Retry-After; None if waiting will not help.
+        ``waited_s``: waited already; ``has_answered``: whether the model has in this run. A server
+        that has answered and cannot be reached is being restarted.
         """
-        if least_s is None or attempt >= self.attempts:
+        is_patient = fault.is_patient or (fault is Fault.UNREACHABLE and has_answered)
+        if attempts >= self.most or (not is_patient and attempts >= fault.attempts):
             return None
-        backoff = min(self.longest_s, self.first_s * 2 ** (attempt - 1))
+        # A gateway that restarts takes some seconds, and few attempts are made.
+        growth = 4**attempts if fault is Fault.SERVER else 2 ** (attempts - 1)
+        backoff = min(self.longest_s, self.first_s * growth)
         wait = max(least_s, backoff * (0.5 + random.random() / 2))
-        return None if waited_s + wait > self.total_s else wait
+        return None if waited_s + wait > self.patience_s else wait
+
+
+class Limit(Enum):
+    """Limits of a run."""
+
+    USD = "--max-usd"
+    CALLS = "--max-calls"
+    TOKENS = "--max-tokens"
+
+
+class Hit(NamedTuple):
+    """A limit that leaves no room for a call."""
+
+    limit: Limit
+    message: str
+
+
+@dataclass
+class Estimate:
+    """Counts for attempts that did not say what they took."""
+
+    calls: int = 0
+    usd: float = 0.0
+    tokens: int = 0
 
 
 @dataclass(eq=False)
@@ -122,19 +173,21 @@ class Budget:
     usd: float = 0.0  # spent; reservations are not in it
     calls: int = 0  # attempts, finished or in flight
     tokens: int = 0
-    estimated: tuple[int, float, int] = (0, 0.0, 0)
-    """Attempts that did not say what they took; USD and tokens counted for them."""
 
     def __post_init__(self) -> None:
         """Reserve nothing yet."""
+        self.estimated = Estimate()
         self._open: list[CallCost] = []
-        self._turn, self._settled = asyncio.Lock(), asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._settled = asyncio.Event()
 
-    def unbounded(self, most: CallCost) -> str:
-        """Return the flag of a limit that cannot be kept since ``most`` is unknown, or ''."""
+    def unbounded(self, most: CallCost) -> Hit | None:
+        """Return the limit that cannot be kept since ``most`` is unknown, if there is one."""
         if self.max_usd is not None and most.usd is None:
-            return f"--max-usd {self.max_usd:g}"
-        return f"--max-tokens {self.max_tokens}" if self.max_tokens and most.tokens is None else ""
+            return Hit(Limit.USD, f"--max-usd {self.max_usd:g}")
+        if self.max_tokens and most.tokens is None:
+            return Hit(Limit.TOKENS, f"--max-tokens {self.max_tokens}")
+        return None
 
     async def reserve(self, most: CallCost) -> None:
         """Wait until ``most`` is reserved, first come first served; `settle` ends it.
@@ -142,71 +195,128 @@ class Budget:
         Raises `LimitReached` if what is left does not do and no call in flight may give some back.
         """
         async with self._turn:
-            while limit := self._limit_hit(most):
-                if not self._open or limit.startswith("--max-calls"):
+            hit = self._limit_hit(most)
+            while hit is not None:
+                if not self._open or hit.limit is Limit.CALLS:
                     so_far = f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens"
                     raise LimitReached(
-                        f"stopped at {limit}; {so_far} in this run; everything is stored, and the "
-                        "same command goes on from here (limits count for each run)"
+                        f"stopped at {hit.message}; {so_far} in this run; everything is stored, "
+                        "and the same command goes on from here (limits count for each run)"
                     )
                 self._settled.clear()
                 await self._settled.wait()
+                hit = self._limit_hit(most)
             self.calls += 1
             self._open.append(most)
 
-    def settle(self, most: CallCost, cost: CallCost | None) -> None:
-        """Spend what a call took that had reserved ``most``; None if it was not sent.
+    def give_back(self, most: CallCost) -> None:
+        """End a reservation whose call was not sent."""
+        self._open.remove(most)
+        self.calls -= 1
+        self._settled.set()
 
-        What is unknown of it counts as it had been reserved.
-        """
+    def settle(self, most: CallCost, cost: CallCost) -> None:
+        """Spend what a call took that had reserved ``most``; unknown parts count as reserved."""
         self._open.remove(most)
         self._settled.set()
-        if cost is None:
-            self.calls -= 1
-            return
-        usd = (most.usd or 0.0) if cost.usd is None else 0.0
-        tokens = (most.tokens or 0) if cost.tokens is None else 0
-        self.usd += usd + (cost.usd or 0.0)
-        self.tokens += tokens + (cost.tokens or 0)
-        if usd or (tokens and (most.usd or self.max_usd or self.max_tokens)):
-            n, all_usd, all_tokens = self.estimated
-            self.estimated = (n + 1, all_usd + usd, all_tokens + tokens)
+        unknown = Estimate()
+        if cost.usd is None:
+            unknown.usd = most.usd or 0.0
+        if cost.tokens is None:
+            unknown.tokens = most.tokens or 0
+        self.usd += unknown.usd + (cost.usd or 0.0)
+        self.tokens += unknown.tokens + (cost.tokens or 0)
+        is_counted = most.usd or self.max_usd or self.max_tokens
+        if unknown.usd or (unknown.tokens and is_counted):
+            self.estimated.calls += 1
+            self.estimated.usd += unknown.usd
+            self.estimated.tokens += unknown.tokens
 
-    def _limit_hit(self, most: CallCost) -> str:
-        """Return the limit that leaves no room for ``most``, in words, or ''."""
+    def _limit_hit(self, most: CallCost) -> Hit | None:
+        """Return the limit that leaves no room for ``most``, if there is one."""
         if self.max_calls is not None and self.calls >= self.max_calls:
-            return f"--max-calls {self.max_calls}"
+            return Hit(Limit.CALLS, f"--max-calls {self.max_calls}")
         if self.max_usd is not None:
-            usd = math.fsum(each.usd or 0.0 for each in (*self._open, most))
+            usd = math.fsum([each.usd or 0.0 for each in self._open]) + (most.usd or 0.0)
             if self.usd + usd > self.max_usd:
-                return f"--max-usd {self.max_usd:g}: the next call may cost up to ${most.usd:.4g}"
+                next_call = f"the next call may cost up to ${most.usd:.4g}"
+                return Hit(Limit.USD, f"--max-usd {self.max_usd:g}: {next_call}")
         if self.max_tokens is not None:
-            tokens = sum(each.tokens or 0 for each in (*self._open, most))
+            tokens = sum([each.tokens or 0 for each in self._open]) + (most.tokens or 0)
             if self.tokens + tokens > self.max_tokens:
-                flag = f"--max-tokens {self.max_tokens}"
-                return f"{flag}: the next call may take up to {most.tokens} tokens"
-        return ""
+                next_call = f"the next call may take up to {most.tokens} tokens"
+                return Hit(Limit.TOKENS, f"--max-tokens {self.max_tokens}: {next_call}")
+        return None
 
 
 class ServerLimit:
     """Calls in flight at one server, shared by every model and stage that uses it.
 
-    When the server says that it is overloaded, all callers wait as long as it asks.
+    When the server says that it is overloaded, half as many are in flight, once for all that were
+    out then, and all callers wait as long as it asks. After as many answers as are in flight, there
+    is room for one more.
     """
 
     def __init__(self, max_concurrency: int) -> None:
         """Allow at most ``max_concurrency`` calls in flight."""
-        self._places = asyncio.Semaphore(max_concurrency)
+        self.most = max_concurrency
+        self.allowed = max_concurrency
+        self.in_flight = 0
+        self._waiters: deque[asyncio.Future[None]] = deque()
         self._free_at = -math.inf
+        self._cut_at = -math.inf
+        self._n_answers = 0
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """Wait for a place in flight, and for the end of any pause."""
-        async with self._places:
-            while (wait_s := self._free_at - time.monotonic()) > 0:
+    async def place(self) -> AsyncIterator[float]:
+        """Wait for a place in flight, and for the end of any pause; yield the time of sending."""
+        await self._enter()
+        try:
+            wait_s = self._free_at - time.monotonic()
+            while wait_s > 0:
                 await asyncio.sleep(wait_s)
-            yield
+                wait_s = self._free_at - time.monotonic()
+            yield time.monotonic()
+        finally:
+            self.in_flight -= 1
+            self._let_in()
 
-    def pause(self, seconds: float) -> None:
-        """Let no call begin for ``seconds``."""
+    async def _enter(self) -> None:
+        if self.in_flight < self.allowed and not self._waiters:
+            self.in_flight += 1
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():  # it had its place already
+                self.in_flight -= 1
+                self._let_in()
+            raise
+
+    def _let_in(self) -> None:
+        """Give free places to those who wait, the longest first."""
+        while self._waiters and self.in_flight < self.allowed:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                self.in_flight += 1
+                waiter.set_result(None)
+
+    def overloaded(self, sent_at: float, seconds: float) -> None:
+        """Let no call begin for ``seconds``, and fewer at a time; a call of ``sent_at`` tells."""
         self._free_at = max(self._free_at, time.monotonic() + seconds)
+        if sent_at > self._cut_at:
+            self.allowed = max(1, min(self.allowed, self.in_flight) // 2)
+            self._cut_at = time.monotonic()
+            self._n_answers = 0
+
+    def answered(self) -> None:
+        """Take note of an answer."""
+        if self.allowed == self.most:
+            return
+        self._n_answers += 1
+        if self._n_answers >= self.allowed:
+            self._n_answers = 0
+            self.allowed += 1
+            self._let_in()

@@ -7,13 +7,10 @@ user, which strict chat templates refuse; `apply_layout` makes the layouts that 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
-from botchat.interfaces import ChatModel, Decoding, Message, Reply, visible
+from botchat.interfaces import ChatModel, Decoding, Layout, Message, Reply, SystemRole
 from botchat.languages import ENGLISH, Language
 from botchat.records import N_SEED, Dialogue, Seed, Utterance
 
@@ -93,10 +90,11 @@ async def generate_utterance(
     """
     system, model = speaker.system or system, speaker.model
     while True:
-        if (window := model.context_window) is not None:
-            learnt = getattr(model, "quirks", {}).get("context_window") == window
-            part = LEARNT_PART if learnt else OWN_PART
+        window = model.context_window
+        if window is not None:
+            part = LEARNT_PART if model.quirks.window == window else OWN_PART
             reserve = reply_tokens(speaker.decoding.max_tokens or window, window, part)
+            reserve += model.room
             n_over = count_dropped(system, utterances, window, reserve, counter.estimate)
             dropped = max(dropped, n_over)
         reply = await model.chat(chat_messages(system, utterances[dropped:]), speaker.decoding)
@@ -113,11 +111,14 @@ PER_MESSAGE = 4
 OWN_PART, LEARNT_PART = 4, 2
 """A reply takes at most a quarter of the window in a model's entry, half of a window learnt."""
 
-ARRANGEMENTS = [
-    (layout, system)
-    for layout in ("natural", "merge-leading", "placeholder-user")
-    for system in ("system", "system-in-user")
-]
+ARRANGEMENTS: Sequence[tuple[Layout, SystemRole]] = (
+    ("natural", "system"),
+    ("natural", "system-in-user"),
+    ("merge-leading", "system"),
+    ("merge-leading", "system-in-user"),
+    ("placeholder-user", "system"),
+    ("placeholder-user", "system-in-user"),
+)
 """Layout and place of the system prompt, in the order in which they are tried."""
 
 
@@ -130,7 +131,7 @@ def chat_messages(system: str, utterances: Sequence[str]) -> list[Message]:
     return messages
 
 
-def apply_layout(messages: Sequence[Message], layout: str, system: str) -> list[Message]:
+def apply_layout(messages: Sequence[Message], layout: Layout, system: SystemRole) -> list[Message]:
     """Rearrange ``messages``, which are in the natural layout, as an endpoint takes them.
 
     Of layouts, ``natural`` changes nothing, ``merge-leading`` puts a leading assistant message
@@ -174,20 +175,3 @@ def count_dropped(
 def reply_tokens(max_tokens: int, window: int | None, part: int = OWN_PART) -> int:
     """Return the tokens of a reply: ``max_tokens``, but at most 1 / ``part`` of the window."""
     return max_tokens if window is None else max(16, min(max_tokens, window // part))
-
-
-_REASONING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_OPEN_REASONING = re.compile(r"\A.*?</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
-
-
-def strip_reasoning(reply: Reply) -> Reply:
-    """Return a reply without its blocks of reasoning; the ledger keeps them.
-
-    Also cuts a block whose opening tag the chat template swallowed, and one that never ends.
-    """
-    if not reply.usable:
-        return reply
-    text = _OPEN_REASONING.sub("", _REASONING.sub("", reply.text)).strip()
-    if visible(text):
-        return reply if text == reply.text else replace(reply, text=text)
-    return replace(reply, text="", outcome="empty", detail="nothing but reasoning")

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from botchat.errors import BotChatError, MissingDataError, UsageError, did_you_mean, listed
 from botchat.interfaces import Row
-from botchat.models.self_chat import strip_reasoning
+from botchat.models.stored import rough_tokens, visible_reply
 from botchat.pipeline.contestants import stored_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment
 from botchat.results import Result
@@ -108,7 +108,9 @@ def _chosen(
     for call in ledger.calls(
         "WHERE model IN (SELECT value FROM json_each(?))", json.dumps([*chosen])
     ):
-        reply = strip_reasoning(call.reply())  # one that was nothing but reasoning is empty
+        reply = visible_reply(
+            call.reply(), None, rough_tokens
+        )  # one that was nothing but reasoning is empty
         if not outcomes or reply.outcome in outcomes:
             keys.add(call.key)
             if not reply.usable:

@@ -9,32 +9,40 @@ import json
 import re
 import secrets
 import tomllib
+from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import aclosing, closing
 from dataclasses import replace
 from importlib import resources
-from urllib.request import Request, urlopen
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from msgspec import UNSET
 
 from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean
-from botchat.interfaces import Row, describe_quirks
+from botchat.interfaces import Row
 from botchat.languages import ENGLISH
 from botchat.metrics.reply_faults import find_mark
 from botchat.models.bots import BASELINES
-from botchat.models.endpoint import identity, served_models
+from botchat.models.endpoint import identity
+from botchat.models.learnt import read_quirks
+from botchat.models.reader import ServedModel, read_error, read_json, read_models
 from botchat.models.self_chat import PROMPT, chat_messages
 from botchat.parallel import together
 from botchat.pipeline.seeds import MUTUAL, import_seeds, name_of
-from botchat.pipeline.session import RULES, EarlyStop, Session, run_session
+from botchat.pipeline.session import RULES, EarlyStop, Session, run_session, run_sync
 from botchat.records import HUMAN
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.jsonl import write_atomic
-from botchat.workspace.model_settings import UTTERANCE_TOKENS, ModelSettings, access
+from botchat.workspace.model_settings import UTTERANCE_TOKENS, ModelSettings
 from botchat.workspace.panels import PRESETS
 from botchat.workspace.secrets import public, public_url
 from botchat.workspace.usage import CHECK
+
+if TYPE_CHECKING:
+    from botchat.models.connection import Failure, HttpResponse
 
 _ENTRY = re.compile(r"^\[([a-z-]+)\.([a-z-]+)\]\n((?:(?!\[).*\n)*)", re.MULTILINE)
 """A table ``[PROVIDER.NAME]`` of ``providers.toml``, and its lines."""
@@ -48,6 +56,9 @@ _CHECK_SEED = ("Hi! Did you sleep well?", "Not really, the neighbours had a part
 """ChatSEED that a check of a model asks it to continue."""
 _CHECK_TOKENS = 64
 """Longest reply of a check whose model sets none."""
+_LIST_TIMEOUT_S = 20.0
+_MOST_RUN = 8
+"""Models of a server that a first ``[run]`` names."""
 
 
 def templates() -> dict[str, tuple[str, str]]:
@@ -102,46 +113,116 @@ def settings_text(providers: Sequence[str], seeds: str) -> str:
         entries=f"{_TEXTS['names']}{entries}" if entries else "",
         about_seeds=_TEXTS["about_seeds"].get(seeds, ""),
         seeds=seeds,
-        models=json.dumps([*models, "bot:parrot"] if models else ["bot:parrot", "bot:retrieval"]),
+        models=json.dumps(_run_models(list(models))),
         about_judge=_TEXTS["offline_judge" if is_free else "own_judge"],
         judge=RULES if is_free else next(iter(models)),
         budget="" if is_free else _TEXTS["budget"].format(comment="# " * (None in prices)),
     )
 
 
+def _run_models(entries: list[str]) -> list[str]:
+    """Return the models that a first run compares: of a router's hundreds the first ones."""
+    if not entries:
+        return ["bot:parrot", "bot:retrieval"]
+    return [*entries[:_MOST_RUN], "bot:parrot"]
+
+
 def _is_url(provider: str) -> bool:
     return provider.startswith(("http://", "https://"))
 
 
-def _served(url: str) -> dict[str, int | None]:
-    """Return the models of a server, as `served_models`; empty if nothing answers."""
-    server = access(ModelSettings(model="m", base_url=url))
-    request = Request(f"{server.base_url}/models{server.query}", headers=dict(server.headers))
-    with suppress(OSError, ValueError), urlopen(request, timeout=5) as response:
-        return served_models(response.read(2**20))
-    return {}
+def _served(url: str) -> list[ServedModel]:
+    """Return the models that a server lists. Raises `ConfigError` if it lists none."""
+    from botchat.models.connection import Failure  # imports aiohttp
+
+    response = run_sync(_ask_for_models(url))
+    place = f"{public(url)}/models"
+    if isinstance(response, Failure):
+        raise ConfigError(f"{public(url)}: {response.detail}")
+    status = response.status
+    if status in (401, 403):
+        key = "set its key in BOTCHAT_API_KEY, or correct it"
+        raise ConfigError(f"{place} lets nobody in without a key (HTTP {status}); {key}")
+    if 300 <= status < 400:
+        target = public_url(response.headers.get("location", "")) or "elsewhere"
+        raise ConfigError(f"{place} redirects to {target}: not followed; name that address")
+    models = read_models(response.content) if status < 300 else []
+    if models:
+        return models
+    if status == 404 or read_json(response.content) is None:
+        advice = "name the address that ends with /v1"
+        if public(url).rstrip("/").endswith("/v1"):
+            advice = "correct the URL"
+        reason = read_error(response.content).message[:120]
+        raise ConfigError(f"{place} is no list of models (HTTP {status}: {reason}); {advice}")
+    raise ConfigError(f"{public(url)} lists no models (HTTP {status}); start the server with one")
+
+
+async def _ask_for_models(url: str) -> HttpResponse | Failure:
+    """Ask a server for its models as a run would: with its key, and nowhere else."""
+    from botchat.models.connection import server_of
+
+    server = server_of(ModelSettings(model="m", base_url=url))
+    async with aclosing(server):
+        return await server.send("/models", None, _LIST_TIMEOUT_S)
 
 
 def _served_entries(url: str) -> dict[str, str]:
     """Return an entry for each model of a server; raises `ConfigError` if it serves none."""
-    if not (served := _served(url)):
-        raise ConfigError(f"{public(url)} lists no models; start the server, or correct the URL")
-    entries = {}
-    for model, window in served.items():
-        name = re.sub(r"[^A-Za-z0-9]+", "-", model.rpartition("/")[2]).strip("-") or "model"
-        lines = [f"model = {json.dumps(model)}", f"base_url = {json.dumps(url)}"]
-        lines += [f"context_window = {window}"] if window else []
-        lines += [f"max_tokens = {UTTERANCE_TOKENS}", "price_input = 0", "price_output = 0"]
-        entries[name] = "\n".join(lines)
+    served = _served(url)
+    tails = Counter(_entry_name(model.id.rpartition("/")[2]) for model in served)
+    entries: dict[str, str] = {}
+    for model in served:
+        name = _entry_name(model.id.rpartition("/")[2])
+        if tails[name] > 1:
+            name = _entry_name(model.id)
+        first = name
+        while name in entries:
+            name = f"{first}-{len(entries) + 1}"
+        entries[name] = "\n".join(_entry_lines(model, url))
     return entries
+
+
+def _entry_name(model: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", model).strip("-") or "model"
+
+
+def _entry_lines(model: ServedModel, url: str) -> list[str]:
+    """Return the lines of an entry; a price of 0 is one of this machine or network alone."""
+    lines = [f"model = {json.dumps(model.id)}", f"base_url = {json.dumps(url)}"]
+    if model.window:
+        lines.append(f"context_window = {model.window}")
+    lines.append(f"max_tokens = {UTTERANCE_TOKENS}")
+    if model.price_input and model.price_output is not None:
+        lines.append(f"price_input = {model.price_input:g}   # as the server lists it: look it up")
+        lines.append(f"price_output = {model.price_output:g}")
+    elif is_nearby(url):
+        lines += ["price_input = 0", "price_output = 0"]
+    else:
+        lines.append("# price_input =   # USD per million tokens: look it up; --max-usd needs it")
+        lines.append("# price_output =")
+    return lines
+
+
+def is_nearby(url: str) -> bool:
+    """Return whether a URL's host is this machine, or one of its own network."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return not ip_address(host).is_global
+    except ValueError:  # a name
+        own = ("localhost", ".localhost", ".local", ".lan", ".internal", ".home.arpa")
+        return "." not in host or host.endswith(own)
 
 
 def _with_served_model(lines: str) -> str:
     """Fill in the model and the context window that a server on this machine tells."""
     url = re.search(r'^base_url = "(http://localhost[^"]*)"', lines, re.MULTILINE)
-    if url is None or _UNNAMED not in lines or not (served := _served(url[1])):
+    if url is None or _UNNAMED not in lines:
         return lines
-    model, window = next(iter(served.items()))
+    try:
+        model, window, *_ = _served(url[1])[0]
+    except ConfigError:  # it does not run yet
+        return lines
     lines = lines.replace(_UNNAMED, f"model = {json.dumps(model)}")
     line = f"context_window = {window}" if window else "# context_window = 4096"
     return re.sub(r"# context_window = \d+", line, lines)
@@ -204,7 +285,7 @@ def _rows(workspace: Workspace) -> list[Row]:
         rows: list[Row] = [
             {"name": name, "kind": "endpoint", "what": _described(settings)}
             | {fact: getattr(settings, fact) for fact in facts}
-            | {"adapted": ", ".join(describe_quirks(ledger.quirks(identity(settings)))) or None}
+            | {"adapted": ", ".join(read_quirks(ledger, identity(settings)).changes) or None}
             for name, settings in sorted(own.models.items())
         ]
     judges = [(name, "judge", f"single judge, asks {j.model}") for name, j in own.judges.items()]

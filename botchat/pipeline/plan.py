@@ -17,8 +17,10 @@ from typing import Any
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, Row
 from botchat.languages import ENGLISH, Language
 from botchat.metrics import lengths
+from botchat.models.attempts import Sender
 from botchat.models.limits import Prices
-from botchat.models.self_chat import TokenCounter, prompt_tokens, strip_reasoning
+from botchat.models.self_chat import TokenCounter, prompt_tokens
+from botchat.models.stored import rough_tokens, visible_reply, wants_more_room
 from botchat.pipeline.session import Session, run_sync
 from botchat.pipeline.spending import Meter, Spending
 from botchat.records import Seed
@@ -82,11 +84,11 @@ class DryRunModel:
     parallel = 1
 
     def __init__(
-        self, session: DryRunSession, model: ChatModel, stage: str, prices: Prices, limited: bool
+        self, session: DryRunSession, model: Sender, stage: str, prices: Prices, limited: bool
     ) -> None:
         self.name, self.identity = model.name, model.identity
-        self.quirks = session.ledger.quirks(model.identity)
-        self.context_window = model.context_window or self.quirks.get("context_window")
+        self.quirks, self.context_window = model.quirks, model.context_window
+        self.room, self._most_room = model.room, model.most_room
         self._session, self._prices, self._limited = session, prices, limited
         self._words, self._completion, self._prompt_factor = session.expected(model.name, stage)
         self._calls: dict[str, tuple[str, int]] = {}
@@ -111,8 +113,8 @@ class DryRunModel:
         """Return the stored reply, or a made-up one that is counted."""
         key = request_key(request_json(self.identity, messages, decoding))
         stored = self._session.ledger.get(key)
-        if stored is not None:
-            return strip_reasoning(stored)
+        if stored is not None and not wants_more_room(stored, self._most_room):
+            return visible_reply(stored, decoding.max_tokens, self._session.counter.estimate)
         if key not in self._calls:
             tokens = prompt_tokens(messages, self._session.counter.estimate)
             self._calls[key] = self._session.step, tokens
@@ -249,6 +251,5 @@ def token_counter() -> TokenCounter:
     exact = counter.unit == "tokens"
     return TokenCounter(
         exact=counter.count if exact else None,
-        # Three bytes a token is more than English, code or Chinese need on average.
-        estimate=counter.count if exact else lambda text: len(text.encode()) // 3 + 1,
+        estimate=counter.count if exact else rough_tokens,
     )

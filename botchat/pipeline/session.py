@@ -15,10 +15,13 @@ from msgspec import UNSET, UnsetType
 from botchat.errors import ConfigError, FatalModelError, LimitReached, did_you_mean, listed
 from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.languages import ENGLISH, Language
+from botchat.metrics import lengths
+from botchat.models.attempts import Offline, Sender
 from botchat.models.bots import baseline
-from botchat.models.cached import DRAIN_S, CachedModel
+from botchat.models.learnt import Learnt
 from botchat.models.limits import FREE, Budget, Prices, Retry, ServerLimit
 from botchat.models.self_chat import Speaker
+from botchat.models.stored import StoredModel, open_model, rough_tokens
 from botchat.parallel import seldom_collected, stoppable, together
 from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.protocols.catalogue import Catalogue, catalogue
@@ -37,6 +40,12 @@ if TYPE_CHECKING:
 log = logging.getLogger("botchat")
 
 T = TypeVar("T")
+
+DRAIN_S = 30.0
+"""Longest that an interrupted run waits for replies in flight."""
+
+LONGEST_CALL_S = 3600.0
+"""Longest that any other run does: each call has its own deadline, ``timeout_s``."""
 
 (RULES,) = config.OFFLINE
 """Names of the offline judges."""
@@ -126,6 +135,7 @@ class Session:
         self._config = workspace.config
         self._humans = tuple(seed.utterances for seed in seeds)
         self.ledger = ledger
+        self.learnt = Learnt(ledger)
         self.budget = meter.budget = Budget(
             spending.max_usd, spending.max_calls, spending.max_tokens
         )
@@ -135,8 +145,9 @@ class Session:
 
             self._pool = WorkerPool(spending.executor)
         self._batches = workspace.hidden / "batches"
+        self.count = lengths.counter().count if lengths.counter().unit == "tokens" else rough_tokens
         self._servers: dict[tuple[object, ...], tuple[Server, ServerLimit]] = {}
-        self._models: dict[tuple[str, str, str], CachedModel] = {}
+        self._models: dict[tuple[str, str, str], StoredModel] = {}
 
     def speaker(self, name: str, stage: str = "generate") -> Speaker:
         """Return a model that writes utterances; `ConfigError` for a name that cannot be used.
@@ -231,11 +242,13 @@ class Session:
     def stop(self) -> None:
         """Send nothing more."""
         for model in self._models.values():
-            model.ending = True
+            model.stop()
 
-    async def close(self) -> None:
-        """Store every call in flight; then close every connection."""
-        await asyncio.gather(*(model.drain() for model in tuple(self._models.values())))
+    async def close(self, longest_s: float) -> None:
+        """Store every call in flight, waiting at most so long; then close every connection."""
+        late = await asyncio.gather(*[each.drain(longest_s) for each in self._models.values()])
+        if sum(late):
+            log.warning(f"{sum(late)} replies under way were dropped; they may have been billed")
         for server, _ in self._servers.values():
             await server.aclose()
         if self._pool is not None:
@@ -254,10 +267,10 @@ class Session:
         place = (resolved.name, resolved.target, stage)
         if place not in self._models:
             self._models[place] = self._new(resolved, stage)
-        self._models[place].cost_bound(0, max_tokens)
+        self._models[place].paying.cost_bound(0, max_tokens)
         return self._models[place]
 
-    def _new(self, resolved: config.ModelName, stage: str) -> CachedModel:
+    def _new(self, resolved: config.ModelName, stage: str) -> StoredModel:
         model, limiter, prices = self._uncached(resolved)
         # Bots are free: limits on money, calls and tokens are about endpoints.
         budget = self.budget if limiter else Budget()
@@ -269,26 +282,28 @@ class Session:
                 raise ConfigError(_NO_BATCH.format(model.name))
             prices, limiter = prices.in_batch(), None
             model = BatchModel(
-                *(model.name, model.settings, model.server, model.quirks),
+                *(model.name, model.settings, model.server, model.learnt),
                 ledger=self.ledger,
                 folder=self._batches,
                 stage=stage,
                 prices=prices,
             )
-        return CachedModel(
+        return open_model(
             model,
             self.ledger,
-            stage=stage,
-            limiter=limiter,
+            stage,
+            server_limit=limiter,
             prices=prices,
             budget=budget,
             retry=Retry(),
             on_reply=partial(self.meter.count, model.name),
+            count=self.count,
         )
 
-    def _uncached(self, resolved: config.ModelName) -> tuple[ChatModel, ServerLimit | None, Prices]:
+    def _uncached(self, resolved: config.ModelName) -> tuple[Sender, ServerLimit | None, Prices]:
         if resolved.kind == "bot":
-            return baseline(resolved.target, self._humans, self._language), None, FREE
+            bot = baseline(resolved.target, self._humans, self._language)
+            return Offline(bot), None, FREE
         settings = resolved.settings
         assert settings is not None, "humans have been turned away already"
         model, limiter = self._endpoint(resolved.name, settings)
@@ -310,9 +325,7 @@ class Session:
             most = config.server_concurrency(settings, self._config)
             self._servers[place] = (server, ServerLimit(most))
         server, limiter = self._servers[place]
-        model = EndpointModel(name, settings, server)
-        model.quirks = self.ledger.quirks(model.identity)
-        return model, limiter
+        return EndpointModel(name, settings, server, self.learnt), limiter
 
 
 def _first_set(*limits: int | UnsetType | None) -> int | None:
@@ -342,17 +355,19 @@ def run_session(
                 "some calls of this workspace are in batches that were not collected, and a run "
                 "without --batch pays for them again"
             )
+        interrupted = False
         try:
             results = await stoppable(ask(session, stops), session.stop)
             stops.raise_first()
         except asyncio.CancelledError:
+            interrupted = True
             if n := session.n_in_flight:
                 advice = "interrupt again to drop them"
                 log.warning(f"waiting up to {DRAIN_S:.0f} s for {n} replies under way; {advice}")
             raise
         finally:
             try:
-                await session.close()
+                await session.close(DRAIN_S if interrupted else LONGEST_CALL_S)
             finally:
                 ledger.close()
         return results

@@ -27,7 +27,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from botchat.errors import BotChatError, DataError
-from botchat.interfaces import MOST_TOKENS, Decoding, Message, Reply, Usage
+from botchat.interfaces import MOST_TOKENS, Decoding, Message, Reply, Sent, Usage
 from botchat.records import Outcome
 from botchat.workspace.jsonl import make_folder
 
@@ -59,7 +59,7 @@ class StoredCall(msgspec.Struct, frozen=True):
     latency_s: _Positive
     cost_usd: _Positive | None
     detail: str
-    sent: dict[str, Any]
+    sent: Sent
     request: msgspec.Raw
     """The canonical request, byte for byte: the key is its digest."""
     raw: str
@@ -74,14 +74,23 @@ class StoredCall(msgspec.Struct, frozen=True):
     def row(self) -> tuple[Any, ...]:
         """Return a value for each column of the table."""
         packed = map(_pack, (bytes(self.request), self.raw.encode("utf-8", "surrogatepass")))
-        return (*astuple(self)[:-3], json.dumps(self.sent, sort_keys=True), *packed)
+        return (
+            *astuple(self)[:-3],
+            msgspec.json.encode(self.sent, order="sorted").decode(),
+            *packed,
+        )
 
     @classmethod
     def from_row(cls, row: tuple[Any, ...]) -> StoredCall:
         """Read a row of the table. Raises ``ValueError`` or ``zlib.error`` if it is damaged."""
         *plain, sent, request, raw = row
         text = zlib.decompress(raw).decode("utf-8", "surrogatepass")
-        values = (*plain, json.loads(sent), msgspec.Raw(zlib.decompress(request)), text)
+        values = (
+            *plain,
+            msgspec.json.decode(sent, type=Sent),
+            msgspec.Raw(zlib.decompress(request)),
+            text,
+        )
         return cls(*values)
 
 
@@ -146,13 +155,6 @@ class Ledger:
         """Return the stored reply of a call, or None if it was never answered."""
         return next((call.reply() for call in self.calls("WHERE key=?", key)), None)
 
-    async def store(self, key: str, request: bytes, reply: Reply, model: str, stage: str) -> None:
-        """Store an answer, durable when this ends, or an attempt that brought none."""
-        if reply.final:
-            await self.keep(key, request, reply, model=model, stage=stage)
-        else:
-            self.add_attempt(key, reply, model=model)
-
     def keep(
         self, key: str, request: bytes, reply: Reply, *, model: str, stage: str
     ) -> asyncio.Future[None]:
@@ -165,7 +167,7 @@ class Ledger:
         if not self._keeping:
             loop.call_soon(self._keep_all)
         end = (reply.outcome, reply.text, reply.finish_reason, *astuple(reply.usage))
-        more = (reply.latency_s, reply.cost_usd, reply.detail, dict(reply.sent))
+        more = (reply.latency_s, reply.cost_usd, reply.detail, reply.sent)
         call = (key, model, stage, time.time(), *end, *more, msgspec.Raw(request), reply.raw)
         self._keeping.append((StoredCall(*call).row(), kept))
         return kept
@@ -186,21 +188,21 @@ class Ledger:
         if self._failure is not None:
             raise self._failure
 
-    def add_attempt(self, key: str, reply: Reply, *, model: str) -> None:
+    def add_attempt(self, key: str, reply: Reply, *, model: str, status: int | None) -> None:
         """Store an attempt that brought no answer (it may have been billed)."""
-        end = (reply.outcome, reply.status, reply.detail, reply.latency_s)
+        end = (reply.outcome, status, reply.detail, reply.latency_s)
         with self.transaction():
             row = (key, model, time.time(), *end)
             self._db.execute("INSERT INTO attempts VALUES (?,?,?,?,?,?,?)", row)
 
     def quirks(self, identity: Mapping[str, Any]) -> dict[str, Any]:
         """Return what earlier runs learnt that this model's endpoint refuses."""
-        rows = self.select("SELECT value FROM quirks WHERE identity=?", _identity_key(identity))
+        rows = self.select("SELECT value FROM quirks WHERE identity=?", identity_key(identity))
         return json.loads(rows[0][0]) if rows else {}
 
     def set_quirks(self, identity: Mapping[str, Any], quirks: Mapping[str, Any]) -> None:
         """Store what a model's endpoint refuses, so that it refuses only once."""
-        row = (_identity_key(identity), json.dumps(dict(quirks), sort_keys=True))
+        row = (identity_key(identity), json.dumps(dict(quirks), sort_keys=True))
         with self.transaction():
             self._db.execute("INSERT OR REPLACE INTO quirks VALUES (?,?)", row)
 
@@ -280,5 +282,6 @@ def _pack(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-def _identity_key(identity: Mapping[str, Any]) -> str:
+def identity_key(identity: Mapping[str, Any]) -> str:
+    """Return the key of a model's identity."""
     return hashlib.sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()

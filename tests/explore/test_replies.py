@@ -93,7 +93,7 @@ class Mutating(Server):
 @pytest.fixture
 def fast(monkeypatch):
     """Nothing waits."""
-    quick = Retry(attempts=3, first_s=0.0, total_s=0.2)
+    quick = Retry(first_s=0.0, most=3)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setattr(session, "Retry", lambda: quick)
 

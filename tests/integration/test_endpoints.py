@@ -11,10 +11,11 @@ import pytest
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
 from botchat.models import connection
-from botchat.models.cached import CachedModel
 from botchat.models.endpoint import EndpointModel
+from botchat.models.learnt import Learnt
 from botchat.models.limits import Prices, Retry, ServerLimit
 from botchat.models.self_chat import chat_messages
+from botchat.models.stored import open_model
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import Access, ModelSettings
 from botchat.workspace.usage import stats
@@ -31,7 +32,8 @@ from tests.openai_server import (
 
 KEY = "sk-canary-0123456789abcdef"
 ASK = [Message(role="user", content="How was the match?")]
-QUICK = Retry(attempts=4, first_s=0.0)
+SAID_NOTHING = {"prompt_tokens": 9, "completion_tokens": 2}
+QUICK = Retry(first_s=0.0, most=4)
 
 
 def served(url):
@@ -59,15 +61,14 @@ def ask(server, tmp_path, *requests, prices=None, decoding=None, **settings):
 
     async def run():
         ledger, http = Ledger(tmp_path / "ledger.sqlite3"), served(server.url)
-        model = EndpointModel("m", entry, http)
-        model.quirks = ledger.quirks(model.identity)
-        limits = {"limiter": ServerLimit(8), "retry": QUICK, "prices": prices or Prices()}
-        cached = CachedModel(model, ledger, stage="test", **limits)
+        model = EndpointModel("m", entry, http, Learnt(ledger))
+        limits = {"server_limit": ServerLimit(8), "retry": QUICK, "prices": prices or Prices()}
+        stored = open_model(model, ledger, "test", **limits)
         try:
-            replies = [await cached.chat(request, decoding) for request in requests or (ASK,)]
-            return Asked(replies, ledger, cached)
+            replies = [await stored.chat(request, decoding) for request in requests or (ASK,)]
+            return Asked(replies, ledger, stored)
         finally:
-            await cached.drain()
+            await stored.drain(5.0)
             await http.aclose()
             ledger.close()
 
@@ -80,15 +81,13 @@ def ask(server, tmp_path, *requests, prices=None, decoding=None, **settings):
         (faults.truncated("cut off in"), "truncated", "cut off in"),
         (faults.content_filtered(), "filtered", ""),
         (faults.content_policy(), "filtered", ""),
-        (faults.no_choices([]), "filtered", ""),
         (faults.refused("I won't."), "refused", "I won't."),
-        (text(None), "empty", ""),
-        (text(""), "empty", ""),
-        (text(None, finish_reason="length", reasoning_content="Hm"), "empty", ""),
+        (text(None, usage=SAID_NOTHING), "empty", ""),
+        (text("", usage=SAID_NOTHING), "empty", ""),
+        (faults.invalid_utf8(), "ok", "caf\ufffd\ufffd"),
         (text([{"type": "text", "text": part} for part in ("two ", "parts")]), "ok", "two parts"),
         (faults.no_usage("fine"), "ok", "fine"),
         (text("<think>hm</think> Fine."), "ok", "Fine."),
-        (text("<think>only thoughts"), "empty", ""),
         (text("<THINK>x</THINK>Hi <think>y</think>there"), "ok", "Hi there"),
         (text("the template ate the tag</think> Hello."), "ok", "Hello."),
         (text("  I think> that a < b  "), "ok", "I think> that a < b"),
@@ -116,7 +115,6 @@ def test_an_answer_is_typed_stored_and_asked_for_once(tmp_path, fault, outcome, 
         faults.cut(20),
         faults.cut(20, reset=False),
         Answer(200, b'{"choices": [{"index": 0, "mess'),
-        faults.invalid_utf8(),
         faults.html(),
         Answer(200, {"error": {"message": "Provider returned error", "code": 502}}),
         faults.no_choices(),
@@ -137,22 +135,25 @@ def test_a_passing_fault_is_tried_again_and_noted(tmp_path, fault):
 
 
 @pytest.mark.parametrize(
-    ("fault", "outcome"),
+    ("fault", "outcome", "attempts"),
     [
-        (faults.server_error(503), "transport"),
-        (faults.rate_limited(), "transport"),
-        (faults.html(), "malformed"),
-        (faults.cut(), "transport"),
+        (faults.server_error(503), "transport", QUICK.most),
+        (faults.rate_limited(), "transport", QUICK.most),
+        (faults.server_error(500), "transport", 3),
+        (faults.cut(), "transport", 3),
+        (faults.html(), "malformed", 2),
     ],
-    ids=["503", "429", "html", "reset"],
+    ids=["503", "429", "500", "reset", "html"],
 )
-def test_a_lasting_fault_ends_after_bounded_attempts_and_is_no_answer(tmp_path, fault, outcome):
+def test_a_lasting_fault_is_asked_again_by_what_it_may_have_cost(
+    tmp_path, fault, outcome, attempts
+):
     """Never for ever; nothing is stored as an answer, so the next run asks again."""
     with Server(fault) as server:
         asked = ask(server, tmp_path)
         assert asked.reply.outcome == outcome
-        assert "tried 4 times" in asked.reply.detail
-        assert (server.n_received, asked.stored, asked.failed_attempts) == (4, 0, 4)
+        assert f"tried {attempts} times" in asked.reply.detail
+        assert (server.n_received, asked.stored, asked.failed_attempts) == (attempts, 0, attempts)
         server.play(text("back"))
         assert ask(server, tmp_path).reply.text == "back"
 
@@ -273,9 +274,8 @@ def test_two_callers_of_one_request_share_one_call(tmp_path):
             ledger = Ledger(tmp_path / "l.sqlite3")
             http = served(server.url)
             entry = ModelSettings(model="m", base_url=server.url)
-            model = CachedModel(
-                EndpointModel("m", entry, http), ledger, stage="t", limiter=ServerLimit(8)
-            )
+            sender = EndpointModel("m", entry, http, Learnt(ledger))
+            model = open_model(sender, ledger, "t", server_limit=ServerLimit(8))
             calls = [asyncio.create_task(model.chat(ASK, Decoding())) for _ in range(5)]
             await asyncio.to_thread(server.wait_for, 1)
             gate.open()

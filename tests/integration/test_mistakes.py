@@ -66,7 +66,7 @@ def test_a_mistaken_command_gets_one_line_that_helps(
     folder, server = place
     monkeypatch.chdir(folder)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=1))
+    monkeypatch.setattr(session, "Retry", lambda: Retry(most=1))
     capsys.readouterr()
     words = [word.replace("URL", server.url) for word in command.split()]
     assert main(words) == code

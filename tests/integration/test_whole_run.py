@@ -248,7 +248,7 @@ def test_init_asks_a_server_what_it_serves(tmp_path, server, capsys):
     capsys.readouterr()
     nowhere = ["init", "http://127.0.0.1:9/v1", "--dir", str(tmp_path / "other")]
     assert main(nowhere) == 1
-    assert "lists no models; start the server" in capsys.readouterr().err
+    assert "nothing answers at 127.0.0.1:9" in capsys.readouterr().err
     assert not (tmp_path / "other" / "botchat.toml").exists()
 
 

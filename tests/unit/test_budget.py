@@ -12,10 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.errors import FatalModelError, LimitReached
-from botchat.interfaces import Decoding, Message, Reply, Usage
-from botchat.models.cached import HOPELESS, CachedModel
-from botchat.models.endpoint import token_usage
-from botchat.models.limits import Budget, CallCost, Prices, Retry, ServerLimit
+from botchat.interfaces import Decoding, Message, Quirks, Reply, Sent, Usage
+from botchat.models.attempts import Adapted, Again, Answered, Pending, Refused
+from botchat.models.faults import Fault
+from botchat.models.limits import Budget, CallCost, CostBound, Prices, Retry, ServerLimit
+from botchat.models.paying import believable_usage
+from botchat.models.reader import token_usage
+from botchat.models.retrying import HOPELESS
+from botchat.models.stored import open_model
 from botchat.pipeline.spending import Meter
 from botchat.workspace.ledger import Ledger
 
@@ -23,29 +27,35 @@ QUIET = 50
 """Passes of the event loop in which whatever can go on has gone on."""
 
 
+FINE = Answered(Reply("ok", "fine", usage=Usage(1, 1)))
+
+
 class Held:
-    """A model whose calls wait until a test lets one of them go; then it answers as it was told."""
+    """A sender whose calls wait until a test lets one of them go; then it does as it was told."""
 
     name = "m"
     context_window = None
     parallel = 64
+    quirks = Quirks()
+    room = 0
+    most_room = 0
 
-    def __init__(self, *replies, **identity):
-        """``replies``: what the calls get in the order in which they are sent; the last for all."""
+    def __init__(self, *attempts, **identity):
+        """``attempts``: what comes of the calls in the order of sending; the last for all."""
         self.identity = {"model": "m", **identity}
-        self.replies = list(replies) or [Reply("ok", "fine", usage=Usage(1, 1))]
+        self.attempts = list(attempts) or [FINE]
         self.waiting = []
         self.sent = 0
 
-    async def chat(self, messages, decoding):
-        """The next reply, once it is let go."""
-        reply = self.replies[min(self.sent, len(self.replies) - 1)]
+    async def attempt(self, call):
+        """The next attempt, once it is let go."""
+        attempt = self.attempts[min(self.sent, len(self.attempts) - 1)]
         self.sent += 1
         self.waiting.append(asyncio.get_running_loop().create_future())
         await self.waiting[-1]
-        if isinstance(reply, Exception):
-            raise reply
-        return reply
+        if isinstance(attempt, Exception):
+            raise attempt
+        return attempt
 
     def let_go(self, n):
         """Answer the ``n``-th of the calls that are out."""
@@ -54,11 +64,9 @@ class Held:
 
 def recorded(model, budget=None, prices=None, **options):
     """The model as a run has it, with a ledger in memory."""
-    options = {"limiter": ServerLimit(64), "retry": Retry(attempts=3, first_s=0.0)} | options
+    options = {"server_limit": ServerLimit(64), "retry": Retry(first_s=0.0, most=3)} | options
     ledger = options.pop("ledger", None) or Ledger(None)
-    return CachedModel(
-        model, ledger, stage="t", prices=prices or Prices(), budget=budget or Budget(), **options
-    )
+    return open_model(model, ledger, "t", prices=prices, budget=budget, **options)
 
 
 def ask(model, text, max_tokens):
@@ -93,11 +101,12 @@ async def ends(tasks, model, choose=lambda n: 0):
 ABSURD = (None, -1, -(2**70), 0.5, 1e300, math.nan, "12", True, 2**63, 10**30, [3])
 
 price = st.floats(0, 1000)
+NOTHING = Reply("transport")
 FREE = {
-    "error": Reply("transport", status=400),
-    "busy": Reply("transport", status=429, retry_after_s=0.0),
-    "refused": Reply("transport", reached=False, retry_after_s=0.0),
-    "adapted": Reply("transport", status=400, adapted=True, retry_after_s=0.0),
+    "error": Refused(NOTHING, Fault.REQUEST, 400),
+    "busy": Again(NOTHING, Fault.BUSY, status=429),
+    "refused": Again(NOTHING, Fault.UNREACHABLE),
+    "adapted": Adapted(NOTHING, 400),
 }
 """What is never billed."""
 KINDS = ("told", "silent", "absurd", "transport", "malformed", *FREE)
@@ -115,24 +124,26 @@ class Billing(Held):
         self.data, self.prices, self.kinds, self.beyond = data, prices, kinds, beyond
         self.usd, self.tokens = 0.0, 0
 
-    async def chat(self, messages, decoding):
+    async def attempt(self, call):
         """Wait for the turn that the test gives, bill, and reply in one of the ways."""
-        fine = await super().chat(messages, decoding)
+        fine = await super().attempt(call)
         kind = self.data.draw(st.sampled_from(self.kinds))
         if kind in FREE:
             return FREE[kind]
         share = st.floats(0, 1)
-        content = sum(len(m["content"].encode()) for m in messages)
+        content = sum(len(m["content"].encode()) for m in call.messages)
         prompt = int(content * self.data.draw(share)) + self.beyond
-        completion = int(decoding.max_tokens * self.data.draw(share))
+        completion = int(call.decoding.max_tokens * self.data.draw(share))
         cached = int(prompt * self.data.draw(share))
         p = self.prices
         in_cache = p.input if p.cached is None else p.cached
         usd = (prompt - cached) * p.input + cached * in_cache + completion * p.output
         self.usd += usd / 1e6
         self.tokens += prompt + completion
-        if kind in ("transport", "malformed"):
-            return Reply(kind, retry_after_s=0.0)
+        if kind == "transport":
+            return Again(NOTHING, Fault.LOST)
+        if kind == "malformed":
+            return Again(Reply("malformed"), Fault.UNREADABLE, status=200)
         usage = Usage(prompt, completion, cached)
         if kind == "silent":
             usage = Usage()
@@ -141,7 +152,7 @@ class Billing(Held):
             usage = token_usage(
                 dict(zip(("prompt_tokens", "completion_tokens"), counts, strict=True))
             )
-        return msgspec.structs.replace(fine, usage=usage, status=200)
+        return Answered(msgspec.structs.replace(fine.reply, usage=usage))
 
 
 @st.composite
@@ -160,7 +171,7 @@ def run_all(data, run, model, texts):
 
     async def go():
         meter = Meter()
-        counting = {"limiter": ServerLimit(concurrency), "on_reply": partial(meter.count, "m")}
+        counting = {"server_limit": ServerLimit(concurrency), "on_reply": partial(meter.count, "m")}
         asked = recorded(model, budget, prices, **counting)
         lengths = st.integers(1, 400)
         tasks = [ask(asked, f"{i} {text}", data.draw(lengths)) for i, text in enumerate(texts)]
@@ -208,13 +219,16 @@ def test_no_run_spends_more_than_its_limit(data, run, texts, beyond):
         assert provider.tokens <= budget.tokens <= budget.max_tokens
     if budget.max_calls is not None:
         assert budget.calls <= budget.max_calls
-    assert provider.tokens <= meter.tokens + budget.estimated[2]
+    assert provider.tokens <= meter.tokens + budget.estimated.tokens
 
 
 async def call(budget, most, cost=None):
     """A call that reserves ``most`` tokens and takes ``cost``."""
     await budget.reserve(CallCost(0.0, most))
-    budget.settle(CallCost(0.0, most), cost)
+    if cost is None:
+        budget.give_back(CallCost(0.0, most))
+    else:
+        budget.settle(CallCost(0.0, most), cost)
 
 
 async def test_a_call_waits_for_what_others_hold_and_first_come_is_first_served():
@@ -279,59 +293,61 @@ async def test_a_cancelled_waiter_leaves_nothing_reserved(granted):
 
 
 @pytest.mark.parametrize(
-    ("reply", "counted"),
+    ("attempt", "counted"),
     [
-        (Reply("ok", "x", usage=Usage(100, 5)), 105),
-        (Reply("ok", "x"), None),
-        (Reply("ok", "x", usage=Usage(100, None)), None),
-        (Reply("refused", "no", status=200), None),
-        (Reply("filtered", status=400), None),
-        (Reply("overflow", status=400), 0),
-        (Reply("transport"), None),
-        (Reply("malformed", status=200), None),
-        (Reply("transport", status=408), None),
-        (Reply("transport", status=500), None),
-        (Reply("transport", status=504), None),
-        (Reply("transport", status=500, usage=Usage(7, 3)), 10),
-        (Reply("transport", reached=False), 0),
-        (Reply("transport", status=429), 0),
-        (Reply("transport", status=503), 0),
-        (Reply("transport", status=400), 0),
-        (Reply("transport", status=404, fatal="no such model"), 0),
+        (Answered(Reply("ok", "x", usage=Usage(100, 5))), 105),
+        (Answered(Reply("ok", "x")), None),
+        (Answered(Reply("ok", "x", usage=Usage(100, None))), None),
+        (Answered(Reply("ok", "x", usage=Usage(100, 0))), None),
+        (Answered(Reply("refused", "no")), None),
+        (Answered(Reply("filtered")), None),
+        (Answered(Reply("overflow"), billed=False), 0),
+        (Adapted(Reply("empty"), 200, billed=True), None),
+        (Pending("in a batch"), None),
+        (Again(NOTHING, Fault.LOST), None),
+        (Again(NOTHING, Fault.TIMEOUT), None),
+        (Again(Reply("malformed"), Fault.UNREADABLE, status=200), None),
+        (Again(NOTHING, Fault.SERVER, status=500), None),
+        (Again(Reply("transport", usage=Usage(7, 3)), Fault.SERVER, status=500), 10),
+        (Again(NOTHING, Fault.UNREACHABLE), 0),
+        (Again(NOTHING, Fault.BUSY, status=429), 0),
+        (Again(NOTHING, Fault.LOADING, status=503), 0),
+        (Refused(NOTHING, Fault.REQUEST, 400), 0),
+        (Refused(NOTHING, Fault.ABSENT, 404), 0),
     ],
-    ids=lambda value: f"{value.outcome}-{value.status}" if isinstance(value, Reply) else None,
+    ids=lambda value: None if isinstance(value, int) else f"{value}"[:60],
 )
-async def test_what_a_try_counts_for_whose_cost_is_not_said(reply, counted):
+async def test_what_an_attempt_counts_whose_cost_is_not_told(attempt, counted):
     """Sent and maybe billed: what it had reserved; else nothing."""
-    model = Held(reply)
+    model = Held(attempt, Refused(NOTHING, Fault.REQUEST, 400))
     budget = Budget(max_tokens=100_000)
     ledger = Ledger(None)
     asked = recorded(model, budget, Prices(1.0, 2.0), ledger=ledger)
     (end,) = await ends(asking(asked, 1), model)
     keys = ledger.select("SELECT cost_usd FROM calls")
-    assert budget.calls == 1
+    assert budget.calls == model.sent
     if counted is None:
-        assert 110 < budget.tokens == budget.estimated[2] < 400
-        assert budget.usd == budget.estimated[1] == pytest.approx((budget.tokens + 10) / 1e6)
-        assert budget.estimated[0] == 1
+        assert 110 < budget.tokens == budget.estimated.tokens < 400
+        assert budget.usd == budget.estimated.usd == pytest.approx((budget.tokens + 10) / 1e6)
+        assert budget.estimated.calls == 1
         assert all(cost == (None,) for cost in keys)  # unknown is never 0
     else:
         assert budget.tokens == counted
-        assert not budget.estimated[0]
-    assert isinstance(end, FatalModelError) or not reply.fatal
+        assert not budget.estimated.calls
+    is_fatal = isinstance(attempt, Refused) and attempt.fatal
+    assert isinstance(end, FatalModelError | LimitReached) or not is_fatal
 
 
 @pytest.mark.parametrize(
     ("identity", "window", "quirks", "max_tokens", "cap"),
     [
-        ({}, None, {}, 10, 10),
-        ({}, 4096, {}, 10, 10),
-        ({}, 4096, {}, None, 4096),
-        ({}, None, {"context_window": 2048}, None, 2048),
-        ({}, 4096, {"parameters": {"max_tokens": None}}, 10, 4096),
-        ({}, 4096, {"parameters": {"max_tokens": "max_completion_tokens"}}, 10, 10),
-        ({"extra": {"max_completion_tokens": 500}}, None, {}, 10, 500),
-        ({"extra": {"max_tokens": 500}}, None, {}, None, 500),
+        ({}, None, Quirks(), 10, 10),
+        ({}, 4096, Quirks(), 10, 10),
+        ({}, 4096, Quirks(), None, 4096),
+        ({}, 4096, Quirks(parameters={"max_tokens": None}), 10, 4096),
+        ({}, 4096, Quirks(parameters={"max_tokens": "max_completion_tokens"}), 10, 10),
+        ({"extra": {"max_completion_tokens": 500}}, None, Quirks(), 10, 500),
+        ({"extra": {"max_tokens": 500}}, None, Quirks(), None, 500),
     ],
 )
 async def test_the_longest_reply_is_what_the_endpoint_was_told(
@@ -340,47 +356,80 @@ async def test_the_longest_reply_is_what_the_endpoint_was_told(
     """max_tokens, unless the endpoint does not take it or a parameter of one's own comes before."""
     model = Held(**identity)
     model.context_window = window
-    ledger = Ledger(None)
-    ledger.set_quirks(model.identity, quirks)
+    model.quirks = quirks
     budget = Budget(max_tokens=100_000)
-    asked = recorded(model, budget, ledger=ledger)
+    asked = recorded(model, budget)
     tasks = asking(asked, 1, max_tokens)
     await quiet()
-    ((_, reserved),) = budget._open
+    (most,) = budget._open
+    reserved = most.tokens
     await ends(tasks, model)
     assert cap + 50 < reserved < cap + 400
 
 
 @pytest.mark.parametrize(
-    ("billed", "usd"), [(0.25, 0.25), (0.0, None), (-1.0, 3e-6), (math.nan, 3e-6), (math.inf, 3e-6)]
+    ("billed", "usd"),
+    [(0.25, 0.25), (0.0, None), (-1.0, 3e-6), (math.nan, 3e-6), (math.inf, 3e-6), (1e-12, 3e-6)],
 )
 def test_the_providers_own_bill_counts_where_it_is_one(billed, usd):
-    """A router's bill, also without prices; nonsense is no bill."""
-    reply = Reply("ok", usage=Usage(1, 1), billed_usd=billed)
-    assert Prices(1.0, 2.0).cost_of(reply) == (usd and pytest.approx(usd))
+    """A router's bill, also without prices; nonsense is no bill, and the greater one counts."""
+    usage = Usage(1, 1)
+    assert Prices(1.0, 2.0).cost_of(usage, billed) == (usd and pytest.approx(usd))
     if billed >= 0 and math.isfinite(billed):
-        assert Prices().cost_of(reply) == billed
+        assert Prices().cost_of(usage, billed) == billed
 
 
 @pytest.mark.parametrize(
-    ("reply", "sent"),
+    ("usage", "text", "believed"),
     [
-        (Reply("transport", status=404, detail="gone", fatal="m: HTTP 404"), 1),
-        (FatalModelError("no key for m"), 1),
-        (Reply("transport", detail="connection refused", reached=False, retry_after_s=0.0), 3),
-        (Reply("transport", status=500, retry_after_s=0.0), 3 * HOPELESS),
-        (Reply("transport", status=400), HOPELESS),
+        (Usage(30, 4), "Fine, thanks.", Usage(30, 4)),
+        (Usage(1, 1), "Fine, thanks.", Usage(None, 1)),
+        (Usage(30, 0), "Fine, thanks.", Usage(30, None)),
+        (Usage(30, 0), "", Usage(30, 0)),
+        (Usage(30, 1), "word " * 100, Usage(30, None)),
+        (Usage(None, None), "x", Usage(None, None)),
     ],
-    ids=["fatal", "nothing sent", "refused", "500", "400"],
 )
-async def test_a_model_that_cannot_answer_costs_few_tries(reply, sent):
+def test_a_count_that_is_too_small_for_the_text_is_unknown(usage, text, believed):
+    """No tokenizer makes one token of a page."""
+    messages = [Message(role="user", content="How was it? " * 20)]
+    assert believable_usage(usage, messages, text) == believed
+
+
+def test_a_bound_grows_by_the_largest_overrun_and_not_by_their_sum():
+    """64 calls in flight that were over by as much make the next bound larger once."""
+    bound = CostBound(Prices(1.0, 1.0))
+    most = bound.of(1000, 100)
+    for _ in range(64):
+        bound.learn(most, CallCost(most.usd + 0.001, most.tokens + 5))
+    after = bound.of(1000, 100)
+    assert after.usd == pytest.approx(most.usd + 0.001)
+    assert after.tokens == most.tokens + 5
+    bound.learn(after, CallCost(after.usd, after.tokens))
+    assert bound.of(1000, 100).tokens == most.tokens + 5
+
+
+@pytest.mark.parametrize(
+    ("attempt", "sent"),
+    [
+        (Refused(Reply("transport", detail="m: HTTP 404"), Fault.ABSENT, 404), 1),
+        (FatalModelError("no key for m"), 1),
+        (Again(Reply("transport", detail="connection refused"), Fault.UNREACHABLE), 3),
+        (Again(NOTHING, Fault.SERVER, status=500), 3 * HOPELESS),
+        (Again(Reply("malformed"), Fault.UNREADABLE, status=200), HOPELESS),
+        (Again(NOTHING, Fault.TIMEOUT), HOPELESS),
+        (Refused(NOTHING, Fault.REQUEST, 400), HOPELESS),
+    ],
+    ids=["fatal", "nothing sent", "refused", "500", "unreadable", "late", "400"],
+)
+async def test_a_model_that_cannot_answer_costs_few_attempts(attempt, sent):
     """547 calls wait: one knocks; where the fault may be the call's own, eight; all get the end."""
-    model = Held(reply)
+    model = Held(attempt)
     ledger = Ledger(None)
     found = await ends(asking(recorded(model, ledger=ledger), 547), model)
     ((attempts,),) = ledger.select("SELECT count(*) FROM attempts")
     assert model.sent == sent
-    assert attempts == (0 if isinstance(reply, FatalModelError) else sent)
+    assert attempts == (0 if isinstance(attempt, FatalModelError) else sent)
     fatal = [end for end in found if isinstance(end, FatalModelError)]
     assert len(fatal) >= 547 - HOPELESS + 1
     assert len({str(end) for end in fatal}) == 1
@@ -388,15 +437,36 @@ async def test_a_model_that_cannot_answer_costs_few_tries(reply, sent):
 
 async def test_a_fault_of_one_request_does_not_stop_the_model():
     """The first request is refused for what it is; the others are answered."""
-    model = Held(Reply("transport", status=400), Reply("ok", "fine", usage=Usage(1, 1)))
+    model = Held(Refused(NOTHING, Fault.REQUEST, 400), FINE)
     found = await ends(asking(recorded(model), 10), model)
     assert ([end.outcome for end in found], model.sent) == (["transport"] + ["ok"] * 9, 10)
+
+
+async def test_eight_failures_in_a_row_end_a_model_also_after_it_has_answered():
+    """Of one reason; an answer in between begins a new row."""
+    bad = Again(Reply("malformed", detail="no JSON"), Fault.UNREADABLE, status=200)
+    model = Held(FINE, *[bad] * 4, FINE, bad)
+    stored = recorded(model, server_limit=ServerLimit(1))
+    found = await ends(asking(stored, 30), model)
+    assert model.sent == 6 + HOPELESS
+    fatal = [end for end in found if isinstance(end, FatalModelError)]
+    assert "has failed 8 times in a row: no JSON" in str(fatal[0])
+    assert len({str(end) for end in fatal}) == 1
+
+
+async def test_a_model_whose_first_five_replies_are_nothing_but_reasoning_is_asked_no_more():
+    """It says what went into it, and what to set."""
+    spent = Reply("empty", detail="all 512 tokens went into reasoning", sent=Sent(thinks=True))
+    model = Held(Answered(spent))
+    found = await ends(asking(recorded(model), 30), model)
+    assert model.sent == 5
+    assert "went into reasoning; its first 5 replies hold no visible text" in str(found[-1])
 
 
 async def test_after_a_write_that_failed_nothing_more_is_sent(monkeypatch):
     """The disk is full: what is in flight is asked for no more, what waits is not sent."""
     ledger, model = Ledger(None), Held()
-    stopped = recorded(model, ledger=ledger, limiter=ServerLimit(2))
+    stopped = recorded(model, ledger=ledger, server_limit=ServerLimit(2))
     tasks = asking(stopped, 12)
     await quiet()
     model.let_go(0)  # the first goes alone

@@ -101,7 +101,7 @@ def test_accounts_keep_unknown_prices_unknown(ledger):
     put(ledger, usage=Usage(10, 5, None), cost_usd=0.25)
     put(ledger, messages=[{"role": "user", "content": "2"}], usage=Usage(10, 5, 4))
     put(ledger, model="n", outcome="refused")
-    ledger.add_attempt("k", Reply("transport", detail="HTTP 500", status=500), model="m")
+    ledger.add_attempt("k", Reply("transport", detail="HTTP 500"), model="m", status=500)
     first, second, never = stats(ledger)
     assert (first.model, first.calls, first.prompt_tokens, first.cached_tokens) == ("m", 2, 20, 4)
     assert (first.cost_usd, first.unpriced_calls, never.failed_attempts) == (0.25, 1, 1)
@@ -111,8 +111,8 @@ def test_accounts_keep_unknown_prices_unknown(ledger):
 def test_failed_attempts_are_counted_in_the_stage_of_their_call(ledger):
     """Those of a call that was never answered have none."""
     key = put(ledger, stage="generate")
-    ledger.add_attempt(key, Reply("transport"), model="m")
-    ledger.add_attempt("never answered", Reply("transport"), model="m")
+    ledger.add_attempt(key, Reply("transport"), model="m", status=None)
+    ledger.add_attempt("never answered", Reply("transport"), model="m", status=None)
     assert [(one.stage, one.failed_attempts) for one in stats(ledger)] == [
         ("generate", 1),
         ("", 1),

@@ -1,0 +1,66 @@
+"""The one owner of quirks: what each endpoint refuses, for all stages and models of a run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from botchat.interfaces import Quirks
+from botchat.workspace.ledger import Ledger, identity_key
+
+log = logging.getLogger("botchat")
+
+
+class Learnt:
+    """Quirks by identity of a model, as the ledger keeps them; they only grow."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        """Read each model's when it is first asked for."""
+        self._ledger = ledger
+        self._known: dict[str, Quirks] = {}
+
+    def of(self, identity: Mapping[str, Any]) -> Quirks:
+        """Return what is known of a model."""
+        key = identity_key(identity)
+        if key not in self._known:
+            self._known[key] = read_quirks(self._ledger, identity)
+        return self._known[key]
+
+    def add(self, name: str, identity: Mapping[str, Any], news: Quirks) -> None:
+        """Add what a model's endpoint refused or told; where two differ, the newer one counts.
+
+        What changes the meaning of requests is told once.
+        """
+        before = self.of(identity)
+        after = merge_quirks(before, news)
+        if after == before:
+            return
+        self._known[identity_key(identity)] = after
+        self._ledger.set_quirks(identity, msgspec.to_builtins(after))
+        changes = [change for change in after.changes if change not in before.changes]
+        if changes:
+            how = " and ".join(changes)
+            log.warning(f"{name} is asked {how} from now on: its endpoint refuses otherwise")
+
+
+def read_quirks(ledger: Ledger, identity: Mapping[str, Any]) -> Quirks:
+    """Return what the ledger keeps of a model; nothing where that cannot be read."""
+    try:
+        return msgspec.convert(ledger.quirks(identity), Quirks)
+    except msgspec.ValidationError:  # it is learnt again
+        return Quirks()
+
+
+def merge_quirks(before: Quirks, news: Quirks) -> Quirks:
+    """Return both together; the newer one counts where they differ."""
+    is_window_new = not isinstance(news.context_window, msgspec.UnsetType)
+    return Quirks(
+        context_window=news.context_window if is_window_new else before.context_window,
+        parameters=before.parameters | news.parameters,
+        layout=news.layout or before.layout,
+        system=news.system or before.system,
+        thinks=before.thinks or news.thinks,
+    )

@@ -1,0 +1,187 @@
+"""Attempts within limits: each is reserved for before it is sent, counted after, and recorded.
+
+An attempt without a believable count counts as what it had reserved. So does a filtered one, since
+some providers bill the prompt. An attempt that was never sent, or turned away, counts nothing; one
+whose answer comes in a later run counts as reserved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from msgspec.structs import replace
+
+from botchat.errors import ConfigError, FatalModelError
+from botchat.interfaces import Message, Reply, Usage
+from botchat.models.attempts import Again, Answered, Attempt, Call, Pending, Sender, map_replies
+from botchat.models.limits import Budget, CallCost, CostBound, Limit, Prices, ServerLimit
+from botchat.models.watch import Watch
+from botchat.workspace.ledger import Ledger
+
+MAX_TOKENS_NAMES = ("max_tokens", "max_completion_tokens")
+"""Names of the longest reply in a model's own parameters (``extra``), which come before ours."""
+
+BYTES_PER_TOKEN = 50
+"""No tokenizer makes fewer tokens of a text than one for so many bytes."""
+
+
+@dataclass(eq=False)
+class PayingModel:
+    """A sender within the limits of a run and of its server."""
+
+    sender: Sender
+    ledger: Ledger
+    stage: str
+    """Label of its calls in the ledger."""
+    server_limit: ServerLimit | None
+    """Limits of its server; None where no server is asked at once."""
+    prices: Prices
+    budget: Budget
+
+    def __post_init__(self) -> None:
+        """Send nothing yet."""
+        self._bound = CostBound(self.prices)
+        self._watch = Watch(self.sender.name, self.sender.identity)
+        self.in_flight: set[str] = set()
+        """Keys of the calls in flight."""
+        self.ending = False
+        """Send nothing more."""
+        self.fatal: FatalModelError | None = None
+        """Reason why no call is sent any more."""
+
+    def cost_bound(self, n_bytes: int, max_tokens: int | None) -> CallCost:
+        """Return the most that a request of ``n_bytes`` for such a reply may take.
+
+        Raises `ConfigError` if a limit could not be kept.
+        """
+        most = self._bound.of(n_bytes, self._longest_reply(max_tokens))
+        hit = self.budget.unbounded(most)
+        if hit is None:
+            return most
+        name = self.sender.name
+        missing = f"nothing limits a reply of {name}; set max_tokens or context_window"
+        if hit.limit is Limit.USD and self.prices.cost(0, 0) is None:
+            missing = f"the price of {name} is unknown; set price_input and price_output"
+        raise ConfigError(f"{hit.message} cannot be kept: {missing} in botchat.toml")
+
+    def _longest_reply(self, max_tokens: int | None) -> int | None:
+        """Return the most tokens of a reply asked for with ``max_tokens``; None if unknown."""
+        parameters = self.sender.quirks.parameters
+        bounds = []
+        if max_tokens is not None:
+            bounds.append(max_tokens + self.sender.room)
+        for name in MAX_TOKENS_NAMES:
+            if name in parameters and parameters[name] is None:
+                bounds = []  # the endpoint takes no such limit
+        own = self.sender.identity.get("extra") or {}
+        for name in MAX_TOKENS_NAMES:
+            if isinstance(own.get(name), int):
+                bounds.append(own[name])
+        return max(bounds, default=self.sender.context_window)
+
+    async def attempt(self, call: Call) -> Attempt:
+        """Make one attempt, once there is room for it; account for its cost and record it.
+
+        Raises `LimitReached`, `FatalModelError`, or the ledger's error if nothing can be stored.
+        """
+        most = self.cost_bound(len(call.request), call.decoding.max_tokens)
+        await self.budget.reserve(most)
+        cost: CallCost | None = None
+        try:
+            async with self._place() as sent_at:
+                self._check_open()
+                self.in_flight.add(call.key)
+                cost = CallCost(None, None)  # also of a call that is cancelled in flight
+                attempt = map_replies(await self.sender.attempt(call), partial(self._price, call))
+                cost = self._cost(attempt, most)
+                self._tell_server_limit(attempt, sent_at)
+                # Before the place is free: nothing is sent after a write that failed.
+                await self._record(call, attempt)
+                return attempt
+        except FatalModelError:
+            cost = None  # such as without a key
+            raise
+        finally:
+            self.in_flight.discard(call.key)
+            if cost is None:
+                self.budget.give_back(most)
+            else:
+                self.budget.settle(most, cost)
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[float]:
+        """Wait for a place at the server, where one is asked at once."""
+        if self.server_limit is None:
+            yield 0.0
+            return
+        async with self.server_limit.place() as sent_at:
+            yield sent_at
+
+    def _check_open(self) -> None:
+        """Raise why nothing may be sent any more, if anything forbids it."""
+        if self.ending:
+            raise asyncio.CancelledError
+        if self.fatal is not None:
+            raise FatalModelError(str(self.fatal))
+        self.ledger.check_writable()
+
+    def _price(self, call: Call, reply: Reply) -> Reply:
+        """Return a reply with its key, its believable usage, and its cost."""
+        usage = believable_usage(reply.usage, call.messages, reply.text)
+        cost_usd = self.prices.cost_of(usage, reply.cost_usd)
+        return replace(reply, key=call.key, usage=usage, cost_usd=cost_usd)
+
+    def _cost(self, attempt: Attempt, most: CallCost) -> CallCost:
+        """Return what an attempt took; None is unknown."""
+        if isinstance(attempt, Pending):
+            return CallCost(None, None)
+        usd, tokens = attempt.reply.cost_usd, attempt.reply.usage.total
+        self._bound.learn(most, CallCost(usd, tokens))
+        if not attempt.billed:
+            return CallCost(usd or 0.0, tokens or 0)
+        return CallCost(usd, tokens)
+
+    def _tell_server_limit(self, attempt: Attempt, sent_at: float) -> None:
+        """Let fewer or more calls be in flight."""
+        if self.server_limit is None:
+            return
+        if isinstance(attempt, Answered):
+            self.server_limit.answered()
+        elif isinstance(attempt, Again) and attempt.fault.is_patient:
+            self.server_limit.overloaded(sent_at, attempt.after_s)
+
+    async def _record(self, call: Call, attempt: Attempt) -> None:
+        """Store an answer, durable when this ends, or an attempt that brought none."""
+        if isinstance(attempt, Pending):
+            return
+        if isinstance(attempt, Answered):
+            await self.keep(call, attempt.reply)
+            return
+        name = self.sender.name
+        self.ledger.add_attempt(call.key, attempt.reply, model=name, status=attempt.status)
+
+    async def keep(self, call: Call, reply: Reply) -> None:
+        """Store a reply as the answer to a call."""
+        self._watch.see(call.messages, reply)
+        if call.replaces:
+            self.ledger.forget([call.key])
+        name = self.sender.name
+        await self.ledger.keep(call.key, call.request, reply, model=name, stage=self.stage)
+
+
+def believable_usage(usage: Usage, messages: Sequence[Message], text: str) -> Usage:
+    """Return a usage without counts that are too small for what was sent and said."""
+    n_prompt_bytes = sum([len(message["content"].encode()) for message in messages])
+    prompt = usage.prompt_tokens
+    if prompt is not None and prompt * BYTES_PER_TOKEN < n_prompt_bytes:
+        prompt = None
+    completion = usage.completion_tokens
+    if completion is not None and completion * BYTES_PER_TOKEN < len(text.encode()):
+        completion = None
+    if prompt == usage.prompt_tokens and completion == usage.completion_tokens:
+        return usage
+    return Usage(prompt, completion, usage.cached_tokens)

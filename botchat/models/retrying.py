@@ -1,0 +1,141 @@
+"""Attempts until a call is answered, as long as what they may cost allows.
+
+Until a model has answered in a run, one call goes alone: a wrong key or a server that is down costs
+its attempts. Eight failures in a row for one reason end the model, whenever that is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from botchat.errors import BatchPending, FatalModelError
+from botchat.interfaces import Reply
+from botchat.models.attempts import Adapted, Again, Answered, Call, Pending, Refused
+from botchat.models.faults import Fault
+from botchat.models.limits import Retry
+from botchat.models.paying import PayingModel
+
+HOPELESS = 8
+"""Failures in a row for one reason after which a model is given up."""
+
+_PAID = (Fault.UNREADABLE, Fault.TIMEOUT)
+"""Faults whose attempts were answered, or would have been, and are billed by most."""
+
+MOST_EMPTY = 5
+"""First replies of a run that hold nothing but reasoning, after which a model is given up."""
+
+
+@dataclass(eq=False)
+class RetryingModel:
+    """A paying model that is asked again."""
+
+    paying: PayingModel
+    retry: Retry
+
+    def __post_init__(self) -> None:
+        """Begin without any answer."""
+        self._has_answered = self.paying.server_limit is None
+        self._alone = asyncio.Lock()
+        self._reason: Fault | None = None
+        self._n_failures = 0
+        self._n_empty = 0
+
+    async def ask(self, call: Call) -> Reply:
+        """Return the reply to a call, one call at a time until the model has answered.
+
+        Raises `FatalModelError`, `LimitReached`, `BatchPending`, or the ledger's error.
+        """
+        try:
+            if not self._has_answered:
+                async with self._alone:
+                    if not self._has_answered:
+                        return await self._ask(call)
+            return await self._ask(call)
+        except FatalModelError as error:
+            self.paying.fatal = self.paying.fatal or error
+            raise
+
+    async def _ask(self, call: Call) -> Reply:
+        n_attempts = 0
+        waited_s = 0.0
+        while True:
+            attempt = await self.paying.attempt(call)
+            match attempt:
+                case Answered():
+                    self._take_note_of(attempt.reply)
+                    return attempt.reply
+                case Pending():
+                    raise BatchPending(attempt.reason)
+                case Refused():
+                    return self._refused(attempt)
+                case Adapted():  # an endpoint has few things to refuse
+                    if self.paying.ending:
+                        return attempt.reply
+                case Again():
+                    n_attempts += 1
+                    self._count_paid_failure(attempt)
+                    wait_s = self.retry.wait_s(
+                        attempt.fault, n_attempts, attempt.after_s, waited_s, self._has_answered
+                    )
+                    if wait_s is None or self.paying.ending:
+                        return await self._give_up(call, attempt, n_attempts)
+                    waited_s += wait_s
+                    await asyncio.sleep(wait_s)
+
+    def _take_note_of(self, reply: Reply) -> None:
+        """Take note of an answer; raises `FatalModelError` where the first ones show nothing."""
+        self._reason = None
+        if self._has_answered or reply.outcome != "empty" or not reply.sent.thinks:
+            self._has_answered = True
+            return
+        self._n_empty += 1
+        if self._n_empty >= MOST_EMPTY:
+            fault = f"its first {MOST_EMPTY} replies hold no visible text, so it is asked no more"
+            raise FatalModelError(f"{reply.detail}; {fault}")
+
+    def _refused(self, attempt: Refused) -> Reply:
+        """Return the reply of a request that is refused; raises if all others would be, too."""
+        if attempt.fatal:
+            raise FatalModelError(attempt.reply.detail)
+        self._count_failure(attempt.fault, attempt.reply)
+        return attempt.reply
+
+    async def _give_up(self, call: Call, attempt: Again, n_attempts: int) -> Reply:
+        """Return what is left of a call; raises `FatalModelError` if the model cannot answer."""
+        if attempt.kept is not None:
+            await self.paying.keep(call, attempt.kept)
+            self._take_note_of(attempt.kept)
+            return attempt.kept
+        detail = f"{attempt.reply.detail} (tried {n_attempts} times)"
+        reply = replace(attempt.reply, detail=detail)
+        if self.paying.ending:
+            return reply
+        if attempt.fault is Fault.UNREACHABLE and not self._has_answered:
+            raise self._hopeless(reply)
+        if attempt.fault not in _PAID:
+            self._count_failure(attempt.fault, reply)
+        return reply
+
+    def _count_paid_failure(self, attempt: Again) -> None:
+        """Count an attempt that was paid for in vain at once, not when its call is given up."""
+        if attempt.fault in _PAID and attempt.kept is None and not self.paying.ending:
+            self._count_failure(attempt.fault, attempt.reply)
+
+    def _count_failure(self, reason: Fault, reply: Reply) -> None:
+        """Count failures in a row; raises `FatalModelError` where they are too many."""
+        if reason is not self._reason:
+            self._n_failures = 0
+        self._reason = reason
+        self._n_failures += 1
+        if self._n_failures >= HOPELESS:
+            raise self._hopeless(reply)
+
+    def _hopeless(self, reply: Reply) -> FatalModelError:
+        name = self.paying.sender.name
+        times = f"has failed {self._n_failures} times in a row"
+        if not self._has_answered:
+            times = "has not answered once"
+        return FatalModelError(f"{name} {times}: {reply.detail}; run again when it answers")

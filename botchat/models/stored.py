@@ -1,0 +1,181 @@
+"""Models behind the ledger: a call that was answered once is never sent again.
+
+A reply is stored before anyone sees it. Two callers who ask the same at the same time share one
+call. What was stored before a quirk of the endpoint was learnt answers the same call after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from botchat.interfaces import Decoding, Message, Quirks, Reply, visible
+from botchat.models.attempts import Call, Sender
+from botchat.models.limits import Budget, Prices, Retry, ServerLimit
+from botchat.models.paying import PayingModel
+from botchat.models.reader import read_completion, read_json
+from botchat.models.retrying import RetryingModel
+from botchat.thoughts import strip_thoughts
+from botchat.workspace.ledger import Ledger, request_json, request_key
+
+CountTokens = Callable[[str], int]
+
+
+def rough_tokens(text: str) -> int:
+    """Return a cautious estimate of a text's tokens.
+
+    Three bytes a token is more than English, code or Chinese need on average.
+    """
+    return len(text.encode()) // 3 + 1
+
+
+@dataclass(eq=False)
+class StoredModel:
+    """A `ChatModel` whose every reply is kept in the ledger."""
+
+    retrying: RetryingModel
+    ledger: Ledger
+    on_reply: Callable[[Reply, bool], None] = lambda *_: None
+    """Called with each reply and whether it came from the ledger."""
+    count: CountTokens = rough_tokens
+    """Tokens of a text."""
+    _tasks: dict[str, asyncio.Task[Reply]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        """Take over what the sender says of itself."""
+        self.paying = self.retrying.paying
+        self.sender = self.paying.sender
+        self.name: str = self.sender.name
+        self.identity: Mapping[str, Any] = self.sender.identity
+        self.parallel: int = self.sender.parallel
+
+    @property
+    def quirks(self) -> Quirks:
+        """Refusals of its endpoint, as far as they are known."""
+        return self.sender.quirks
+
+    @property
+    def context_window(self) -> int | None:
+        """Tokens of prompt and reply together; None if unknown."""
+        return self.sender.context_window
+
+    @property
+    def room(self) -> int:
+        """Tokens of a reply that are for reasoning."""
+        return self.sender.room
+
+    @property
+    def in_flight(self) -> set[str]:
+        """Keys of the calls in flight."""
+        return self.paying.in_flight
+
+    async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
+        """Answer from the ledger, or ask and store. Raises as `ChatModel.chat`."""
+        request = request_json(self.identity, messages, decoding)
+        key = request_key(request)
+        stored = self.ledger.get(key)
+        if stored is not None and not wants_more_room(stored, self.sender.most_room):
+            stored = visible_reply(stored, decoding.max_tokens, self.count)
+            self.on_reply(stored, True)
+            return stored
+        task = self._tasks.get(key)
+        if task is None:
+            call = Call(key, request, messages, decoding, replaces=stored is not None)
+            task = asyncio.create_task(self._ask(call))
+            self._tasks[key] = task
+            # The caller may be gone; asyncio prints an exception that is never retrieved.
+            task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        # Shielded: a caller that is cancelled (Ctrl-C) must not throw away a reply that is
+        # already being paid for; `drain` waits for it.
+        return await asyncio.shield(task)
+
+    async def _ask(self, call: Call) -> Reply:
+        try:
+            reply = await self.retrying.ask(call)
+        finally:
+            del self._tasks[call.key]
+        reply = visible_reply(reply, call.decoding.max_tokens, self.count)
+        self.on_reply(reply, False)
+        return reply
+
+    def stop(self) -> None:
+        """Send nothing more, and try nothing again."""
+        self.paying.ending = True
+
+    async def drain(self, longest_s: float) -> int:
+        """Wait until every call in flight is stored; return how many were not in ``longest_s``."""
+        self.stop()
+        tasks = list(self._tasks.values())
+        for key, task in self._tasks.items():
+            if key not in self.in_flight:  # it waits for its turn, or between two attempts
+                task.cancel()
+        if not tasks:
+            return 0
+        _, late = await asyncio.wait(tasks, timeout=longest_s)
+        for task in late:
+            task.cancel()
+        return len(late)
+
+
+def open_model(
+    sender: Sender,
+    ledger: Ledger,
+    stage: str,
+    *,
+    server_limit: ServerLimit | None = None,
+    prices: Prices | None = None,
+    budget: Budget | None = None,
+    retry: Retry | None = None,
+    on_reply: Callable[[Reply, bool], None] = lambda *_: None,
+    count: CountTokens = rough_tokens,
+) -> StoredModel:
+    """Return the chain of models in front of a sender; ``stage`` labels its calls."""
+    paying = PayingModel(
+        sender, ledger, stage, server_limit, prices or Prices(), budget or Budget()
+    )
+    return StoredModel(RetryingModel(paying, retry or Retry()), ledger, on_reply, count)
+
+
+def wants_more_room(reply: Reply, room: int) -> bool:
+    """Return whether a stored reply used its limit up for reasoning, and had less than ``room``."""
+    if reply.outcome != "empty" or reply.sent.room >= room:
+        return False
+    parsed = read_json(reply.raw.encode("utf-8", "surrogatepass"))
+    if not isinstance(parsed, dict):
+        return False
+    completion = read_completion(parsed)
+    is_cut = completion.finish in ("length", "max_tokens")
+    return is_cut or completion.reasons or completion.reasoning_tokens > 0
+
+
+def visible_reply(reply: Reply, max_tokens: int | None, count: CountTokens) -> Reply:
+    """Return a reply without its reasoning; the ledger keeps it.
+
+    The room for reasoning is none for the text: what is longer than ``max_tokens`` is cut.
+    """
+    if not reply.usable:
+        return reply
+    text = strip_thoughts(reply.text)
+    if not visible(text):
+        return replace(reply, text="", outcome="empty", detail="nothing but reasoning")
+    if reply.sent.room and max_tokens is not None and count(text) > max_tokens:
+        cut = _first_tokens(text, max_tokens, count)
+        return replace(reply, text=cut, outcome="truncated", detail="longer than max_tokens")
+    return reply if text == reply.text else replace(reply, text=text)
+
+
+def _first_tokens(text: str, max_tokens: int, count: CountTokens) -> str:
+    """Return the longest beginning of a text that has no more tokens."""
+    low = 0
+    high = len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count(text[:middle]) <= max_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low].rstrip()
