@@ -111,8 +111,8 @@ def find_thoughts(text: str) -> list[tuple[int, int]]:
     if opening is not None:
         spans.append((opening.start, len(text)))
     if unopened_end:
-        later = [span for span in spans if span[0] >= unopened_end]
-        spans = [(0, unopened_end), *later]
+        spans = [span for span in spans if span[0] >= unopened_end]
+        spans.insert(0, (0, unopened_end))
     return spans
 
 
