@@ -59,6 +59,9 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Paper §4.1: 0 where applicable; ``"none"`` leaves it out of the request."""
     max_tokens: Positive | msgspec.UnsetType | None = msgspec.UNSET
     """Longest reply (default: `UTTERANCE_TOKENS`; as a judge, `VERDICT_TOKENS`)."""
+    reasoning_tokens: Positive = 8192
+    """Tokens of room for the reasoning of a model that thinks, beyond ``max_tokens``; at most half
+    of the window is used. No part of its identity."""
     message_layout: MessageLayout = "auto"
     system_role: SystemRole = "auto"
     price_input: Price | None = None

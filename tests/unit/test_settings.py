@@ -40,6 +40,7 @@ def test_a_whole_file_is_read_and_none_is_the_papers_defaults(tmp_path):
     assert config.generation.turns == 16
     assert config.arena.turns == (8, 16)
     assert ModelSettings(model="x").temperature == 0
+    assert ModelSettings(model="x").reasoning_tokens == 8192
     config = load(
         write(
             tmp_path,
@@ -166,6 +167,7 @@ MODELS = {
     "label": {"display_name": "L"},
     "prompt": {"system_prompt": "P"},
     "temperature": {"temperature": None, "max_tokens": 7},
+    "reasoning": {"reasoning_tokens": 99},
 }
 
 
