@@ -2,8 +2,9 @@
 
 Names of columns are in ``columns.toml``. A row is a whole dialogue: a list of texts or messages, in
 csv and xlsx as JSON. A row of seeds may be one utterance, with a speaker and a turn to sort by.
-Consecutive texts of one speaker are one utterance. System messages and a model's reasoning are
-left out. Tools are an error. Other columns are ignored.
+Consecutive texts of one speaker are one utterance. System messages and parts of reasoning are left
+out, and of a model's dialogues the thoughts in its texts. Tools are an error. Other columns are
+ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from typing import Any, NamedTuple
 
 from botchat.errors import DataError, listed
 from botchat.importers.tables import COLUMNS, FileRow, column_name, json_value, named, quoted
+from botchat.interfaces import visible
 from botchat.records import N_SEED, Outcome, Seed
+from botchat.thoughts import strip_thoughts
 
 FORMATS: Mapping[str, str] = COLUMNS["seeds"]["formats"]
 """Columns that hold a dialogue -> name of their format."""
@@ -29,7 +32,10 @@ _MARK = re.compile(r"(?:^|\s)[mf] :(?=\s|$)")
 _IDS, _TEXTS, _SPEAKERS, _TURNS = (
     COLUMNS["seeds"][name] for name in ("ids", "texts", "speakers", "turns")
 )
-_FAILED = ("", "$ERROR$")  # the second is FastChat's
+_THOUGHT_PART = re.compile(r"(?i)reasoning|thinking|thought")
+"""Type of a part that is no text of a message."""
+_FAILED = "$ERROR$"
+"""Stands in FastChat's files in place of a reply."""
 
 
 class ImportedMessage(NamedTuple):
@@ -41,7 +47,7 @@ class ImportedMessage(NamedTuple):
 
 
 class ImportedDialogue(NamedTuple):
-    """One dialogue of a model, up to its first empty utterance; without an id it is empty."""
+    """One dialogue of a model, up to its first utterance that shows nothing; it may have no id."""
 
     place: str
     id: str
@@ -75,8 +81,10 @@ def read_dialogues(rows: Iterable[FileRow], where: str) -> tuple[str, list[Impor
     for row in rows:
         column = _column(row.fields, FORMATS, f"{row.place}: no dialogue")
         messages = _messages(_items(row.fields[column], row.place), row.place)
-        texts = _join_turns([m._replace(text=m.text.strip()) for m in messages], row.place)
-        end = next((n for n, text in enumerate(texts) if text in _FAILED), None)
+        spoken = [m._replace(text=strip_thoughts(m.text)) for m in messages]
+        texts = [text.strip() for text in _join_turns(spoken, row.place)]
+        failed = [n for n, text in enumerate(texts) if text == _FAILED or not visible(text)]
+        end = min(failed, default=None)
         outcome: Outcome = "ok" if end is None else "empty"
         dialogues.append(ImportedDialogue(row.place, _id(row), tuple(texts[:end]), outcome))
         formats.append(FORMATS[column])
@@ -182,8 +190,8 @@ def _text(content: object, place: str) -> str:
     texts: list[str] = []
     for part in content:
         fields: Mapping[str, Any] = part if isinstance(part, Mapping) else {"text": part}
-        if fields.get("type") in ("reasoning", "thinking"):
-            continue
+        if _THOUGHT_PART.search(str(fields.get("type"))) or fields.get("thought") is True:
+            continue  # in the forms of OpenAI, Anthropic and Google
         if not isinstance(fields.get("text"), str):
             raise DataError(f"{place}: {quoted(part)} is not text; write it as text or take it out")
         texts.append(fields["text"])

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 import msgspec
 
@@ -23,8 +23,6 @@ _HEADER_VARIABLE = re.compile(rf"(?:([A-Za-z]+) )?{_VARIABLE.pattern}")
 """Header value that is an environment variable, alone or after a scheme such as Bearer."""
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _RESERVED_HEADER = re.compile(r"(?i)content-.*|proxy-.*|host|transfer-encoding|connection|upgrade")
-_SECRET_FIELD = re.compile(r"key|token|secret|pass|auth|sig|code|credential", re.IGNORECASE)
-"""Name of a field of a URL's query that holds a secret."""
 
 MessageLayout = Literal["auto", "natural", "merge-leading", "placeholder-user"]
 SystemRole = Literal["auto", "system", "system-in-user"]
@@ -61,6 +59,9 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Paper §4.1: 0 where applicable; ``"none"`` leaves it out of the request."""
     max_tokens: Positive | msgspec.UnsetType | None = msgspec.UNSET
     """Longest reply (default: `UTTERANCE_TOKENS`; as a judge, `VERDICT_TOKENS`)."""
+    reasoning_tokens: Positive = 8192
+    """Tokens of room for the reasoning of a model that thinks, beyond ``max_tokens``; at most half
+    of the window is used. No part of its identity."""
     message_layout: MessageLayout = "auto"
     system_role: SystemRole = "auto"
     price_input: Price | None = None
@@ -80,18 +81,22 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise ValueError(f"{key}: {fault}")
 
 
-def url_fault(url: str) -> str | None:
-    """Return why no endpoint can be at ``url``, or None. Parts of ``url`` may be variables."""
-    plain, public_form = _VARIABLE.sub("1", url), public(url)
+def url_fault(url: str, shown: str = "") -> str | None:
+    """Return why no endpoint can be at ``url``, or None. Parts of ``url`` may be variables.
+
+    ``shown`` stands for it in the message (default: its public form).
+    """
+    plain = _VARIABLE.sub("1", url)
+    shown = shown or repr(public(url))
     try:
         parts = urlsplit(plain)
         is_url = parts.scheme in ("http", "https") and parts.port != 0
     except ValueError:
         is_url = False
     if not (is_url and _HOST.fullmatch(parts.hostname or "") and _URL_TEXT.fullmatch(plain)):
-        return f"{public_form!r} is not a URL such as http://localhost:8000/v1"
+        return f"{shown} is not a URL such as http://localhost:8000/v1"
     if end := re.search(r"/(chat/completions|completions|responses|messages)/?$", parts.path):
-        return f"{public_form!r} ends with {end[0]}, which is added to it; leave that out"
+        return f"{shown} ends with {end[0]}, which is added to it; leave that out"
     return None
 
 
@@ -108,25 +113,51 @@ class Access(NamedTuple):
 
 
 def access(settings: ModelSettings) -> Access:
-    """Read key, headers and address of an entry. Raises `ConfigError` if one of them is not set."""
-    key, (headers, secrets) = api_key(settings), header_values(settings)
+    """Read key, headers and address of an entry. Raises `ConfigError` if one of them is not set.
+
+    Every value that comes from the environment or stands in the URL's query is a secret, whatever
+    its variable or field is called.
+    """
+    key = api_key(settings)
+    headers, from_headers = header_values(settings)
+    from_address = _address_values(settings, os.environ).values()
     url, _, query = address(settings).partition("?")
     login = urlsplit(url).netloc.rpartition("@")[0]
-    headers = {name.lower(): value for name, value in headers.items()}
+    sent = {name.lower(): value for name, value in headers.items()}
     if key and not login:
-        headers.setdefault("authorization", f"Bearer {key}")
-    hidden = [value for name, value in parse_qsl(query) if _SECRET_FIELD.search(name)]
-    all_secrets = tuple(filter(None, (key, login, *secrets, *hidden)))
-    return Access(url.rstrip("/"), query and f"?{query}", headers, all_secrets)
+        sent.setdefault("authorization", f"Bearer {key}")
+    secrets = [key or "", login, *from_headers, *from_address, *_query_values(query)]
+    known = tuple(secret for secret in dict.fromkeys(secrets) if secret)
+    return Access(url.rstrip("/"), query and f"?{query}", sent, known)
+
+
+def _query_values(query: str) -> Iterator[str]:
+    """Yield the value of each field as servers may read it; of a field without one its name."""
+    for field in query.split("&"):
+        name, equals, value = field.partition("=")
+        text = value if equals else name
+        yield unquote(text)
+        yield unquote_plus(text)
 
 
 def address(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str:
     """Return the ``base_url`` with the values of environment variables; raises ConfigError."""
-    missing = f"no address for {settings.model}"
-    url = _VARIABLE.sub(lambda match: _value(env, match[1], missing), settings.base_url)
-    if url != settings.base_url and (fault := url_fault(url)):
-        raise ConfigError(f"the address of {settings.model}, {settings.base_url}: {fault}")
+    values = _address_values(settings, env)
+    if not values:
+        return settings.base_url
+    url = _VARIABLE.sub(lambda match: values[match[1]], settings.base_url)
+    shown = f"{public(settings.base_url)!r} with the values of its variables"
+    fault = url_fault(url, shown)
+    if fault is not None:
+        raise ConfigError(f"the address of {settings.model}: {fault}")
     return url
+
+
+def _address_values(settings: ModelSettings, env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables in the ``base_url`` with their values; raises ConfigError."""
+    missing = f"no address for {settings.model}"
+    names = _VARIABLE.findall(settings.base_url)
+    return {name: _value(env, name, missing) for name in names}
 
 
 def _faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
@@ -209,7 +240,7 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
 def header_values(
     settings: ModelSettings, env: Mapping[str, str] = os.environ
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the headers of requests, and their values that are secrets; raises ConfigError."""
+    """Return the headers of requests, and their values from the environment; raises ConfigError."""
     headers, secrets = dict(settings.headers), []
     for name, value in settings.headers.items():
         if match := _HEADER_VARIABLE.fullmatch(value):

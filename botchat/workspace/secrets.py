@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import unescape
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-GONE, SHORTEST = "[key]", 4  # characters; a shorter secret would be cut out of every text
+GONE = "[key]"
+SHORTEST = 4
+"""Characters of a secret that is taken out of messages; a shorter one is a part of every text."""
+SHORTEST_IN_REPLY = 12
+"""Characters of a secret that is taken out of what a model says; a shorter one may be a word."""
+LONGEST_WORD = 20  # letters
 
 _STARTS = (  # looked for first, which is faster than the pattern alone
     *("sk-", "csk-", "gsk_", "hf_", "xai-", "r8_", "pplx-", "nvapi-", "tgp_v1_", "ghp_", "AIza"),
@@ -41,22 +46,58 @@ class Redactor:
         forms = {form for secret in secrets if secret for form in _forms(secret)}
         # A percent sign spells one byte; a character beyond ASCII has several.
         forms |= {form.encode("utf-8", "replace").decode("latin-1") for form in forms}
-        self._forms = sorted((f for f in forms if len(f) >= SHORTEST), key=len, reverse=True)
+        longest_first = sorted(forms, key=len, reverse=True)
+        self._in_messages = [form for form in longest_first if len(form) >= SHORTEST]
+        long_ones = [form for form in longest_first if len(form) >= SHORTEST_IN_REPLY]
+        self._in_replies = [form for form in long_ones if not _is_words(form)]
 
     def clean(self, text: str) -> str:
-        """Return valid UTF-8 with `GONE` for every secret; where one was escaped, unescaped."""
-        cleaned = plain = self._hide(text)
-        for _ in range(7):  # spellings within spellings, such as a URL in JSON in HTML
-            if (decoded := _SPELT.sub(_character, plain)) == plain:
-                break
-            plain = self._hide(decoded)
-            cleaned = cleaned if plain == decoded else plain
-        return cleaned.encode("utf-8", "replace").decode()
+        """Return a message with `GONE` for every secret; where one was escaped, unescaped.
 
-    def _hide(self, text: str) -> str:
-        for form in self._forms:
-            text = text.replace(form, GONE)
-        return KEY.sub(GONE, text) if any(start in text for start in _STARTS) else text
+        The result is valid UTF-8.
+        """
+        return _cleaned(text, self._in_messages)
+
+    def clean_reply(self, text: str) -> str:
+        """Return what a model said with `GONE` for every secret that is no word of a dialogue.
+
+        A shorter secret than `SHORTEST_IN_REPLY` and one of plain words stay: whoever has ``test``
+        for a key may have a test tomorrow. Else as in messages; the result is valid UTF-8.
+        """
+        return _cleaned(text, self._in_replies)
+
+
+def _is_words(text: str) -> bool:
+    """Return whether a text is plain words, as keys are that a server only pretends to need.
+
+    Such as ``not-needed`` or ``your-api-key-here``: no digit, and no capital within a word.
+    """
+    for word in re.split(r"[-_. ]+", text.strip("-_. ")):
+        if not word.isalpha() or len(word) > LONGEST_WORD:
+            return False
+        if word not in (word.lower(), word.upper(), word.capitalize()):
+            return False
+    return True
+
+
+def _cleaned(text: str, forms: Sequence[str]) -> str:
+    cleaned = plain = _hidden(text, forms)
+    for _ in range(7):  # spellings within spellings, such as a URL in JSON in HTML
+        decoded = _SPELT.sub(_character, plain)
+        if decoded == plain:
+            break
+        plain = _hidden(decoded, forms)
+        if plain != decoded:
+            cleaned = plain
+    return cleaned.encode("utf-8", "replace").decode()
+
+
+def _hidden(text: str, forms: Sequence[str]) -> str:
+    for form in forms:
+        text = text.replace(form, GONE)
+    if any(start in text for start in _STARTS):
+        text = KEY.sub(GONE, text)
+    return text
 
 
 def _character(match: re.Match[str]) -> str:

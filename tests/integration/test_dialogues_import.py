@@ -167,6 +167,39 @@ def test_a_model_that_has_dialogues_keeps_them(tmp_path, capsys):
     assert said(capsys, *judging)["rows"][0]["new"] == 5
 
 
+@pytest.mark.parametrize(
+    ("reply", "kept"),
+    [
+        ("<think>Soup is kind.</think>Oh yes, please.", "Oh yes, please."),
+        ("[THINK]Soup is kind.[/THINK] Oh yes.", "Oh yes."),
+        ("Soup is kind.</mm:think>Oh yes.", "Oh yes."),
+        ([{"type": "thinking", "thinking": "Soup."}, {"type": "text", "text": "Oh."}], "Oh."),
+        ([{"text": "Soup is kind.", "thought": True}, {"text": "Oh yes."}], "Oh yes."),
+        ([{"type": "reasoning_text", "text": "Soup."}, "<thought>So</thought>", "Oh."], "Oh."),
+        ("<think>Soup is kind, so I", None),
+        ("\u200b\u2060", None),
+        ("$ERROR$", None),
+        (None, None),
+    ],
+)
+def test_thoughts_are_left_out_and_what_shows_nothing_ends_a_dialogue(
+    reply, kept, tmp_path, capsys
+):
+    """As where a model is asked: its dialogue stops there, the utterances before it stay."""
+    path = tmp_path / "thinks.jsonl"
+    talk = ["Are you in?", "From eight on.", "Shall I bring soup?", "Oh yes."]
+    said_on = [{"role": role, "content": text} for role, text in two(talk, "user", "assistant")]
+    said_on[3]["content"] = reply
+    path.write_text(lines([{"messages": said_on}]))
+    found = said(capsys, "import", path, "--seeds", "s", "--model", "M", "--dir", tmp_path / "w")
+    (dialogue,) = Workspace(tmp_path / "w").dialogues("s", "M").values()
+    if kept is None:
+        assert (dialogue.status, dialogue.utterances) == ("stopped:empty", tuple(talk[:3]))
+    else:
+        assert (dialogue.status, dialogue.utterances[3]) == ("complete", kept)
+    assert found["stopped"] == (kept is None)
+
+
 def test_the_walk_of_the_docs(tmp_path, capsys, monkeypatch):
     """The file and the commands of docs/rank.md on dialogues made elsewhere, in an empty folder."""
     monkeypatch.chdir(tmp_path)

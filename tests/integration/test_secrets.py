@@ -14,7 +14,7 @@ import sqlite3
 import zlib
 from base64 import b64decode, b64encode
 from contextlib import closing
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, unquote_plus
 
 import pytest
 
@@ -30,6 +30,8 @@ PLANTED = {
     "login": "planted-user:planted-Passw0rd",
     "header": "planted-Header/k3y+01234567",
     "named": "planted-Named/k3y+0123456789",
+    "field": "planted-Field/k3y 0123456789",
+    "place": "planted-Place.0123456789",
 }
 """No part of one is a part of anything else."""
 
@@ -37,7 +39,7 @@ FOREIGN = "sk-foreign-0123456789abcdef"
 """Somebody else's key, which only the server knows."""
 
 VERSION = "2024-10-21"
-"""Of an API, which stands in a URL and is no secret."""
+"""Of an API: it stands in a URL, and is too short to be cut out of what models say."""
 
 
 def escaped(secret):
@@ -58,7 +60,9 @@ SPELLINGS = (  # more of them: tests/unit/test_redactor.py
 
 def received(call):
     """Names of the secrets that came with a request, as the server can see it."""
-    seen = " ".join([call.path, unquote(call.path), *call.headers.values()])
+    seen = " ".join(
+        [call.path, unquote(call.path), unquote_plus(call.path), *call.headers.values()]
+    )
     for value in call.headers.values():
         if value.startswith("Basic "):
             seen += " " + b64decode(value[6:]).decode()
@@ -110,6 +114,10 @@ def workspace(folder, server, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     for name in ("env", "header"):
         monkeypatch.setenv(f"PLANTED_{name.upper()}_KEY", PLANTED[name])
+    # Neither the field's nor the variable's name says that it holds a secret.
+    monkeypatch.setenv("PLANTED_PLACE", PLANTED["place"])
+    field = f"?k={quote(PLANTED['field'], safe='').replace('%20', '+')}"
+    place = server.url.replace("/v1", "/$PLANTED_PLACE/v1")
     query = f"?api-version={VERSION}&api-key={quote(PLANTED['query'], safe='')}"
     login = server.url.replace("http://", f"http://{PLANTED['login']}@")
     settings = {
@@ -117,6 +125,8 @@ def workspace(folder, server, monkeypatch):
         "query": (server.url + query, ""),
         "login": (login, ""),
         "header": (server.url, 'headers = { X-Gateway-Key = "Token $PLANTED_HEADER_KEY" }'),
+        "field": (server.url + field, ""),
+        "place": (place, 'identity = "m@place"'),
         "named": (server.url, 'headers = { api-key = "$PLANTED_ENV_KEY", X-Team = "eval" }'),
     }
     entries = [
@@ -202,7 +212,7 @@ def test_what_is_looked_for_would_be_found(tmp_path):
 def test_no_file_and_no_output_of_a_whole_run_holds_a_secret(tmp_path, capfd, monkeypatch):
     """Generated, judged, ranked and shown, with a server that repeats every secret.
 
-    A header of its own takes the place of the usual one; a version in a URL may be repeated.
+    A header of its own takes the place of the usual one.
     """
     with Server(echo) as server:
         folder = workspace(tmp_path / "w", server, monkeypatch)
@@ -230,8 +240,21 @@ def test_no_file_and_no_output_of_a_whole_run_holds_a_secret(tmp_path, capfd, mo
     assert "authorization" not in headers
     assert leaking(folder) == {}
     assert not leaks(" ".join(str(path) for path in folder.rglob("*")))
+
+
+@pytest.mark.xfail(strict=True, reason="models/endpoint.py does not call Redactor.clean_reply yet")
+@pytest.mark.parametrize("dummy", ["test", "none", "your-api-key-here"])
+def test_a_dummy_key_and_a_version_stay_in_what_a_model_says(tmp_path, monkeypatch, dummy):
+    """They may be words of a dialogue; a real key beside them is cut out all the same."""
+    with Server(lambda call: text(f"My {dummy} of {VERSION}: {PLANTED['query']}")) as server:
+        folder = workspace(tmp_path / "w", server, monkeypatch)
+        monkeypatch.setenv("BOTCHAT_API_KEY", dummy)
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        few = ["--seeds", "small", "--turns", "3", "--limit", "1", "--dir", str(folder)]
+        assert main(["generate", *flags("query"), *few]) == 0
     (said,) = (folder / "generations" / "small").glob("query*.jsonl")
-    assert f"On {VERSION} I got [key]" in said.read_text()
+    assert f"My {dummy} of {VERSION}: [key]" in said.read_text()
+    assert leaking(folder) == {}
 
 
 @pytest.mark.parametrize("status", [400, 401, 429])

@@ -63,7 +63,11 @@ SPELLINGS = {
 def test_a_secret_is_found_in_every_spelling(how, secret):
     """Nothing of it is left, and what stands around it is."""
     redactor = Redactor(["other-secret", secret])
-    cleaned = redactor.clean(f'{{"said":"before {SPELLINGS[how](secret)} after"}}')
+    text = f'{{"said":"before {SPELLINGS[how](secret)} after"}}'
+    cleaned = redactor.clean(text)
+    said = redactor.clean_reply(text)
+    assert said.count(GONE) == 1
+    assert secret[-6:] not in said
     assert cleaned.startswith('{"said":"before ')
     assert cleaned.endswith(' after"}')
     assert len(cleaned) < len('{"said":"before  after"}Bearer ""') + len(GONE) + 80
@@ -112,6 +116,33 @@ def test_keys_of_others_are_known_by_their_form(key):
         assert key.rpartition("-")[2] not in cleaned
 
 
+REPLIES = [
+    *[(word, False) for word in ("EMPTY", "none", "ollama", "test", "lm-studio", "dummy", "local")],
+    *[
+        (word, False)
+        for word in ("not-needed", "your-api-key-here", "YOUR_API_KEY_HERE", "test1234")
+    ],
+    *[(word, False) for word in ("secret password", "Nothing.At.All", "8001", "2024-10-21")],
+    *[(key, True) for key in ("abcdef012345", "hunter2-very-secret", "0123456789012", SECRET)],
+    *[(key, True) for key in ("qWeRtZuIoPaSdF", "x" * 21, "user:some-password", "ab!cd?ef$gh%ij")],
+    *[(key, True) for key in ("2024-12-01-preview", "not-needed-1", "Bearer abcdef012345")],
+]
+"""Secrets, and whether each is cut out of what a model says."""
+
+
+@pytest.mark.parametrize(("secret", "is_cut"), REPLIES)
+def test_a_reply_keeps_its_words_and_a_message_keeps_no_secret(secret, is_cut):
+    """A dummy key is a word like any other, in whatever spelling; messages never show one."""
+    redactor = Redactor(["other-secret-0", secret])
+    for spell in (str, escaped, json.dumps):
+        text = f"I have a {spell(secret)} tomorrow."
+        assert (GONE in redactor.clean_reply(text)) == is_cut
+        assert is_cut or redactor.clean_reply(text) == text
+        assert GONE in redactor.clean(text)
+    for said in ("is sk-foreign-0123456789abcdef it?", "so other-secret-0 it is"):
+        assert GONE in redactor.clean_reply(said)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -125,7 +156,8 @@ def test_keys_of_others_are_known_by_their_form(key):
 )
 def test_other_texts_stay_as_they_are(text):
     """Byte for byte, escapes and all."""
-    assert Redactor(["plainkey0123456789", SECRET]).clean(text) == text
+    redactor = Redactor(["plainkey0123456789", SECRET])
+    assert redactor.clean(text) == redactor.clean_reply(text) == text
 
 
 @pytest.mark.parametrize(

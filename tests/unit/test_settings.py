@@ -22,7 +22,7 @@ from botchat.workspace.config import (
     model_name,
 )
 from botchat.workspace.criteria import CriterionSettings
-from botchat.workspace.model_settings import ModelSettings, address, api_key, header_values
+from botchat.workspace.model_settings import ModelSettings, access, address, api_key, header_values
 from botchat.workspace.panels import AgentSettings, PanelSettings
 from tests.rows import rows
 
@@ -40,6 +40,7 @@ def test_a_whole_file_is_read_and_none_is_the_papers_defaults(tmp_path):
     assert config.generation.turns == 16
     assert config.arena.turns == (8, 16)
     assert ModelSettings(model="x").temperature == 0
+    assert ModelSettings(model="x").reasoning_tokens == 8192
     config = load(
         write(
             tmp_path,
@@ -166,6 +167,7 @@ MODELS = {
     "label": {"display_name": "L"},
     "prompt": {"system_prompt": "P"},
     "temperature": {"temperature": None, "max_tokens": 7},
+    "reasoning": {"reasoning_tokens": 99},
 }
 
 
@@ -220,8 +222,13 @@ def test_parts_of_an_address_may_stand_in_the_environment(tmp_path):
     assert address(of, {"NODE": "gpu7", "PORT_1": " 8001\n"}) == "http://gpu7:8001/v1"
     with pytest.raises(ConfigError, match="the environment variable PORT_1 is not set"):
         address(of, {"NODE": "gpu7"})
-    with pytest.raises(ConfigError, match="is not a URL"):
-        address(of, {"NODE": "gpu7", "PORT_1": "x"})
+    with pytest.raises(ConfigError, match=r"'http://\$NODE:\$PORT_1/v1' with the values") as caught:
+        address(of, {"NODE": "gpu7", "PORT_1": "8001/chat/completions?k=abcd"})
+    assert "abcd" not in str(caught.value)
+    for value in ("x", f"{SECRET} {SECRET}", f"{SECRET}:1"):
+        with pytest.raises(ConfigError, match="is not a URL") as caught:
+            address(of, {"NODE": SECRET, "PORT_1": value})
+        assert SECRET not in str(caught.value)
     for wrong, said in (
         (text.replace("identity", "# identity"), r"base_url: .* set identity too"),
         (f'{ENTRY}base_url = "$NODE"\n', r"'\$NODE' is not a URL"),
@@ -229,6 +236,23 @@ def test_parts_of_an_address_may_stand_in_the_environment(tmp_path):
     ):
         with pytest.raises(ConfigError, match=said):
             load(write(tmp_path, wrong))
+
+
+def test_what_comes_from_the_environment_or_stands_in_a_query_is_a_secret(monkeypatch):
+    """Whatever its variable or field is called, and as a server may have read it."""
+    env = {"NODE": "gpu7.lab", "WAY": "down/here", "WHO": "kim", "E_KEY": "k-e-y"}
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    url = "http://me:pass@$NODE/$WAY/v1?k=a+b%2Bc&version=2024-10-21&bare&to=$WHO&empty="
+    settings = ModelSettings(
+        model="m", base_url=url, identity="i", api_key_env="E_KEY", headers={"X-Team": "$WAY"}
+    )
+    found = access(settings)
+    assert found.base_url == "http://me:pass@gpu7.lab/down/here/v1"
+    assert found.query == "?k=a+b%2Bc&version=2024-10-21&bare&to=kim&empty="
+    assert {"k-e-y", "me:pass", *env.values()} <= set(found.secrets)
+    assert {"a+b+c", "a b+c", "2024-10-21", "bare"} <= set(found.secrets)
+    assert "" not in found.secrets
 
 
 def test_headers_may_stand_in_the_environment(tmp_path):
