@@ -11,19 +11,19 @@ from contextlib import closing, suppress
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
 from botchat.boards.files import to_json
 from botchat.errors import ConfigError, DataError, UsageError
 from botchat.importers.hub import hub_errors
-from botchat.interfaces import Message, Row
+from botchat.interfaces import MOST_TOKENS, Row
 from botchat.records import UNANSWERED, VERSION, Dialogue, Judgment, Provenance, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, AboutSet, Workspace
-from botchat.workspace.ledger import StoredCall, request_key
+from botchat.workspace.ledger import CanonicalRequest, StoredCall, request_key
 from botchat.workspace.model_settings import api_key
 from botchat.workspace.secrets import Redactor, secrets_in
 
@@ -32,9 +32,21 @@ MAX_LINE = 64 << 20  # bytes of a call; a reply's body has at most a quarter of 
 NAME = r"[\w.-]+/[\w.-]+"
 _DATA = (".csv", ".json", ".jsonl", ".md", ".txt", ".tex", ".parquet", ".png")
 _PAGE = (*_DATA, ".html", ".js", ".svg")
-_CALL = {"schema": int, "identity": dict, "messages": list[Message], "sampling": dict}
-_Request = msgspec.defstruct("_Request", [*_CALL.items()])
 _RECORDS = {"seeds": Seed, "generations": Dialogue, "judgments": Judgment, "measured": Provenance}
+
+
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)] | None
+_Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
+
+
+class PublishedCall(StoredCall, frozen=True):
+    """A line of a published run's calls: what no provider can have counted is refused."""
+
+    prompt_tokens: _Count
+    completion_tokens: _Count
+    cached_tokens: _Count
+    latency_s: _Positive
+    cost_usd: _Positive | None
 
 
 class Manifest(msgspec.Struct, forbid_unknown_fields=True):
@@ -158,12 +170,12 @@ def read_calls(path: Path) -> Iterator[tuple[Any, ...]]:
                 place = f"{path}:{n}"
                 if len(line) > MAX_LINE:
                     raise ValueError(f"longer than {MAX_LINE >> 20} MiB")
-                call = msgspec.json.decode(line, type=StoredCall)
+                call = msgspec.json.decode(line, type=PublishedCall)
                 if request_key(bytes(call.request)) != call.key:
                     raise ValueError(f"the request does not match its key {call.key[:12]}…")
                 if call.outcome in UNANSWERED:
                     raise ValueError(f"the outcome {call.outcome} is no answer")
-                msgspec.json.decode(call.request, type=_Request)
+                msgspec.json.decode(call.request, type=CanonicalRequest)
                 yield call.row()
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {error}") from None

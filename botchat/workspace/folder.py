@@ -10,7 +10,7 @@ import socket
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from importlib import resources
 from itertools import chain
@@ -235,19 +235,34 @@ class Workspace:
         holder = self.hidden / "lock-holder"
         with ExitStack() as stack:
             try:
-                path = self.hidden / "lock"
-                lock = sqlite3.connect(path, 0, isolation_level=None, check_same_thread=False)
+                lock = sqlite3.connect(
+                    self.hidden / "lock", timeout=0, isolation_level=None, check_same_thread=False
+                )
                 stack.callback(lock.close)
                 lock.execute("BEGIN EXCLUSIVE")
+                stack.callback(_remove, holder)
+                holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", "utf-8")
             except sqlite3.Error as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                     raise BotChatError(f"cannot lock {self.hidden}: {error}") from None
-                name = holder.read_text("utf-8") if holder.exists() else "another process"
-                fault = f"is in use by {name}; wait for it or stop it"
+                fault = f"is in use by {_holder_name(holder)}; wait for it or stop it"
                 raise WorkspaceLockedError(f"the workspace {self.root} {fault}") from None
-            stack.callback(holder.unlink, missing_ok=True)
-            holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", "utf-8")
+            except OSError as error:
+                fault = f"cannot write {holder}: {error.strerror}; make the folder writable"
+                raise BotChatError(fault) from None
             yield
+
+
+def _holder_name(holder: Path) -> str:
+    """Return who says to hold the lock; it may be about to write so, or to end."""
+    with suppress(OSError, ValueError):
+        return holder.read_text("utf-8")
+    return "another process"
+
+
+def _remove(holder: Path) -> None:
+    with suppress(OSError):  # the next holder writes over it
+        holder.unlink()
 
 
 def read_dialogues(path: Path) -> dict[str, Dialogue]:

@@ -1,17 +1,20 @@
 """JSON-lines stage files: appended one record a write, repaired after a crash, finished in order.
 
 While a stage runs, each record is appended with one ``os.write``, so a kill can tear at most the
-last line. The next run cuts a torn line off and makes its record again from the ledger. A finished
-file is replaced whole, in canonical order: the same replies give the same bytes.
+last line. The next run cuts a torn line off and makes its record again from the ledger. A last line
+that only lacks its newline is whole: an editor left it so. A finished file is replaced whole, in
+canonical order: the same replies give the same bytes.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -29,7 +32,8 @@ MAX_BYTES = 2**31
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _BLOCK = 1 << 18
 """Bytes read at once; their records fit into a processor's cache."""
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_MARK = b"\xef\xbb\xbf"
+"""Byte order mark, which some editors write."""
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -37,7 +41,8 @@ R = TypeVar("R", bound=msgspec.Struct)
 def read(path: Path, record: type[R]) -> list[R]:
     """Read all records of a stage file, in file order; none if there is no file.
 
-    A torn last line is left out and reported; any other that is no ``record`` raises DataError.
+    A torn last line is left out and reported; any other that is no ``record`` raises DataError, a
+    whole last line without its newline too.
     """
     return list(chain.from_iterable(blocks(path, record)))
 
@@ -60,30 +65,56 @@ def content(path: Path) -> bytes:
 def blocks(path: Path, record: type[R]) -> Iterator[list[R]]:
     """Yield the records of a stage file block by block, as `read`."""
     decoder = msgspec.json.Decoder(record)
-    rest, n_lines = b"", 0
+    rest = b""
+    n_lines = 0
+    for block in _file_blocks(path):
+        whole, newline, rest = (rest + block).rpartition(b"\n")
+        if newline:
+            yield _decode(decoder, whole, path, n_lines)
+            n_lines += whole.count(b"\n") + 1
+    if _is_whole(rest):
+        yield _decode(decoder, rest, path, n_lines)
+    elif rest:
+        log.warning("%s: the last line is torn (%d bytes) and left out", path, len(rest))
+
+
+def whole_lines(data: bytes) -> bytes:
+    """Return the lines of a stage file, each with its newline; a torn last one is left out."""
+    data = data.removeprefix(_MARK)
+    end = data.rfind(b"\n") + 1
+    return data + b"\n" if _is_whole(data[end:]) else data[:end]
+
+
+def _file_blocks(path: Path) -> Iterator[bytes]:
+    """Yield the bytes of a file, if there is one, without a byte order mark."""
     try:
         with path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                whole, newline, rest = (rest + block).rpartition(b"\n")
-                if newline:
-                    yield _decode(decoder, whole, path, n_lines)
-                    n_lines += whole.count(b"\n") + 1
+            yield file.read(_BLOCK).removeprefix(_MARK)
+            yield from iter(partial(file.read, _BLOCK), b"")
     except FileNotFoundError:
         return
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
-    if rest:
-        log.warning("%s: the last line is torn (%d bytes) and left out", path, len(rest))
+
+
+def _is_whole(line: bytes) -> bool:
+    """Return whether a last line without its newline is all of a record: no torn one is JSON."""
+    with suppress(Exception):  # whatever else it is, it is torn
+        msgspec.json.decode(line.removeprefix(_MARK), type=dict[str, msgspec.Raw])
+        return True
+    return False
 
 
 def _decode(decoder: msgspec.json.Decoder[R], data: bytes, path: Path, n_before: int) -> list[R]:
-    with suppress(*_UNREADABLE):
+    with suppress(Exception):  # faster, but names no line
         return list(decoder.decode_lines(data))
     records = []
     for n, line in enumerate(data.split(b"\n"), n_before + 1):
+        if not line.strip():
+            continue
         try:
-            records += [decoder.decode(line)] if line.strip() else []
-        except _UNREADABLE as error:
+            records.append(decoder.decode(line))
+        except Exception as error:
             fault = f"{' '.join(str(error).split())[:300]}; correct or delete this line"
             raise DataError(f"{path}:{n}: {fault} (it begins {line[:40]!r})") from None
     return records
@@ -99,8 +130,10 @@ class Appender(Generic[R]):
 
     def append(self, record: R) -> None:
         """Write one record as one line, or nothing and raise `BotChatError`."""
-        fd, line = self._open(), msgspec.json.encode(record) + b"\n"
-        before, written = os.fstat(fd).st_size, 0
+        line = msgspec.json.encode(record) + b"\n"
+        fd = self._open()
+        before = os.fstat(fd).st_size
+        written = 0
         with suppress(OSError):
             written = os.write(fd, line)
         if written != len(line):
@@ -135,38 +168,51 @@ class Appender(Generic[R]):
         if self._fd is None:
             make_folder(self.path.parent)
             try:
-                self._fd = os.open(self.path, _APPEND, 0o644)
-                content = self.path.read_bytes()
+                self._fd = os.open(self.path, _APPEND, 0o666)
+                self._end_last_line(self._fd)
             except OSError as error:
                 raise BotChatError(f"cannot write {self.path}: {error.strerror}") from None
-            if n_torn := len(content) - content.rfind(b"\n") - 1:
-                os.ftruncate(self._fd, len(content) - n_torn)
-                log.warning("%s: cut off a torn last line (%d bytes)", self.path, n_torn)
         return self._fd
+
+    def _end_last_line(self, fd: int) -> None:
+        content = self.path.read_bytes()
+        last = content[content.rfind(b"\n") + 1 :]
+        if _is_whole(last):
+            os.write(fd, b"\n")
+        elif last not in (b"", _MARK):
+            os.ftruncate(fd, len(content) - len(last))
+            log.warning("%s: cut off a torn last line (%d bytes)", self.path, len(last))
 
 
 def finish(path: Path, records: Iterable[R], order: Callable[[R], Any]) -> None:
     """Replace a file by ``records``, sorted by ``order``; an equal file is left alone."""
     data = msgspec.json.Encoder().encode_lines(sorted(records, key=order))
-    if not (path.exists() and path.stat().st_size == len(data) and path.read_bytes() == data):
+    if not _holds(path, data):
         write_atomic(path, data)
+
+
+def _holds(path: Path, data: bytes | bytearray) -> bool:
+    """Return whether a file has exactly this content; one that cannot be read has not."""
+    try:
+        return path.stat().st_size == len(data) and path.read_bytes() == data
+    except OSError:
+        return False
 
 
 def write_atomic(path: Path, data: bytes | bytearray) -> None:
     """Write a file so that readers see the old or the new content, never a part."""
     make_folder(path.parent)
-    temporary = None
+    temporary = path.parent / f".{path.name[:40]}.{secrets.token_hex(8)}"
     try:
-        fd, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
-        with os.fdopen(fd, "wb") as file:
+        # Not `tempfile`, whose files are 0600: who may read this one is for the umask to say.
+        with temporary.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # noqa: PTH101 - mkstemp made it 0600
-        os.replace(temporary, path)  # noqa: PTH105 - the atomic call itself
+        temporary.replace(path)
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
         raise BotChatError(f"cannot write {path}: {error.strerror}") from None
 
 

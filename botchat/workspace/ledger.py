@@ -24,10 +24,9 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
-from msgspec.structs import astuple
 
 from botchat.errors import BotChatError, DataError
-from botchat.interfaces import MOST_TOKENS, Decoding, Message, Reply, Sent, Usage
+from botchat.interfaces import Decoding, Message, Reply, Sent, Usage
 from botchat.records import Outcome
 from botchat.workspace.jsonl import make_folder
 
@@ -38,9 +37,21 @@ _PRAGMAS = (  # keys are in random order, so 64 MiB of pages are kept
 )
 _TABLES = resources.files(__package__).joinpath("ledger.sql").read_text("utf-8")
 
-_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)] | None
-_Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
-"""Also of the epoch's seconds, as far as calendars go."""
+_Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
+"""Of the epoch, as far as calendars go."""
+
+
+class _Sampling(msgspec.Struct):
+    temperature: float | None = None
+
+
+class CanonicalRequest(msgspec.Struct):
+    """What every reader of a stored request may rely on; see `request_json`."""
+
+    schema: int
+    identity: dict[str, Any]
+    messages: Annotated[list[Message], msgspec.Meta(min_length=1)]
+    sampling: _Sampling
 
 
 class StoredCall(msgspec.Struct, frozen=True):
@@ -49,15 +60,15 @@ class StoredCall(msgspec.Struct, frozen=True):
     key: str
     model: str
     stage: str
-    at: _Positive
+    at: _Seconds
     outcome: Outcome
     text: str
     finish_reason: str | None
-    prompt_tokens: _Count
-    completion_tokens: _Count
-    cached_tokens: _Count
-    latency_s: _Positive
-    cost_usd: _Positive | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cached_tokens: int | None
+    latency_s: float
+    cost_usd: float | None
     detail: str
     sent: Sent
     request: msgspec.Raw
@@ -66,40 +77,60 @@ class StoredCall(msgspec.Struct, frozen=True):
 
     def reply(self) -> Reply:
         """Return the reply as it was stored."""
-        usage = Usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens)
-        named = {name: getattr(self, name) for name in ("detail", "raw", "sent", "key")}
-        end = (self.outcome, self.text, self.finish_reason)
-        return Reply(*end, usage, self.latency_s, self.cost_usd, **named)
+        return Reply(
+            outcome=self.outcome,
+            text=self.text,
+            finish_reason=self.finish_reason,
+            usage=Usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens),
+            latency_s=self.latency_s,
+            cost_usd=self.cost_usd,
+            detail=self.detail,
+            raw=self.raw,
+            sent=self.sent,
+            key=self.key,
+        )
 
     def row(self) -> tuple[Any, ...]:
-        """Return a value for each column of the table."""
-        packed = map(_pack, (bytes(self.request), self.raw.encode("utf-8", "surrogatepass")))
-        return (
-            *astuple(self)[:-3],
-            msgspec.json.encode(self.sent, order="sorted").decode(),
-            *packed,
-        )
+        """Return a value for each column of the table, in the order of `COLUMNS`."""
+        cells = msgspec.structs.asdict(self)
+        cells["sent"] = msgspec.json.encode(self.sent, order="sorted").decode()
+        cells["request"] = _pack(bytes(self.request))
+        cells["raw"] = _pack(self.raw.encode("utf-8", "surrogatepass"))
+        return tuple(cells[name] for name in COLUMNS)
 
     @classmethod
-    def from_row(cls, row: tuple[Any, ...]) -> StoredCall:
-        """Read a row of the table. Raises ``ValueError`` or ``zlib.error`` if it is damaged."""
-        *plain, sent, request, raw = row
-        text = zlib.decompress(raw).decode("utf-8", "surrogatepass")
-        values = (
-            *plain,
-            msgspec.json.decode(sent, type=Sent),
-            msgspec.Raw(zlib.decompress(request)),
-            text,
-        )
-        return cls(*values)
+    def from_row(cls, row: Sequence[Any]) -> StoredCall:
+        """Read a row of the table.
+
+        A damaged one raises whatever its cells make zlib, JSON or msgspec raise.
+        """
+        cells = dict(zip(COLUMNS, row, strict=True))
+        request = zlib.decompress(cells["request"])
+        msgspec.json.decode(request, type=CanonicalRequest)
+        cells["request"] = msgspec.Raw(request)
+        cells["raw"] = zlib.decompress(cells["raw"]).decode("utf-8", "surrogatepass")
+        cells["sent"] = json.loads(cells["sent"])
+        return msgspec.convert(cells, cls)
 
 
-_COLUMNS = ", ".join(StoredCall.__struct_fields__)
-_SLOTS = ", ".join(f"?{n}" for n, _ in enumerate(StoredCall.__struct_fields__, 1))
+COLUMNS = StoredCall.__struct_fields__
+"""Columns of a call, in the order of `StoredCall.row`."""
+
+_COLUMNS = ", ".join(COLUMNS)
+_SLOTS = ", ".join("?" for _ in COLUMNS)
 _INSERT = (  # a published run brings no forgotten answer back
-    f"INSERT OR IGNORE INTO calls ({_COLUMNS}) SELECT {_SLOTS}"
-    " WHERE NOT EXISTS (SELECT 1 FROM superseded WHERE key=?1 AND at=?4)"
+    f"WITH new ({_COLUMNS}) AS (VALUES ({_SLOTS}))"
+    f" INSERT OR IGNORE INTO calls ({_COLUMNS}) SELECT {_COLUMNS} FROM new WHERE NOT EXISTS"
+    " (SELECT 1 FROM superseded WHERE superseded.key = new.key AND superseded.at = new.at)"
 )
+_CELLS: dict[str, Any] = {
+    **{field.name: field.type for field in msgspec.structs.fields(StoredCall)},
+    "sent": str,
+    "request": bytes,
+    "raw": bytes,
+    "value": str,
+}
+"""Name of a column -> type of its cells; a damaged file may hold anything."""
 
 
 def request_json(
@@ -126,24 +157,32 @@ class Ledger:
         self.path = path
         self._keeping: list[tuple[tuple[Any, ...], asyncio.Future[None]]] = []
         self._failure: BotChatError | None = None
-        mode = "mode=ro" if readonly else "mode=rwc"
-        if readonly and path and not os.access(path.parent, os.W_OK):
-            mode = "immutable=1"  # nothing can be written in its folder
-        place = f"{path.absolute().as_uri()}?{mode}" if path else ""
         with self._reading():
             if path is not None and not readonly:
                 make_folder(path.parent)
             self._db = sqlite3.connect(
-                place or ":memory:", uri=True, isolation_level=None, check_same_thread=False
+                _address(path, readonly), uri=True, isolation_level=None, check_same_thread=False
             )
             try:
+                self._check_schema()
                 if not readonly:
                     self._db.executescript(_PRAGMAS + _TABLES)
                     self._db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (SCHEMA,))
                 self._db.execute("SELECT key FROM calls LIMIT 1")
-            except sqlite3.Error:
+            except BaseException:  # it would stay open
                 self._db.close()
                 raise
+
+    def _check_schema(self) -> None:
+        """Raise `DataError` for a ledger of another version, before anything is changed in it."""
+        if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchall():
+            return  # a new file
+        stored = self._db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchall()
+        if stored not in ([], [(str(SCHEMA),)]):
+            raise DataError(
+                f"the ledger {self.path} has schema {stored[0][0]!r}, and this version of BotChat "
+                f"reads {SCHEMA}; use the version that wrote it"
+            )
 
     def close(self) -> None:
         """Store what waits, and close the file."""
@@ -153,7 +192,9 @@ class Ledger:
 
     def get(self, key: str) -> Reply | None:
         """Return the stored reply of a call, or None if it was never answered."""
-        return next((call.reply() for call in self.calls("WHERE key=?", key)), None)
+        for call in self.calls("WHERE key=?", key):
+            return call.reply()
+        return None
 
     def keep(
         self, key: str, request: bytes, reply: Reply, *, model: str, stage: str
@@ -166,22 +207,46 @@ class Ledger:
         kept: asyncio.Future[None] = loop.create_future()
         if not self._keeping:
             loop.call_soon(self._keep_all)
-        end = (reply.outcome, reply.text, reply.finish_reason, *astuple(reply.usage))
-        more = (reply.latency_s, reply.cost_usd, reply.detail, reply.sent)
-        call = (key, model, stage, time.time(), *end, *more, msgspec.Raw(request), reply.raw)
-        self._keeping.append((StoredCall(*call).row(), kept))
+        call = StoredCall(
+            key=key,
+            model=model,
+            stage=stage,
+            at=time.time(),
+            outcome=reply.outcome,
+            text=reply.text,
+            finish_reason=reply.finish_reason,
+            prompt_tokens=reply.usage.prompt_tokens,
+            completion_tokens=reply.usage.completion_tokens,
+            cached_tokens=reply.usage.cached_tokens,
+            latency_s=reply.latency_s,
+            cost_usd=reply.cost_usd,
+            detail=reply.detail,
+            sent=reply.sent,
+            request=msgspec.Raw(request),
+            raw=reply.raw,
+        )
+        self._keeping.append((call.row(), kept))
         return kept
 
     def _keep_all(self) -> None:
-        keeping, self._keeping = self._keeping, []
-        failure: BotChatError | None = None
+        keeping = self._keeping
+        self._keeping = []
+        failure: BaseException | None = None
         try:
             with self.transaction():
                 self._db.executemany(_INSERT, [row for row, _ in keeping])
-        except BotChatError as error:
+        except BaseException as error:  # whatever it is, nobody may wait for ever
             failure = error
-        for kept in (kept for _, kept in keeping if not kept.done()):
-            kept.set_exception(failure) if failure else kept.set_result(None)
+            self._failed(error)
+        for _, kept in keeping:
+            if kept.done():  # nobody waits for it any more
+                continue
+            if failure is None:
+                kept.set_result(None)
+            else:
+                kept.set_exception(failure)
+        if failure is not None and not isinstance(failure, Exception):
+            raise failure  # an interrupt is not only the waiters'
 
     def check_writable(self) -> None:
         """Raise the error of the first write that failed: what is sent after it may be lost."""
@@ -190,15 +255,17 @@ class Ledger:
 
     def add_attempt(self, key: str, reply: Reply, *, model: str, status: int | None) -> None:
         """Store an attempt that brought no answer (it may have been billed)."""
-        end = (reply.outcome, status, reply.detail, reply.latency_s)
+        row = (key, model, time.time(), reply.outcome, status, reply.detail, reply.latency_s)
         with self.transaction():
-            row = (key, model, time.time(), *end)
             self._db.execute("INSERT INTO attempts VALUES (?,?,?,?,?,?,?)", row)
 
     def quirks(self, identity: Mapping[str, Any]) -> dict[str, Any]:
         """Return what earlier runs learnt that this model's endpoint refuses."""
         rows = self.select("SELECT value FROM quirks WHERE identity=?", identity_key(identity))
-        return json.loads(rows[0][0]) if rows else {}
+        with self._reading():
+            for (value,) in rows:
+                return msgspec.json.decode(value, type=dict[str, Any])
+        return {}
 
     def set_quirks(self, identity: Mapping[str, Any], quirks: Mapping[str, Any]) -> None:
         """Store what a model's endpoint refuses, so that it refuses only once."""
@@ -207,9 +274,14 @@ class Ledger:
             self._db.execute("INSERT OR REPLACE INTO quirks VALUES (?,?)", row)
 
     def select(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a query. Raises `DataError` if the file is damaged."""
+        """Return the rows of a query; a column that has the name of one of `calls` has its type.
+
+        Raises `DataError` if the file is damaged.
+        """
         with self._reading():
-            return self._db.execute(sql, values).fetchall()
+            found = self._db.execute(sql, values)
+            cells = tuple(_CELLS.get(column[0], Any) for column in found.description or ())
+            return msgspec.convert(found.fetchall(), list[tuple[cells]])  # type: ignore[valid-type]
 
     def calls(self, which: str, *values: Any) -> Iterator[StoredCall]:
         """Yield the stored calls that ``which``, the rest of a query with its ``values``, selects.
@@ -235,15 +307,20 @@ class Ledger:
 
     def add_calls(self, rows: Iterable[tuple[Any, ...]]) -> int:
         """Add the calls of a published run, all or none; return their number."""
+        n_calls = 0
         with self.transaction():
-            return len([self._db.execute(_INSERT, row) for row in rows])
+            for row in rows:
+                self._db.execute(_INSERT, row)
+                n_calls += 1
+        return n_calls
 
     def forget(self, keys: Iterable[str]) -> int:
         """Let these calls answer no more, so that they are asked again; return how many there were.
 
         They stay as superseded: spent, and never published.
         """
-        which, listed = "WHERE key IN (SELECT value FROM json_each(?))", (json.dumps([*keys]),)
+        which = "WHERE key IN (SELECT value FROM json_each(?))"
+        listed = (json.dumps([*keys]),)
         moved = f"INSERT OR IGNORE INTO superseded ({_COLUMNS}) SELECT {_COLUMNS} FROM calls"
         with self.transaction():
             self._db.execute(f"{moved} {which}", listed)
@@ -256,23 +333,51 @@ class Ledger:
             with self._db:
                 self._db.execute("BEGIN IMMEDIATE")
                 yield
+        except BotChatError:  # of the rows, not of the file
+            raise
         except sqlite3.Error as error:
+            raise self._failed(error) from None
+        except Exception as error:
+            self._failed(error)
+            raise
+
+    def _failed(self, error: BaseException) -> BotChatError:
+        """Return the error of the first write that failed, for `check_writable`."""
+        if self._failure is None:
+            line = _one_line(error)
             self._failure = BotChatError(
-                f"cannot write the ledger {self.path}: {error}; nothing before this call is lost"
+                f"cannot write the ledger {self.path}: {line}; nothing before this call is lost"
             )
-            raise self._failure from None
+        return self._failure
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, zlib.error, ValueError, TypeError, OSError) as error:
-            line = " ".join(str(error).split())[:200]
+        except BotChatError:
+            raise
+        except Exception as error:  # of SQLite, zlib and JSON, or of a cell of another type
             # With its folder: SQLite would put the log (-wal) of the old file into a new one.
             raise DataError(
-                f"cannot read the ledger {self.path}: {line}; if it is damaged, move "
+                f"cannot read the ledger {self.path}: {_one_line(error)}; if it is damaged, move "
                 f"{self.path and self.path.parent} away, and copy it back from a backup"
             ) from None
+
+
+def _address(path: Path | None, readonly: bool) -> str:
+    """Return the address of a file as SQLite opens it; without one, of a ledger in memory."""
+    if path is None:
+        return ":memory:"
+    mode = "mode=rwc"
+    if readonly:
+        mode = "mode=ro"
+        if not os.access(path.parent, os.W_OK):
+            mode = "immutable=1"  # nothing can be written in its folder
+    return f"{path.absolute().as_uri()}?{mode}"
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def _pack(data: bytes) -> bytes:

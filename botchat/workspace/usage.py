@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 import math
-import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -66,10 +65,10 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
         " FROM json_each(?) AS k CROSS JOIN calls ON calls.key = k.value",
         json.dumps(sorted(set(keys))),
     )
-    return {
-        key: Bill(0, 0.0, latency) if free else Bill(tokens, cost, latency)
-        for key, tokens, cost, latency, free in rows
-    }
+    found = {}
+    for key, tokens, cost, latency, is_free in rows:
+        found[key] = Bill(0, 0.0, latency) if is_free else Bill(tokens, cost, latency)
+    return found
 
 
 def total(paid: Mapping[str, Bill], calls: Collection[str], figure: str) -> float | None:
@@ -78,31 +77,51 @@ def total(paid: Mapping[str, Bill], calls: Collection[str], figure: str) -> floa
     return math.fsum(known) if None not in known and len(known) == len(calls) else None
 
 
+# total() of absurd counts that an older version stored does not overflow, as sum() does.
+_SUMS = ", ".join(f"CAST(total({name}) AS INTEGER)" for name in Usage.__struct_fields__)
+
+
 def stats(ledger: Ledger) -> list[ModelStats]:
     """Calls, tokens, money and outcomes by model and stage, superseded calls apart; by name."""
     failed = _failed(ledger)
-    # total() of absurd counts that an older version stored does not overflow, as sum() does.
-    sums = ", ".join(f"CAST(total({name}) AS INTEGER)" for name in Usage.__struct_fields__)
-    rows = ledger.select(
-        " UNION ALL ".join(
-            f"SELECT model, stage, count(*), 0, {sums}, sum(cost_usd), sum(cost_usd IS NULL),"
-            f" sum(latency_s), {superseded} AS apart, json_group_array(outcome)"
-            f" FROM {table} GROUP BY 1, 2"
-            for superseded, table in enumerate(("calls", "superseded"))
+    result = []
+    for table in ("calls", "superseded"):
+        rows = ledger.select(
+            f"SELECT model, stage, count(*), {_SUMS}, sum(cost_usd), sum(cost_usd IS NULL),"
+            f" total(latency_s) FROM {table} GROUP BY 1, 2"
         )
-        + " ORDER BY 1, 2, apart"
-    )
-    result = [
-        replace(
-            ModelStats(*row),
-            failed_attempts=failed.pop(row[:2], 0),
-            superseded=bool(row[-2]),
-            outcomes=dict(Counter(sorted(json.loads(row[-1])))),
-        )
-        for row in rows
-    ]
-    never = ((*at, 0, n, 0, 0, 0, None, 0, 0.0, False) for at, n in sorted(failed.items()))
-    return [*result, *(ModelStats(*row, {}) for row in never)]
+        outcomes = _outcomes(ledger, table)
+        for model, stage, calls, prompt, completion, cached, cost, unpriced, latency in rows:
+            result.append(
+                ModelStats(
+                    model=model,
+                    stage=stage,
+                    calls=calls,
+                    failed_attempts=failed.pop((model, stage), 0),
+                    prompt_tokens=prompt,
+                    completion_tokens=completion,
+                    cached_tokens=cached,
+                    cost_usd=cost,
+                    unpriced_calls=unpriced,
+                    latency_s=latency,
+                    superseded=table == "superseded",
+                    outcomes=outcomes.get((model, stage), {}),  # somebody may write meanwhile
+                )
+            )
+    result.sort(key=lambda row: (row.model, row.stage, row.superseded))
+    # Those of calls that were never answered.
+    for (model, stage), n in sorted(failed.items()):
+        result.append(ModelStats(model, stage, 0, n, 0, 0, 0, None, 0, 0.0, False, {}))
+    return result
+
+
+def _outcomes(ledger: Ledger, table: str) -> dict[tuple[str, str], dict[str, int]]:
+    """Return the number of calls by outcome, by model and stage."""
+    sql = f"SELECT model, stage, outcome, count(*) FROM {table} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+    counts: dict[tuple[str, str], dict[str, int]] = {}
+    for model, stage, outcome, n in ledger.select(sql):
+        counts.setdefault((model, stage), {})[outcome] = n
+    return counts
 
 
 class CallFacts(NamedTuple):
@@ -116,14 +135,14 @@ class CallFacts(NamedTuple):
 
 def call_facts(ledger: Ledger, which: str, *values: Any) -> CallFacts:
     """Return the facts of the first call that ``which``, the rest of a query, selects."""
-    sql = f"SELECT request, raw FROM calls WHERE {which} LIMIT 1"
-    for packed, raw in ledger.select(sql, *values):
-        with suppress(zlib.error, ValueError, LookupError, TypeError):
-            request = json.loads(zlib.decompress(packed))
-            first, identity = request["messages"][0], request["identity"]
-            digest = settings_digest(first["content"]) if first["role"] == "system" else None
-            settings = {**identity, **request["sampling"], "system_prompt": digest}
-            return CallFacts(identity, settings, answered_by(zlib.decompress(raw)))
+    for call in ledger.calls(f"WHERE {which} LIMIT 1", *values):
+        request = json.loads(bytes(call.request))
+        first = request["messages"][0]
+        digest = settings_digest(first["content"]) if first["role"] == "system" else None
+        # Of an identity, ``temperature`` is whether it is sent.
+        settings = {**request["identity"], "temperature": None, **request["sampling"]}
+        settings["system_prompt"] = digest
+        return CallFacts(request["identity"], settings, answered_by(call.raw))
     return CallFacts({}, {}, "")
 
 
@@ -133,7 +152,9 @@ def answered_by(raw: bytes | str) -> str:
         body = json.loads(raw)
     except (ValueError, RecursionError):
         return ""
-    names = [body.get(key) for key in ("model", "system_fingerprint")] * isinstance(body, dict)
+    if not isinstance(body, dict):
+        return ""
+    names = [body.get("model"), body.get("system_fingerprint")]
     return " ".join(part[:100] for part in names if isinstance(part, str) and part)
 
 
@@ -144,7 +165,7 @@ CHECK = "check"
 def _failed(ledger: Ledger) -> Counter[tuple[str, str]]:
     """Failed attempts by model and the stage of the call; no stage if it was never answered."""
     sql = (
-        "SELECT tried.model, coalesce(stage, ''), count(*) FROM attempts AS tried"
+        "SELECT tried.model, coalesce(stage, '') AS stage, count(*) FROM attempts AS tried"
         " LEFT JOIN calls USING (key) GROUP BY 1, 2"
     )
     return Counter({(model, stage): n for model, stage, n in ledger.select(sql)})
@@ -165,47 +186,71 @@ def record_provenance(
     known = workspace.measured(seed_set)
     recorded = {name for of_stage, name, _ in known if of_stage == stage}
     new = {name: keys for name, keys in calls.items() if name in changed or name not in recorded}
-    rows = [row for name, keys in new.items() for row in _provenance(ledger, stage, name, keys)]
+    rows: list[Provenance] = []
+    for name, keys in new.items():
+        rows += _provenance(ledger, stage, name, keys)
     kept = [row for row in known.values() if row.stage != stage or row.name not in new]
     if rows or len(kept) < len(known):
         path = workspace.measured_path(seed_set)
         jsonl.finish(path, [*kept, *rows], lambda row: (row.stage, row.name, row.model))
 
 
+class _CountedCall(NamedTuple):
+    at: float
+    rowid: int
+    tokens: int
+    cost_usd: float | None
+
+
 def _provenance(
     ledger: Ledger, stage: str, name: str, keys: Collection[str]
 ) -> Iterator[Provenance]:
     rows = ledger.select(
-        "SELECT model, at, rowid, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0),"
-        " cost_usd FROM calls WHERE key IN (SELECT value FROM json_each(?)) ORDER BY model, at",
+        "SELECT model, at, rowid, prompt_tokens, completion_tokens, cost_usd FROM calls"
+        " WHERE key IN (SELECT value FROM json_each(?)) ORDER BY model, at",
         json.dumps(sorted({*keys} - {""})),
     )
     for model, of_model in groupby(rows, lambda row: row[0]):
-        calls = list(of_model)
-        days = [list(day) for _, day in groupby(calls, lambda row: row[1] // _DAY_S)]
-        ends = [call_facts(ledger, "rowid=?", row[2]) for day in days for row in (day[0], day[-1])]
+        calls = [
+            _CountedCall(at, rowid, (prompt or 0) + (completion or 0), cost)
+            for _, at, rowid, prompt, completion, cost in of_model
+        ]
+        ends = []
+        for _, of_day in groupby(calls, lambda call: call.at // _DAY_S):
+            day = list(of_day)
+            for end in (day[0], day[-1]):
+                ends.append(call_facts(ledger, "rowid=?", end.rowid))
         settings = ends[-1].settings
         if "bot" in settings or not settings:
             continue
-        where = str(settings.get("base_url", ""))
-        costs = [row[4] for row in calls]
+        costs = [call.cost_usd for call in calls if call.cost_usd is not None]
+        cost_usd = round(math.fsum(costs), 9) if len(costs) == len(calls) else None
+        revision = settings.get("revision")
         yield Provenance(
             stage=stage,
             name=name,
             model=model,
             asked=str(settings.get("model")),
             answered=tuple(sorted({end.answered_by for end in ends} - {""})),
-            host=urlsplit(where).netloc or where,
-            temperature=settings.get("temperature"),
+            host=_host(str(settings.get("base_url", ""))),
+            temperature=settings["temperature"],
             system_prompt=settings["system_prompt"],
-            revision=settings.get("revision"),
-            first=_day(calls[0][1]),
-            last=_day(calls[-1][1]),
+            revision=None if revision is None else str(revision),
+            first=_day(calls[0].at),
+            last=_day(calls[-1].at),
             botchat=VERSION,
             calls=len(calls),
-            tokens=sum(row[3] for row in calls),
-            cost_usd=None if None in costs else round(math.fsum(costs), 9),
+            tokens=sum(call.tokens for call in calls),
+            cost_usd=cost_usd,
         )
+
+
+def _host(address: str) -> str:
+    """Return the host of an address, or what stands in its place."""
+    host = ""
+    with suppress(ValueError):
+        host = urlsplit(address).netloc
+    return host or address
 
 
 def _day(at: float) -> str:

@@ -79,6 +79,22 @@ def test_an_output_that_is_full_is_one_line(tmp_path, command):
     assert error == "botchat: cannot write the output: No space left on device\n"
 
 
+@pytest.mark.parametrize("stage", ["generate", "judge"])
+def test_a_lock_that_cannot_be_written_is_one_line(tmp_path, capsys, stage):
+    """As in a workspace that is read-only: what, where, and what to do; nothing is sent."""
+    with Server(converse) as server:
+        folder = workspace(tmp_path / "w", server)
+        command = ready(folder, stage)
+        before = server.n_received
+        capsys.readouterr()
+        (folder / ".botchat" / "lock-holder").mkdir(parents=True)
+        assert main([*command, "--dir", str(folder)]) == 1
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert "lock-holder: Is a directory; make the folder writable" in error
+        assert server.n_received == before
+
+
 def ready(folder, stage):
     """The command of a stage that asks models, in a workspace that has what it needs."""
     generate, unieval, arena, _ = commands()

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import re
+import sqlite3
+import zlib
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -11,13 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botchat.errors import DataError
+from botchat.errors import BotChatError, DataError
 from botchat.hub.repository import read_calls
 from botchat.interfaces import Decoding, Reply, Usage
 from botchat.pipeline.plan import _minutes
 from botchat.workspace import ledger as storage
+from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, request_json, request_key
-from botchat.workspace.usage import stats
+from botchat.workspace.usage import bills, call_facts, record_provenance, stats
 
 ASK = [{"role": "user", "content": "hi"}]
 
@@ -152,3 +157,167 @@ def test_something_else_is_not_a_ledger(tmp_path):
     assert refused.tb  # which would keep it open
     if (held := Path("/proc/self/fd")).exists():
         assert path.resolve() not in {one.resolve() for one in held.iterdir()}
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+def test_a_ledger_of_another_version_is_named_and_left_alone(tmp_path, readonly):
+    """Not one byte of it changes."""
+    path = tmp_path / "l.sqlite3"
+    Ledger(path).close()
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE meta SET value = '99'")
+    before = path.read_bytes()
+    with pytest.raises(DataError, match=r"^the ledger .* has schema '99', .* reads 1; use the"):
+        Ledger(path, readonly=readonly)
+    assert path.read_bytes() == before
+
+
+def use(ledger, workspace, key):
+    """Yield everything that reads a ledger."""
+    yield lambda: ledger.get(key)
+    yield lambda: ledger.recent("m", "judge", 9)
+    yield lambda: ledger.quirks({"model": "m"})
+    yield lambda: ledger.missing([key])
+    yield lambda: stats(ledger)
+    yield lambda: bills(ledger, [key])
+    yield lambda: call_facts(ledger, "key=?", key)
+    yield lambda: record_provenance(workspace, ledger, "s", "judge", {"j": [key]}, ["j"])
+    yield lambda: _minutes(ledger, 600)
+
+
+def refused(read):
+    """Return what a reader says if it cannot read."""
+    try:
+        read()
+    except DataError as error:
+        return str(error)
+    return None
+
+
+CELLS = [("calls", name) for name in storage.StoredCall.__struct_fields__]
+CELLS += [("superseded", name) for name in ("model", "stage", "outcome", "cost_usd")]
+CELLS += [("attempts", name) for name in ("key", "model", "outcome", "detail", "latency_s")]
+CELLS += [("quirks", "value")]
+VALUES = [
+    "x",
+    "",
+    b"\x00x",
+    7,
+    -1,
+    1.5,
+    1e300,
+    "[1]",
+    "{",
+    zlib.compress(b"{}"),
+    zlib.compress(b"["),
+]
+REQUESTS = [
+    b'{"schema":1,"identity":{},"messages":[],"sampling":{}}',
+    b'{"schema":1,"identity":[],"messages":[{"role":"user","content":"a"}],"sampling":{}}',
+    b'{"schema":1,"identity":{},"messages":[{"role":"user"}],"sampling":{}}',
+    b'{"schema":1,"identity":{},"messages":[{"role":"user","content":"a"}],'
+    b'"sampling":{"temperature":"x"}}',
+    b'{"schema":1,"identity":{"base_url":"http://[","revision":[1],"model":5,"temperature":true},'
+    b'"messages":[{"role":"user","content":"a"}],"sampling":{}}',
+    b"[" * 100_000,
+]
+VALUES += [zlib.compress(request) for request in REQUESTS]
+
+
+@pytest.mark.parametrize(("table", "column"), CELLS)
+def test_a_cell_of_another_type_is_one_line(tmp_path, table, column):
+    """Whoever reads it, and whatever stands there; what is stored then is read again."""
+    path = tmp_path / "l.sqlite3"
+    with closing(Ledger(path)) as ledger:
+        key = put(ledger, usage=Usage(3, 2, 1), cost_usd=0.5)
+        gone = put(ledger, messages=[{"role": "user", "content": "2"}])
+        ledger.forget([gone])
+        ledger.add_attempt(key, Reply("transport"), model="m", status=None)
+        ledger.set_quirks({"model": "m"}, {"layout": "merge-leading"})
+    workspace = Workspace(tmp_path)
+    for value in VALUES:
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", (value,))
+        with closing(Ledger(path, readonly=True)) as ledger:
+            for read in use(ledger, workspace, key):
+                fault = refused(read)
+                assert fault is None or re.fullmatch(r"cannot read the ledger [^\n]{1,500}", fault)
+        workspace.measured("s")
+
+
+async def keep_two(ledger, text):
+    """Store two replies in one turn of the loop; what each waiter gets."""
+    kept = []
+    for n in range(2):
+        request = request_json({"model": "m"}, [{"role": "user", "content": f"{n}"}], Decoding())
+        reply = Reply("ok", text=text)
+        kept.append(ledger.keep(request_key(request), request, reply, model="m", stage="judge"))
+    done, waiting = await asyncio.wait(kept, timeout=60)
+    assert not waiting
+    return [future.exception() for future in done]
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [("memory", MemoryError), ("a half of a character", UnicodeError), ("disk", BotChatError)],
+)
+def test_a_write_that_fails_reaches_everybody_who_waits(ledger, monkeypatch, fault, error):
+    """Foreseen or not; what is asked after it is refused before it is sent."""
+
+    def fail():
+        raise MemoryError
+
+    if fault == "memory":
+        monkeypatch.setattr(ledger, "transaction", fail)
+    if fault == "disk":
+        ledger.select("PRAGMA query_only=1")
+    first, second = asyncio.run(keep_two(ledger, "\ud800" if fault.startswith("a half") else "a"))
+    assert first is second
+    assert isinstance(first, error)
+    with pytest.raises(BotChatError, match=r"^cannot write the ledger .*; nothing before"):
+        ledger.check_writable()
+    monkeypatch.undo()
+    ledger.select("PRAGMA query_only=0")
+    assert ledger.get(put(ledger)).text == "hello"
+
+
+def test_an_interrupt_of_a_write_is_everybody_s(ledger, monkeypatch):
+    """It ends the loop, and leaves nobody waiting."""
+    kept = []
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    async def keep():
+        kept.append(ledger.keep("k", b"{}", Reply("ok"), model="m", stage="judge"))
+        await asyncio.wait(kept)
+
+    monkeypatch.setattr(ledger, "transaction", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(keep())
+    assert isinstance(kept[0].exception(), KeyboardInterrupt)
+
+
+def test_sqlite_is_called_as_every_python_takes_it(tmp_path, monkeypatch):
+    """From 3.12 on numbered placeholders with a sequence are deprecated, positions from 3.13 on."""
+    connect = sqlite3.connect
+
+    class Strict(sqlite3.Connection):
+        def execute(self, sql, values=()):
+            assert not any(mark in sql for mark in ("?1", ":key", "@", "$"))
+            return super().execute(sql, values)
+
+        def executemany(self, sql, values):
+            assert not any(mark in sql for mark in ("?1", ":key", "@", "$"))
+            return super().executemany(sql, values)
+
+    def connect_by_name(database, **named):
+        return connect(database, factory=Strict, **named)
+
+    monkeypatch.setattr(sqlite3, "connect", connect_by_name)
+    workspace = Workspace(tmp_path)
+    with workspace.locked(), closing(workspace.ledger()) as ledger:
+        key = put(ledger)
+        assert ledger.add_calls([call.row() for call in ledger.calls("")]) == 1
+        assert ledger.forget([key]) == 1
+        assert ledger.missing([key]) == {key}
