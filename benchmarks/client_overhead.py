@@ -36,7 +36,7 @@ from botchat.models.connection import server_of
 from botchat.models.endpoint import EndpointModel
 from botchat.models.limits import ServerLimit
 from botchat.models.self_chat import chat_messages
-from botchat.pipeline.session import run_sync
+from botchat.parallel import run_sync
 from botchat.records import Dialogue, Seed
 from botchat.workspace import jsonl
 from botchat.workspace.ledger import Ledger

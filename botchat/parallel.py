@@ -1,13 +1,17 @@
-"""Concurrent coroutines: groups that end together, jobs that stop at once."""
+"""Concurrent coroutines: groups that end together, jobs that stop at once or early."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from botchat.errors import FatalModelError, LimitReached
 
 T = TypeVar("T")
 
@@ -59,3 +63,57 @@ async def stoppable(job: Awaitable[T], stop: Callable[[], None]) -> T:
         await asyncio.gather(task, return_exceptions=True)
         raise
     return task.result()
+
+
+@dataclass
+class EarlyStop:
+    """Reasons why items could not be done: models that cannot answer at all, a reached limit."""
+
+    fatal: dict[str, FatalModelError] = field(default_factory=dict)
+    limit: LimitReached | None = None
+
+    def raise_first(self) -> None:
+        """Raise what ended the run early, if anything did."""
+        if self.limit is not None:
+            raise self.limit
+        if self.fatal:
+            raise FatalModelError("; ".join(str(error) for error in self.fatal.values()))
+
+
+def run_sync(job: Coroutine[Any, Any, T]) -> T:
+    """Run to the end, also where an event loop is running already, as in a notebook."""
+    with seldom_collected():
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(job)
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, job).result()
+
+
+async def run_concurrently(
+    items: Collection[T],
+    do: Callable[[T], Awaitable[None]],
+    parallel: int,
+    stops: EarlyStop,
+    model: str,
+) -> None:
+    """Do every item, ``parallel`` at a time.
+
+    After a `FatalModelError` or `LimitReached`, noted in ``stops``, nothing new is begun, and what
+    is under way is finished. Any other exception cancels the pool.
+    """
+    iterator = iter(items)
+
+    async def worker() -> None:
+        for item in iterator:
+            if model in stops.fatal or stops.limit is not None:
+                return
+            try:
+                await do(item)
+            except FatalModelError as error:
+                stops.fatal.setdefault(model, error)
+            except LimitReached as error:
+                stops.limit = error
+
+    await together(worker() for _ in range(max(1, min(parallel, len(items)))))

@@ -24,9 +24,11 @@ from botchat.metrics.reply_faults import find_mark
 from botchat.models.bots import BASELINES
 from botchat.models.endpoint import identity, served_models
 from botchat.models.self_chat import PROMPT, chat_messages
-from botchat.parallel import together
+from botchat.parallel import EarlyStop, together
+from botchat.pipeline.names import RULES
+from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.seeds import MUTUAL, import_seeds, name_of
-from botchat.pipeline.session import RULES, EarlyStop, Session, run_session
+from botchat.pipeline.session import Session, run_session
 from botchat.records import HUMAN
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
@@ -166,7 +168,7 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
     async def ask(session: Session, _stops: EarlyStop) -> list[Row]:
         return list(await together(_check(session, *item) for item in sorted(entries.items())))
 
-    rows = run_session(workspace, (), None, None, ask)
+    rows = run_session(ResolvedRun(workspace, SeedSet("", ())), None, ask)
     failed = [row["name"] for row in rows if not row["ok"]]
     failure = BotChatError(f"no answer from {', '.join(failed)}: see why above") if failed else None
     printed = [{name: row[name] for name in ("name", "answer", "what")} for row in rows]

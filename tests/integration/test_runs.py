@@ -157,7 +157,7 @@ def test_a_limit_stops_cleanly_and_the_next_run_goes_on(tmp_path, capsys):
 
 
 def test_the_models_of_a_server_share_its_places(tmp_path, monkeypatch):
-    """Every call of every model and stage waits for its turn; the largest max_concurrency holds."""
+    """Every call waits for its turn, whatever its key; the largest max_concurrency holds."""
     from botchat.models import limits
 
     turns, place = [], limits.ServerLimit.place
@@ -167,11 +167,13 @@ def test_the_models_of_a_server_share_its_places(tmp_path, monkeypatch):
         return place(self)
 
     monkeypatch.setattr(limits.ServerLimit, "place", noted)
+    monkeypatch.setenv("OTHER_VARIABLE", KEY)
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server, n_seeds=3)
         settings = folder / "botchat.toml"
         each = f"max_concurrency = {IN_FLIGHT}"
-        settings.write_text(settings.read_text().replace(each, "max_concurrency = 1", 1))
+        own_key = 'max_concurrency = 1\napi_key_env = "OTHER_VARIABLE"'
+        settings.write_text(settings.read_text().replace(each, own_key, 1))
         assert main([*next(commands()), "--dir", str(folder)]) == 0
         assert len(turns) == server.n_received > 0
     (limit,) = {*turns}
