@@ -93,7 +93,7 @@ def harness(url, n_calls, in_flight):
             await server.aclose()
             ledger.close()
 
-    run_sync(run())
+    run_sync(run)
 
 
 def plain(url, n_calls, in_flight):

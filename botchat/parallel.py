@@ -6,10 +6,11 @@ import asyncio
 import gc
 import threading
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 from botchat.errors import FatalModelError, LimitReached
 
@@ -80,15 +81,61 @@ class EarlyStop:
             raise FatalModelError("; ".join(str(error) for error in self.fatal.values()))
 
 
-def run_sync(job: Coroutine[Any, Any, T]) -> T:
-    """Run to the end, also where an event loop is running already, as in a notebook."""
+Job: TypeAlias = Callable[[], Coroutine[Any, Any, T]]
+"""Makes a coroutine, in the thread that runs it."""
+
+
+def run_sync(job: Job[T], lock: Callable[[], AbstractContextManager[None]] = nullcontext) -> T:
+    """Run to the end, also where an event loop is running already, as in a notebook.
+
+    ``lock``: entered before, and left after, by the thread that runs the job.
+    """
     with seldom_collected():
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(job)
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(asyncio.run, job).result()
+            with lock():
+                return asyncio.run(job())
+        return _run_aside(job, lock)
+
+
+def _run_aside(job: Job[T], lock: Callable[[], AbstractContextManager[None]]) -> T:
+    """Run in a thread of its own; what ends the waiting (Ctrl-C) cancels the job and is raised.
+
+    The caller waits until the thread has ended, so that nothing is sent or written behind its back.
+    Each further interrupt cancels again, as `asyncio.run` does with what is still being stored.
+    """
+    begun: Future[Callable[[], object]] = Future()
+    """Cancels the job."""
+
+    async def cancellable_job() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        loop = asyncio.get_running_loop()
+        begun.set_result(partial(loop.call_soon_threadsafe, task.cancel))
+        return await job()
+
+    def work() -> T:
+        with lock():
+            return asyncio.run(cancellable_job())
+
+    interrupt: BaseException | None = None
+    with ThreadPoolExecutor(1) as thread:
+        end = thread.submit(work)
+        either: list[Future[Any]] = [begun, end]
+        while not end.done():
+            try:
+                while not end.done():
+                    wait([end], timeout=1.0)  # on Windows no interrupt comes within a wait
+            except BaseException as error:
+                interrupt = error
+                wait(either, return_when=FIRST_COMPLETED)
+                if begun.done():
+                    with suppress(RuntimeError):  # its loop has ended meanwhile
+                        begun.result()()
+    if interrupt is not None:
+        raise interrupt
+    return end.result()
 
 
 async def run_concurrently(

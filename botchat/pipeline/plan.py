@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -262,7 +263,7 @@ def plan(run: ResolvedRun, walk: Callable[[Session], Coroutine[Any, Any, object]
     with closing(run.workspace.ledger(readonly=True)) as ledger:
         for level in range(len(LEVELS)):
             models = DryRunModels(run.seed_set, ledger, level, counter)
-            run_sync(walk(Session(run, models, ledger, Meter())))
+            run_sync(partial(walk, Session(run, models, ledger, Meter())))
             calls += models.planned()
         notes = _minutes(ledger, sum(each.calls for each in calls if each.level == LEVELS[0]))
     unknown = dict.fromkeys(each.model for each in calls if each.cost_usd is None)

@@ -153,5 +153,4 @@ def run_session(
                 await models.close()
             return result
 
-    with workspace.locked():
-        return run_sync(ask_in_session())
+    return run_sync(ask_in_session, workspace.locked)
