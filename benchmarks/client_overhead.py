@@ -37,7 +37,7 @@ from botchat.models.learnt import Learnt
 from botchat.models.limits import ServerLimit
 from botchat.models.self_chat import chat_messages
 from botchat.models.stored import open_model
-from botchat.pipeline.session import run_sync
+from botchat.parallel import run_sync
 from botchat.records import Dialogue, Seed
 from botchat.workspace import jsonl
 from botchat.workspace.ledger import Ledger
@@ -90,7 +90,7 @@ def harness(url, n_calls, in_flight):
             await server.aclose()
             ledger.close()
 
-    run_sync(run())
+    run_sync(run)
 
 
 def plain(url, n_calls, in_flight):

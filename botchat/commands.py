@@ -116,13 +116,15 @@ def run(
     """
     from botchat.pipeline import run as stage
 
-    place, name = _workspace(workspace), JudgeName(judge, judge_model)
+    place = _workspace(workspace)
+    name = JudgeName(judge, judge_model)
     wanted = stage.Running(seeds, _each(model), name, _each(protocol), limit, replace)
-    spending = spending.within(place)
+    resolved = stage.resolve(wanted, place, spending.within(place))
     if spending.plan:
-        title = stage.title(wanted, place)
-        return stage.plan_run(wanted, place).result(title, spending)
-    return stage.run(wanted, place, spending, meter, _each(format))
+        return stage.plan_run(resolved).result(stage.title(resolved), resolved.limits)
+    if meter is None:
+        return stage.run_from_python(resolved, _each(format))
+    return stage.run(resolved, meter, _each(format))
 
 
 @app.command(group=DAILY)
@@ -331,7 +333,7 @@ def judge(
     several = (turns,) if isinstance(turns, int) else tuple(turns)
     wanted = stage.Judging(protocol, seed_set, name, _each(model), several, comparisons, limit)
     if spending.plan:
-        title = f"{protocol} on {seed_set}, judge {name.name}"
+        title = f"{protocol} on {seed_set}, judge {name.text}"
         return stage.plan_judge(wanted, place).result(title, spending)
     return stage.judge(wanted, place, spending, meter)
 

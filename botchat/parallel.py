@@ -1,13 +1,18 @@
-"""Concurrent coroutines: groups that end together, jobs that stop at once."""
+"""Concurrent coroutines: groups that end together, jobs that stop at once or early."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+from botchat.errors import FatalModelError, LimitReached
 
 T = TypeVar("T")
 
@@ -59,3 +64,103 @@ async def stoppable(job: Awaitable[T], stop: Callable[[], None]) -> T:
         await asyncio.gather(task, return_exceptions=True)
         raise
     return task.result()
+
+
+@dataclass
+class EarlyStop:
+    """Reasons why items could not be done: models that cannot answer at all, a reached limit."""
+
+    fatal: dict[str, FatalModelError] = field(default_factory=dict)
+    limit: LimitReached | None = None
+
+    def raise_first(self) -> None:
+        """Raise what ended the run early, if anything did."""
+        if self.limit is not None:
+            raise self.limit
+        if self.fatal:
+            raise FatalModelError("; ".join(str(error) for error in self.fatal.values()))
+
+
+Job: TypeAlias = Callable[[], Coroutine[Any, Any, T]]
+"""Makes a coroutine, in the thread that runs it."""
+
+
+def run_sync(job: Job[T], lock: Callable[[], AbstractContextManager[None]] = nullcontext) -> T:
+    """Run to the end, also where an event loop is running already, as in a notebook.
+
+    ``lock``: entered before, and left after, by the thread that runs the job.
+    """
+    with seldom_collected():
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            with lock():
+                return asyncio.run(job())
+        return _run_aside(job, lock)
+
+
+def _run_aside(job: Job[T], lock: Callable[[], AbstractContextManager[None]]) -> T:
+    """Run in a thread of its own; what ends the waiting (Ctrl-C) cancels the job and is raised.
+
+    The caller waits until the thread has ended, so that nothing is sent or written behind its back.
+    Each further interrupt cancels again, as `asyncio.run` does with what is still being stored.
+    """
+    begun: Future[Callable[[], object]] = Future()
+    """Cancels the job."""
+
+    async def cancellable_job() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        loop = asyncio.get_running_loop()
+        begun.set_result(partial(loop.call_soon_threadsafe, task.cancel))
+        return await job()
+
+    def work() -> T:
+        with lock():
+            return asyncio.run(cancellable_job())
+
+    interrupt: BaseException | None = None
+    with ThreadPoolExecutor(1) as thread:
+        end = thread.submit(work)
+        either: list[Future[Any]] = [begun, end]
+        while not end.done():
+            try:
+                while not end.done():
+                    wait([end], timeout=1.0)  # on Windows no interrupt comes within a wait
+            except BaseException as error:
+                interrupt = error
+                wait(either, return_when=FIRST_COMPLETED)
+                if begun.done():
+                    with suppress(RuntimeError):  # its loop has ended meanwhile
+                        begun.result()()
+    if interrupt is not None:
+        raise interrupt
+    return end.result()
+
+
+async def run_concurrently(
+    items: Collection[T],
+    do: Callable[[T], Awaitable[None]],
+    parallel: int,
+    stops: EarlyStop,
+    model: str,
+) -> None:
+    """Do every item, ``parallel`` at a time.
+
+    After a `FatalModelError` or `LimitReached`, noted in ``stops``, nothing new is begun, and what
+    is under way is finished. Any other exception cancels the pool.
+    """
+    iterator = iter(items)
+
+    async def worker() -> None:
+        for item in iterator:
+            if model in stops.fatal or stops.limit is not None:
+                return
+            try:
+                await do(item)
+            except FatalModelError as error:
+                stops.fatal.setdefault(model, error)
+            except LimitReached as error:
+                stops.limit = error
+
+    await together(worker() for _ in range(max(1, min(parallel, len(items)))))

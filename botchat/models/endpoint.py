@@ -74,6 +74,14 @@ def identity(settings: ModelSettings) -> dict[str, Any]:
     return known
 
 
+def reasoning_room(settings: ModelSettings, quirks: Quirks) -> int:
+    """Return the tokens that a model would have for reasoning: at most half of its window."""
+    window = settings.context_window or quirks.window
+    if window is None:
+        return settings.reasoning_tokens
+    return min(settings.reasoning_tokens, window // 2)
+
+
 @dataclass(eq=False)
 class EndpointModel:
     """A `botchat.models.attempts.Sender` on a server."""
@@ -111,10 +119,8 @@ class EndpointModel:
 
     @property
     def most_room(self) -> int:
-        """Tokens of a reply for reasoning, if the model thinks: at most half of the window."""
-        if self.context_window is None:
-            return self.settings.reasoning_tokens
-        return min(self.settings.reasoning_tokens, self.context_window // 2)
+        """Tokens of a reply that would be for reasoning, if the model thinks."""
+        return reasoning_room(self.settings, self.quirks)
 
     async def attempt(self, call: Call) -> Attempt:
         """Send a request once."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from botchat.boards.judge_agreement import HUMAN_LABELS, AgreementReport
 from botchat.errors import DataError, LimitReached, MissingDataError, UsageError, did_you_mean
+from botchat.languages import ENGLISH
 from botchat.papers.benchmarks import Answered, Benchmark, Files, Judgments, own_file, tables_of
 from botchat.papers.chateval import faireval, topical_chat
 from botchat.papers.stories import mateval, recorded
@@ -22,6 +23,7 @@ from botchat.pipeline import judging
 from botchat.pipeline.agree import publish
 from botchat.pipeline.contestants import with_controls
 from botchat.pipeline.judging import ProtocolCases
+from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.results import Result
 from botchat.workspace import jsonl, panels
@@ -82,12 +84,14 @@ def bench(
         return bench_botchat(data, out)
     benchmark = recorded(_files(data)) if published else _read(name, data)
     cases = [_first(each, limit) for each in benchmark.cases]
-    jobs = [judging.JudgingJob(seed_set, (), judge, cases) for judge in judges]
+    jobs = [judging.JudgingJob(judge, cases) for judge in judges]
+    language = next((each.protocol.language for each in cases), ENGLISH)
+    run = ResolvedRun(workspace, SeedSet(seed_set, (), language), spending)
     if spending.plan:
         if not jobs:
             raise UsageError("--plan needs a judge; name one with --judge")
         title = f"{name}, judges {', '.join(str(judge.name) for judge in judges)}"
-        return judging.plan_all(jobs, workspace).result(title, spending)
+        return judging.plan_all(jobs, run).result(title, spending)
 
     def compare() -> Result:
         judged, printed = _judged(workspace, seed_set, cases), tables_of(name)
@@ -103,7 +107,7 @@ def bench(
 
     try:
         if jobs:
-            judging.ask_all(jobs, workspace, spending, meter)
+            judging.ask_all(jobs, run, meter)
     except LimitReached as limit_reached:
         limit_reached.partial_result = compare()
         raise

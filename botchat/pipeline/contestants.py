@@ -8,6 +8,7 @@ from typing import Literal
 from botchat.errors import ConfigError, MissingDataError, did_you_mean, listed
 from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED, is_debate, votes_before_debate
 from botchat.judges.single import base_judge_name
+from botchat.pipeline.resolved import ResolvedRun
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, Seed, human_dialogue
 from botchat.workspace import config, panels
@@ -26,26 +27,20 @@ def seed_set_of(workspace: Workspace, name: str = "") -> str:
     raise ConfigError(f"name a set with --seeds, or seeds in [run]: {listed(own)}")
 
 
-def select_dialogues(
-    workspace: Workspace,
-    seed_set: str,
-    seeds: Sequence[Seed],
-    models: Sequence[str],
-    generated: Dialogues | None = None,
-) -> Dialogues:
+def select_dialogues(run: ResolvedRun, models: Sequence[str], generated: Dialogues) -> Dialogues:
     """Return the dialogues of ``models``, or if it is empty of all contestants with ``human``.
 
-    ``generated`` replaces the stored ones: contestant -> seed id -> dialogue.
-    `MissingDataError` for a model without dialogues, or no dialogues at all.
+    ``generated``: contestant -> seed id -> dialogue. `MissingDataError` for a model without
+    dialogues, or no dialogues at all.
     """
-    if generated is None:
-        generated = workspace.all_dialogues(seed_set)
+    workspace = run.workspace
+    seed_set = run.seed_set.name
     if not generated:
         raise MissingDataError(
             f"no dialogues in {workspace.root / 'generations' / seed_set}; "
             f"make some with: botchat generate --seeds {seed_set} --model MODEL"
         )
-    known = {HUMAN: human_dialogues(seeds), **generated}
+    known = {HUMAN: human_dialogues(run.seed_set.seeds), **generated}
     contestants: dict[str, Mapping[str, Dialogue]] = {}
     for model in models or known:
         name = model if model in known else stored_name(model, workspace)

@@ -13,11 +13,12 @@ from botchat.errors import ConfigError, UsageError
 from botchat.interfaces import Row, quirks_suffix, settings_digest
 from botchat.metrics.reply_faults import dialogue_faults
 from botchat.models.self_chat import PROMPT, TokenCounter, generate_dialogue
-from botchat.parallel import together
-from botchat.pipeline.plan import DryRunSession, Plan, plan, token_counter
-from botchat.pipeline.session import EarlyStop, Session, run_concurrently, run_session
+from botchat.parallel import EarlyStop, run_concurrently, together
+from botchat.pipeline.plan import Plan, plan, token_counter
+from botchat.pipeline.resolved import ResolvedRun, SeedSet, first_seeds, read_seed_set
+from botchat.pipeline.session import Session, run_session
 from botchat.pipeline.spending import Meter, Spending
-from botchat.records import N_SEED, SIGNED, Dialogue, Seed
+from botchat.records import N_SEED, SIGNED, Dialogue, Dialogues, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, stage_order
@@ -66,42 +67,44 @@ class Generated:
         return {key: value for key, value in asdict(self).items() if key != "unanswered"}
 
 
+def resolve(request: Generating, workspace: Workspace, limits: Spending) -> ResolvedRun:
+    """Return the run with its seed set; raises `ConfigError` if nothing can be generated."""
+    _turns(request, workspace)
+    run = ResolvedRun(workspace, read_seed_set(workspace, request.seed_set), limits)
+    _check_seeds(run.seed_set)
+    return run
+
+
 def plan_generate(request: Generating, workspace: Workspace) -> Plan:
     """Return what `generate` would send."""
-    _, seeds = _turns_and_seeds(request, workspace)
-    language = workspace.language(request.seed_set)
-    return plan(workspace, seeds, partial(walk, request, workspace), language)
+    return plan(resolve(request, workspace, Spending()), partial(walk, request))
 
 
-async def walk(
-    request: Generating, workspace: Workspace, session: DryRunSession
-) -> dict[str, dict[str, Dialogue]]:
+async def walk(request: Generating, session: Session) -> Dialogues:
     """Return the contestants' dialogues, stored or as a plan makes them up; store nothing."""
-    jobs = _jobs(request, workspace, session)
-    session.step = "generate"
-    for job in jobs:
+    counter = token_counter()
+    dialogues = {}
+    for job in _jobs(request, session):
         for seed in job.pending:
-            job.dialogues[seed.id] = await job.make(seed, session.counter)
-    return {job.contestant: job.dialogues for job in jobs}
+            job.dialogues[seed.id] = await job.make(seed, counter)
+        dialogues[job.contestant] = job.dialogues
+    return dialogues
 
 
 def generate(
     request: Generating, workspace: Workspace, spending: Spending, meter: Meter | None
 ) -> Result:
     """Extend every ChatSEED by each model."""
-    _, seeds = _turns_and_seeds(request, workspace)
-    language = workspace.language(request.seed_set)
-    job = partial(ask, request, workspace)
-    generated = run_session(workspace, seeds, spending, meter, job, language)
+    run = resolve(request, workspace, spending)
+    generated = run_session(run, meter, partial(ask, request))
     rows = [each.row for each in generated]
     return Result({"rows": rows}, [rows], sum(each.unanswered for each in generated))
 
 
-async def ask(
-    request: Generating, workspace: Workspace, session: Session, stops: EarlyStop
-) -> list[Generated]:
+async def ask(request: Generating, session: Session, stops: EarlyStop) -> list[Generated]:
     """Do as `generate`, in a session that is open."""
-    jobs, counter = _jobs(request, workspace, session), token_counter()
+    jobs = _jobs(request, session)
+    counter = token_counter()
     for job in jobs:
         if job.pending:
             jsonl.Appender[Dialogue](job.path).ready()
@@ -110,13 +113,16 @@ async def ask(
     generated = await together(job.run(counter, stops) for job in jobs)
     calls = {job.contestant: [*_calls(job.dialogues.values())] for job in jobs}
     new = {each.model for each in generated if each.new}
-    usage.record_provenance(workspace, session.ledger, request.seed_set, "generate", calls, new)
+    seed_set = session.run.seed_set.name
+    usage.record_provenance(session.run.workspace, session.ledger, seed_set, "generate", calls, new)
     return generated
 
 
-def _turns_and_seeds(request: Generating, workspace: Workspace) -> tuple[int, list[Seed]]:
-    """Return the utterances of a finished dialogue, and the whole set; check both."""
-    turns = workspace.config.generation.turns if request.turns is None else request.turns
+def _turns(request: Generating, workspace: Workspace) -> int:
+    """Return the utterances of a finished dialogue; raises `UsageError`."""
+    turns = request.turns
+    if turns is None:
+        turns = workspace.config.generation.turns
     if turns <= N_SEED:
         raise UsageError(
             f"--turns {turns}: a dialogue starts with {N_SEED} human utterances, so at least "
@@ -124,33 +130,31 @@ def _turns_and_seeds(request: Generating, workspace: Workspace) -> tuple[int, li
         )
     if turns > MOST_TURNS:
         raise UsageError(f"--turns {turns}: a dialogue has at most {MOST_TURNS:,} utterances")
-    seeds = workspace.seeds(request.seed_set)
-    if not all(seed.utterances for seed in seeds):
+    return turns
+
+
+def _check_seeds(seed_set: SeedSet) -> None:
+    """Refuse a set of texts, which no dialogue can go on with."""
+    if not all(seed.utterances for seed in seed_set.seeds):
         raise ConfigError(
-            f"{request.seed_set} has no ChatSEEDs: there is nothing to go on "
+            f"{seed_set.name} has no ChatSEEDs: there is nothing to go on "
             "with; name another --seeds"
         )
-    return turns, seeds
 
 
-def _jobs(request: Generating, workspace: Workspace, session: Session) -> list[_Job]:
+def _jobs(request: Generating, session: Session) -> list[_Job]:
     """Return one job a contestant. Every name is resolved before the first call is sent."""
-    turns, seeds = _turns_and_seeds(request, workspace)
-    seeds = first_seeds(seeds, request.limit)
-    models = dict.fromkeys(request.models)
-    listed = [_Job(request, workspace, session, model, turns, seeds) for model in models]
-    jobs = {job.contestant: job for job in listed}
+    turns = _turns(request, session.run.workspace)
+    _check_seeds(session.run.seed_set)
+    seeds = first_seeds(session.run.seed_set.seeds, request.limit)
+    jobs: dict[str, _Job] = {}
+    for model in dict.fromkeys(request.models):
+        job = _Job(request, session, model, turns, seeds)
+        jobs[job.contestant] = job
     if not request.replace:
         for job in jobs.values():
             job.refuse_others(session.ledger)
     return list(jobs.values())
-
-
-def first_seeds(seeds: list[Seed], limit: int | None) -> list[Seed]:
-    """Return the first ``limit`` seeds, or all; `ConfigError` for a limit below 1."""
-    if limit is not None and limit < 1:
-        raise UsageError(f"--limit {limit}: at least one seed is needed")
-    return seeds[:limit]
 
 
 def _settings_parts(signature: str) -> list[str]:
@@ -169,18 +173,22 @@ class _Job:
     def __init__(
         self,
         request: Generating,
-        workspace: Workspace,
         session: Session,
         model: str,
         turns: int,
         seeds: Sequence[Seed],
     ) -> None:
         """Continue ``seeds`` up to ``turns`` utterances."""
-        names = (model,) if request.partner is None else (model, request.partner)
+        run = session.run
+        names = [model]
+        if request.partner is not None:
+            names.append(request.partner)
         self.speakers = [session.speaker(name) for name in names]
         self.contestant = " + ".join(speaker.model.name for speaker in self.speakers)
-        self.seed_set, self.turns, self._seeds = request.seed_set, turns, seeds
-        self.language = workspace.language(self.seed_set)
+        self.seed_set = run.seed_set.name
+        self.turns = turns
+        self._seeds = seeds
+        self.language = run.seed_set.language
         settings = settings_digest(
             *((speaker.model.identity, speaker.decoding.settings) for speaker in self.speakers)
         )
@@ -192,8 +200,8 @@ class _Job:
             f"{SIGNED}|generate|set:{self.seed_set}{self.language.signed}|n:{turns}"
             f"|prompt:{'+'.join(prompts)}|settings:{settings}"
         )
-        self.path = workspace.dialogues_path(self.seed_set, self.contestant)
-        self.dialogues = workspace.dialogues(self.seed_set, self.contestant)
+        self.path = run.workspace.dialogues_path(self.seed_set, self.contestant)
+        self.dialogues = run.workspace.dialogues(self.seed_set, self.contestant)
         self._warned: set[str] = set()
 
     @cached_property

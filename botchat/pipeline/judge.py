@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.interfaces import MakeCase, case_ref
 from botchat.pipeline.contestants import begun_seeds, human_dialogues, select_dialogues
-from botchat.pipeline.generate import first_seeds
 from botchat.pipeline.judging import JudgingJob, ProtocolCases, ask_all, plan_all, stage_result
 from botchat.pipeline.plan import Plan
-from botchat.pipeline.session import catalogue_of
+from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.spending import JudgeName, Meter, Spending
+from botchat.protocols.catalogue import catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, N_SEED, Dialogues, Seed
 from botchat.results import Result
@@ -37,28 +37,42 @@ class Judging:
     """Number of first seeds (default: all seeds that have a generated dialogue)."""
 
 
+def resolve(request: Judging, workspace: Workspace, limits: Spending) -> ResolvedRun:
+    """Return the run with its seed set; raises `ConfigError` for an unknown protocol."""
+    seed_set = read_seed_set(workspace, request.seed_set)
+    protocols = catalogue(workspace.config.protocols, seed_set.language)
+    protocol = protocols.named(request.protocol)
+    return ResolvedRun(workspace, seed_set, limits, judge=request.judge, protocols=[protocol])
+
+
 def plan_judge(request: Judging, workspace: Workspace) -> Plan:
     """Return what `judge` would send."""
-    return plan_all([judging_job(request, workspace)], workspace)
+    run = resolve(request, workspace, Spending())
+    return plan_all([_stored_job(request, run)], run)
 
 
 def judge(
     request: Judging, workspace: Workspace, spending: Spending, meter: Meter | None
 ) -> Result:
     """Ask and store; one row a protocol and N."""
-    return stage_result(ask_all([judging_job(request, workspace)], workspace, spending, meter))
+    run = resolve(request, workspace, spending)
+    return stage_result(ask_all([_stored_job(request, run)], run, meter))
+
+
+def _stored_job(request: Judging, run: ResolvedRun) -> JudgingJob:
+    """Return every case on the stored dialogues."""
+    return judging_job(request, run, run.protocols[0], run.stored_dialogues())
 
 
 def judging_job(
-    request: Judging, workspace: Workspace, generated: Dialogues | None = None
+    request: Judging, run: ResolvedRun, protocol: Protocol, generated: Dialogues
 ) -> JudgingJob:
-    """Return every case of the protocol on the stored dialogues, or on ``generated``.
+    """Return every case of the protocol on dialogues that were generated.
 
     Raises `ConfigError`: N too small, too few contestants; `MissingDataError`: nothing to ask.
     """
-    protocol = catalogue_of(workspace, request.seed_set).named(request.protocol)
-    seed_set = workspace.seeds(request.seed_set)
-    contestants = select_dialogues(workspace, request.seed_set, seed_set, request.models, generated)
+    seed_set = run.seed_set.seeds
+    contestants = select_dialogues(run, request.models, generated)
     seeds = begun_seeds(seed_set, contestants)
     if request.limit is not None:
         seeds = first_seeds(seed_set, request.limit)
@@ -68,11 +82,11 @@ def judging_job(
         for name, by_seed in contestants.items()
     }
     if protocol.shows == "pair":
-        turns = request.turns or workspace.config.arena.turns
+        turns = request.turns or run.workspace.config.arena.turns
         cases = _pairwise_cases(request, protocol, turns, seeds, contestants)
     else:
         cases = _single_cases(request, protocol, seeds, contestants)
-    return JudgingJob(request.seed_set, seed_set, request.judge, cases)
+    return JudgingJob(request.judge, cases)
 
 
 def _pairwise_cases(

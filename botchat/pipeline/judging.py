@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Case, CaseRef, Judge, MakeCase, case_ref, quirks_suffix
-from botchat.languages import ENGLISH, Language
-from botchat.parallel import together
-from botchat.pipeline.plan import DryRunSession, Plan, plan
-from botchat.pipeline.session import RULES, EarlyStop, Session, run_concurrently, run_session
-from botchat.pipeline.spending import JudgeName, Meter, Spending
+from botchat.parallel import EarlyStop, run_concurrently, together
+from botchat.pipeline.names import RULES
+from botchat.pipeline.plan import Plan, plan
+from botchat.pipeline.resolved import ResolvedRun
+from botchat.pipeline.session import Session, run_session
+from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.protocol import Protocol
-from botchat.records import SIGNED, UNANSWERED, Judgment, Seed
+from botchat.records import SIGNED, UNANSWERED, Judgment
 from botchat.results import Result
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, judgment_key, stage_order
@@ -59,30 +60,22 @@ def stage_result(stages: Sequence[StageResult]) -> Result:
 class JudgingJob:
     """Cases put to a judge: a part of every request that judges."""
 
-    seed_set: str
-    seeds: Sequence[Seed]
-    """The whole set; of a benchmark none."""
     judge: JudgeName
     cases: Sequence[ProtocolCases]
 
-    async def walk(self, workspace: Workspace, session: DryRunSession) -> None:
+    async def walk(self, session: Session) -> None:
         """Answer every case as a plan does; nothing is stored."""
-        for judge, cases in self.judges(session):
-            session.step = cases.protocol.name
-            writer = JudgmentWriter(workspace, self.seed_set, cases.protocol, judge)
-            for make in cases.make if judge.models else ():
+        for writer, makers in self.writers(session):
+            if not writer.judge.models:
+                continue
+            for make in makers:
                 case = make()
                 if writer.stored(case) is None:
-                    await judge.answer(case)
+                    await writer.judge.answer(case)
 
-    async def ask(
-        self, workspace: Workspace, session: Session, stops: EarlyStop
-    ) -> list[StageResult]:
+    async def ask(self, session: Session, stops: EarlyStop) -> list[StageResult]:
         """Ask, in a session that is open; one result for each protocol."""
-        writers = [
-            (JudgmentWriter(workspace, self.seed_set, cases.protocol, judge), cases.make)
-            for judge, cases in self.judges(session)
-        ]
+        writers = self.writers(session)
         for writer, makers in writers:
             if len(writer.judgments) < len(makers):
                 writer.check_writable()
@@ -94,53 +87,57 @@ class JudgingJob:
             writer.note(session.ledger)
         return results
 
-    def judges(self, session: Session) -> list[tuple[Judge, ProtocolCases]]:
-        """Return the judge with the cases that it answers, as their protocol wants it."""
-        for protocol in (
-            [cases.protocol for cases in self.cases] if self.judge.name == RULES else ()
-        ):
-            if protocol.template or not (protocol.about_ai or protocol.kind == "report"):
-                raise ConfigError(
-                    f"--judge {RULES} answers UniEval, Arena, GTEval and diagnosis, not "
-                    f"{protocol.name}; name a model"
-                )
-        subjects = {cases.protocol.subject for cases in self.cases}
-        judges = {subject: session.judge(self.judge, subject) for subject in subjects}
-        return [(judges[cases.protocol.subject], cases) for cases in self.cases]
+    def writers(self, session: Session) -> list[tuple[JudgmentWriter, Sequence[MakeCase]]]:
+        """Return the file of each protocol's judgments, with its cases."""
+        run = session.run
+        writers = []
+        for judge, cases in zip(self.judges(session), self.cases, strict=True):
+            writer = JudgmentWriter(run.workspace, run.seed_set.name, cases.protocol, judge)
+            writers.append((writer, cases.make))
+        return writers
 
-    @property
-    def language(self) -> Language:
-        """Language of the prompts."""
-        return next((cases.protocol.language for cases in self.cases), ENGLISH)
+    def judges(self, session: Session) -> list[Judge]:
+        """Return the judge of each protocol; raises `ConfigError` if it cannot be asked."""
+        protocols = [cases.protocol for cases in self.cases]
+        if self.judge.name == RULES:
+            for protocol in protocols:
+                _check_rules(protocol)
+        return [session.judge(self.judge, each) for each in protocols]
 
 
-def plan_all(jobs: Sequence[JudgingJob], workspace: Workspace) -> Plan:
+def _check_rules(protocol: Protocol) -> None:
+    """Refuse a protocol that the offline judge does not answer."""
+    if protocol.template or not (protocol.about_ai or protocol.kind == "report"):
+        raise ConfigError(
+            f"--judge {RULES} answers UniEval, Arena, GTEval and diagnosis, not "
+            f"{protocol.name}; name a model"
+        )
+
+
+def plan_all(jobs: Sequence[JudgingJob], run: ResolvedRun) -> Plan:
     """Return what `ask_all` would send."""
 
-    async def walk(session: DryRunSession) -> None:
+    async def walk(session: Session) -> None:
         for job in jobs:
-            await job.walk(workspace, session)
+            await job.walk(session)
 
-    return plan(workspace, jobs[0].seeds, walk, jobs[0].language)
+    return plan(run, walk)
 
 
-def ask_all(
-    jobs: Sequence[JudgingJob], workspace: Workspace, spending: Spending, meter: Meter | None
-) -> list[StageResult]:
-    """Ask one after the other, of one set and language."""
-    ask = partial(ask_jobs, jobs, workspace)
-    return run_session(workspace, jobs[0].seeds, spending, meter, ask, jobs[0].language)
+def ask_all(jobs: Sequence[JudgingJob], run: ResolvedRun, meter: Meter | None) -> list[StageResult]:
+    """Ask one after the other."""
+    return run_session(run, meter, partial(ask_jobs, jobs))
 
 
 async def ask_jobs(
-    jobs: Sequence[JudgingJob], workspace: Workspace, session: Session, stops: EarlyStop
+    jobs: Sequence[JudgingJob], session: Session, stops: EarlyStop
 ) -> list[StageResult]:
     """Do as `ask_all`, in a session that is open; judges are looked up before any is paid."""
     for job in jobs:
         job.judges(session)
     results = []
     for job in jobs:
-        results += await job.ask(workspace, session, stops)
+        results += await job.ask(session, stops)
         stops.raise_first()
     return results
 

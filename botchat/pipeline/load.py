@@ -168,15 +168,22 @@ class CurrentCases:
 
 
 def load(
-    workspace: Workspace, seed_set: str, judges: Sequence[str] = (), *, large: bool = False
+    workspace: Workspace,
+    seed_set: str,
+    judges: Sequence[str] = (),
+    *,
+    large: bool = False,
+    seeds: Sequence[Seed] | None = None,
 ) -> SeedSetData:
     """Read a set with the verdicts of some judges, by default of all.
 
-    ``large``: hold no judgments of pairs with their reasons.
+    ``large``: hold no judgments of pairs with their reasons. ``seeds``: the set, if it was read.
     Raises `MissingDataError`: no judgments, or none by a judge that is named; `DataError`: a line
     that is no judgment, a verdict that cannot be.
     """
-    seeds, files = workspace.seeds(seed_set), _files(workspace, seed_set, judges)
+    if seeds is None:
+        seeds = workspace.seeds(seed_set)
+    files = _files(workspace, seed_set, judges)
     catalogue = catalogue_of(workspace, seed_set)
     known = catalogue.among({name for by_protocol in files.values() for name in by_protocol})
     dialogues, unanswered = _dialogues(workspace, seed_set, seeds)
@@ -206,7 +213,7 @@ def load(
 
 
 def _in_use(
-    seeds: list[Seed],
+    seeds: Sequence[Seed],
     dialogues: Dialogues,
     judged: Iterable[Mapping[str, Verdicts | list[Judgment]]],
 ) -> tuple[list[Seed], Dialogues]:
@@ -214,7 +221,7 @@ def _in_use(
     alone = (each for by in judged for each in by.values() if not isinstance(each, Verdicts))
     ids = {judgment.seed_id for judgments in alone for judgment in judgments}
     ids |= {id_ for name, by_seed in dialogues.items() if name != HUMAN for id_ in by_seed}
-    used = [seed for seed in seeds if seed.id in ids] or seeds
+    used = [seed for seed in seeds if seed.id in ids] or list(seeds)
     human = {HUMAN: human_dialogues(used)} if HUMAN in dialogues else {}
     return used, {**dialogues, **human}
 
@@ -260,10 +267,18 @@ def _dialogues(
     workspace: Workspace, seed_set: str, seeds: Sequence[Seed]
 ) -> tuple[Dialogues, dict[str, int]]:
     """Return dialogues of models that an endpoint answered for, and `SeedSetData.unanswered`."""
-    human, stored = human_dialogues(seeds), workspace.all_dialogues(seed_set, unanswered=True)
-    counts = {name: sum(not d.answered for d in by.values()) for name, by in stored.items()}
-    known = {name: by for name, by in stored.items() if counts[name] < len(by)}
-    return {HUMAN: human, **known} if human else known, {k: n for k, n in counts.items() if n}
+    dialogues: dict[str, Mapping[str, Dialogue]] = {}
+    human = human_dialogues(seeds)
+    if human:
+        dialogues[HUMAN] = human
+    unanswered = {}
+    for name, by_seed in workspace.all_dialogues(seed_set, seeds, unanswered=True).items():
+        n_unanswered = sum(not dialogue.answered for dialogue in by_seed.values())
+        if n_unanswered < len(by_seed):
+            dialogues[name] = by_seed
+        if n_unanswered > 0:
+            unanswered[name] = n_unanswered
+    return dialogues, unanswered
 
 
 def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[str]:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing, closing
 from dataclasses import replace
+from functools import partial
 from importlib import resources
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -29,9 +30,11 @@ from botchat.models.endpoint import identity
 from botchat.models.learnt import read_quirks
 from botchat.models.reader import ServedModel, read_error, read_json, read_models
 from botchat.models.self_chat import PROMPT, chat_messages
-from botchat.parallel import together
+from botchat.parallel import EarlyStop, run_sync, together
+from botchat.pipeline.names import RULES
+from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.seeds import MUTUAL, import_seeds, name_of
-from botchat.pipeline.session import RULES, EarlyStop, Session, run_session, run_sync
+from botchat.pipeline.session import Session, run_session
 from botchat.records import HUMAN
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
@@ -135,7 +138,7 @@ def _served(url: str) -> list[ServedModel]:
     """Return the models that a server lists. Raises `ConfigError` if it lists none."""
     from botchat.models.connection import Failure  # imports aiohttp
 
-    response = run_sync(_ask_for_models(url))
+    response = run_sync(partial(_ask_for_models, url))
     place = f"{public(url)}/models"
     if isinstance(response, Failure):
         raise ConfigError(f"{public(url)}: {response.detail}")
@@ -247,7 +250,7 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
     async def ask(session: Session, _stops: EarlyStop) -> list[Row]:
         return list(await together(_check(session, *item) for item in sorted(entries.items())))
 
-    rows = run_session(workspace, (), None, None, ask)
+    rows = run_session(ResolvedRun(workspace, SeedSet("", ())), None, ask)
     failed = [row["name"] for row in rows if not row["ok"]]
     failure = BotChatError(f"no answer from {', '.join(failed)}: see why above") if failed else None
     printed = [{name: row[name] for name in ("name", "answer", "what")} for row in rows]

@@ -11,23 +11,24 @@ import math
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-from botchat.interfaces import ChatModel, Decoding, Message, Reply, Row
-from botchat.languages import ENGLISH, Language
+from botchat.interfaces import ChatModel, Decoding, Message, Quirks, Reply, Row
 from botchat.metrics import lengths
-from botchat.models.attempts import Sender
-from botchat.models.limits import Prices
+from botchat.models.learnt import Learnt
+from botchat.models.limits import FREE, Prices
 from botchat.models.self_chat import TokenCounter, prompt_tokens
 from botchat.models.stored import rough_tokens, visible_reply, wants_more_room
-from botchat.pipeline.session import Session, run_sync
+from botchat.parallel import run_sync
+from botchat.pipeline.names import ModelUse
+from botchat.pipeline.resolved import ResolvedRun, SeedSet
+from botchat.pipeline.session import Session
 from botchat.pipeline.spending import Meter, Spending
-from botchat.records import Seed
 from botchat.results import Result
-from botchat.workspace.config import ModelName
-from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, request_json, request_key
+from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.secrets import public
 
 LEVELS = ("expected", "high")
@@ -78,47 +79,80 @@ class PlannedCalls:
     """Whether limits of a run count these calls; calls of bots do not count."""
 
 
+class ReplyLengths(NamedTuple):
+    """Expected lengths of a model's calls, in tokens."""
+
+    words: int
+    """Reply, as we count."""
+    billed: float
+    """Reply, as billed."""
+    prompt_factor: float
+    """Prompt as billed, divided by our count."""
+
+
 class DryRunModel:
     """A model whose calls are answered by the ledger or counted, never sent."""
 
     parallel = 1
 
-    def __init__(
-        self, session: DryRunSession, model: Sender, stage: str, prices: Prices, limited: bool
-    ) -> None:
-        self.name, self.identity = model.name, model.identity
-        self.quirks, self.context_window = model.quirks, model.context_window
-        self.room, self._most_room = model.room, model.most_room
-        self._session, self._prices, self._limited = session, prices, limited
-        self._words, self._completion, self._prompt_factor = session.expected(model.name, stage)
-        self._calls: dict[str, tuple[str, int]] = {}
-        """Key of a call -> its step and the tokens of its prompt, as we count."""
+    def __init__(self, models: DryRunModels, use: ModelUse) -> None:
+        """Share lengths and the keys of counted calls with the same model in other steps."""
+        self.name = use.model.name
+        self.context_window: int | None = None
+        self.quirks = Quirks()
+        self.room = 0
+        self._most_room = 0
+        settings = use.model.settings
+        if settings is None:
+            self.identity = models.seed_set.bot(use.model.target).identity
+        else:
+            from botchat.models.endpoint import identity, reasoning_room  # imports aiohttp
 
-    def planned(self) -> list[PlannedCalls]:
+            self.identity = identity(settings)
+            self.quirks = models.learnt.of(self.identity)
+            self.context_window = settings.context_window or self.quirks.window
+            self._most_room = reasoning_room(settings, self.quirks)
+            if self.quirks.thinks:
+                self.room = self._most_room
+        self._models = models
+        self._use = use
+        self._lengths = models.lengths(self.name, use.stage)
+        self._counted = models.counted(self.name, use.stage)
+        self._prompts: list[int] = []
+        """Tokens of the prompt of each call, as we count."""
+
+    def planned(self) -> PlannedCalls:
         """Return what was counted, as it would be billed."""
-        by_step: dict[str, list[int]] = {}
-        for step, tokens in self._calls.values():
-            by_step.setdefault(step, []).append(tokens)
-        level, rows = LEVELS[self._session.level], []
-        for step, prompts in by_step.items():
-            prompt = round(sum(prompts) * self._prompt_factor)
-            completion = round(len(prompts) * self._completion)
-            usd, tokens = self._prices.cost(prompt, completion), prompt + completion
-            rows.append(
-                PlannedCalls(self.name, step, level, len(prompts), tokens, usd, self._limited)
-            )
-        return rows
+        n_calls = len(self._prompts)
+        prompt = round(sum(self._prompts) * self._lengths.prompt_factor)
+        completion = round(n_calls * self._lengths.billed)
+        return PlannedCalls(
+            model=self.name,
+            step=self._use.step,
+            level=LEVELS[self._models.level],
+            calls=n_calls,
+            tokens=prompt + completion,
+            cost_usd=_prices(self._use.model.settings).cost(prompt, completion),
+            limited=self._use.model.kind == "endpoint",
+        )
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Return the stored reply, or a made-up one that is counted."""
         key = request_key(request_json(self.identity, messages, decoding))
-        stored = self._session.ledger.get(key)
+        stored = self._models.ledger.get(key)
         if stored is not None and not wants_more_room(stored, self._most_room):
-            return visible_reply(stored, decoding.max_tokens, self._session.counter.estimate)
-        if key not in self._calls:
-            tokens = prompt_tokens(messages, self._session.counter.estimate)
-            self._calls[key] = self._session.step, tokens
-        return Reply("ok", text=_made_up(key, self._words), key=key)
+            return visible_reply(stored, decoding.max_tokens, self._models.counter.estimate)
+        if key not in self._counted:
+            self._counted.add(key)
+            self._prompts.append(prompt_tokens(messages, self._models.counter.estimate))
+        return Reply("ok", text=_made_up(key, self._lengths.words), key=key)
+
+
+def _prices(settings: ModelSettings | None) -> Prices:
+    """Return the prices of a model's entry; a bot has none and is free."""
+    if settings is None:
+        return FREE
+    return Prices(settings.price_input, settings.price_output, settings.price_cached)
 
 
 def _made_up(key: str, tokens: int) -> str:
@@ -131,44 +165,58 @@ def _made_up(key: str, tokens: int) -> str:
     return " ".join([*own, *["word"] * (tokens - 2 * len(own))])
 
 
-class DryRunSession(Session):
-    """A session that sends nothing."""
+class DryRunModels:
+    """Opens models that are sent nothing."""
 
     def __init__(
-        self,
-        workspace: Workspace,
-        seeds: Sequence[Seed],
-        ledger: Ledger,
-        level: int,
-        counter: TokenCounter,
-        language: Language = ENGLISH,
+        self, seed_set: SeedSet, ledger: Ledger, level: int, counter: TokenCounter
     ) -> None:
-        """Send nothing; ``level`` is an index into `LEVELS`."""
-        super().__init__(workspace, seeds, ledger, Spending(), Meter(), language)
-        self.models: dict[tuple[str, str], DryRunModel] = {}
-        self.level, self.counter = level, counter
-        self.step = ""
-        """Set by who walks through a stage, before its calls."""
+        """Expect replies as long as ``level``, an index into `LEVELS`, says."""
+        self.ledger = ledger
+        self.learnt = Learnt(ledger)
+        self.level = level
+        self.counter = counter
+        self.seed_set = seed_set
+        self._models: dict[tuple[str, str, str], DryRunModel] = {}
+        self._lengths: dict[tuple[str, str], ReplyLengths] = {}
+        self._counted: dict[tuple[str, str], set[str]] = {}
 
-    def _model(self, resolved: ModelName, stage: str, _max_tokens: int | None) -> ChatModel:
-        model, limiter, prices = self._uncached(resolved)
-        place = (stage, model.name)
-        if place not in self.models:
-            self.models[place] = DryRunModel(self, model, stage, prices, limiter is not None)
-        return self.models[place]
+    def open(self, use: ModelUse) -> ChatModel:
+        """Return a model that counts its calls."""
+        place = (use.model.name, use.stage, use.step)
+        if place not in self._models:
+            self._models[place] = DryRunModel(self, use)
+        return self._models[place]
 
-    def expected(self, model: str, stage: str) -> tuple[int, float, float]:
-        """Return tokens of a reply, ours and billed, and the ratio billed / ours of prompts."""
+    def planned(self) -> list[PlannedCalls]:
+        """Return the calls of all models."""
+        rows = [model.planned() for model in self._models.values()]
+        return [row for row in rows if row.calls]
+
+    def counted(self, model: str, stage: str) -> set[str]:
+        """Return the keys of a model's calls in a stage that were counted."""
+        return self._counted.setdefault((model, stage), set())
+
+    def lengths(self, model: str, stage: str) -> ReplyLengths:
+        """Return the lengths of a model's replies in a stage, as in the ledger or the papers."""
+        place = (model, stage)
+        if place not in self._lengths:
+            self._lengths[place] = self._expected(model, stage)
+        return self._lengths[place]
+
+    def _expected(self, model: str, stage: str) -> ReplyLengths:
         recent = self.ledger.recent(model, stage, RECENT_CALLS)
         if len(recent) < ENOUGH_CALLS:
             tokens = REPLY_TOKENS[stage][self.level]
-            return tokens, tokens, 1.0
-        factor, count = (1.0, 2.0)[self.level], self.counter.estimate
+            return ReplyLengths(tokens, tokens, 1.0)
+        factor = (1.0, 2.0)[self.level]
+        count = self.counter.estimate
         counted = sum(count(reply.text) for _, reply in recent) / len(recent)
         billed = sum(reply.usage.completion_tokens or 0 for _, reply in recent) / len(recent)
         prompts = sum(prompt_tokens(messages, count) for messages, _ in recent)
         billed_prompts = sum(reply.usage.prompt_tokens or 0 for _, reply in recent)
-        return max(1, round(factor * counted)), factor * billed, billed_prompts / prompts
+        words = max(1, round(factor * counted))
+        return ReplyLengths(words, factor * billed, billed_prompts / prompts)
 
 
 @dataclass(frozen=True)
@@ -212,27 +260,25 @@ class Plan:
         return Result({"rows": self.rows, "notes": self.notes}, [*lines, *self.notes])
 
 
-def plan(
-    workspace: Workspace,
-    seeds: Sequence[Seed],
-    walk: Callable[[DryRunSession], Coroutine[Any, Any, Any]],
-    language: Language = ENGLISH,
-) -> Plan:
-    """Return what a stage would send, for each model at each level; nothing is written.
+def plan(run: ResolvedRun, walk: Callable[[Session], Coroutine[Any, Any, object]]) -> Plan:
+    """Return what a run would send, for each model at each level; nothing is written.
 
-    ``seeds``: the whole set; ``walk`` runs the stage with a session's models, storing nothing.
+    ``walk`` does what the run does with a session's models, but stores nothing.
     """
     counter = token_counter()
     calls: list[PlannedCalls] = []
-    with closing(workspace.ledger(readonly=True)) as ledger:
+    with closing(run.workspace.ledger(readonly=True)) as ledger:
         for level in range(len(LEVELS)):
-            session = DryRunSession(workspace, seeds, ledger, level, counter, language)
-            run_sync(walk(session))
-            calls += [each for model in session.models.values() for each in model.planned()]
+            models = DryRunModels(run.seed_set, ledger, level, counter)
+            run_sync(partial(walk, Session(run, models, ledger, Meter())))
+            calls += models.planned()
         notes = _minutes(ledger, sum(each.calls for each in calls if each.level == LEVELS[0]))
     unknown = dict.fromkeys(each.model for each in calls if each.cost_usd is None)
-    notes += [UNPRICED.format(" and ".join(unknown))] if unknown else []
-    return Plan(calls, notes if counter.exact else [*notes, ROUGH])
+    if unknown:
+        notes.append(UNPRICED.format(" and ".join(unknown)))
+    if not counter.exact:
+        notes.append(ROUGH)
+    return Plan(calls, notes)
 
 
 def _minutes(ledger: Ledger, calls: int) -> list[str]:

@@ -9,17 +9,20 @@ from functools import partial
 
 from botchat.errors import ConfigError, FatalModelError, LimitReached, MissingDataError
 from botchat.models.bots import BASELINES
+from botchat.parallel import EarlyStop
 from botchat.pipeline import generate as generating
 from botchat.pipeline import judge as judging
 from botchat.pipeline.contestants import seed_set_of, self_judged_models, stored_name
-from botchat.pipeline.generate import Generated, Generating, first_seeds
+from botchat.pipeline.generate import Generated, Generating
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.judging import JudgingJob, StageResult, ask_jobs
 from botchat.pipeline.leaderboard import leaderboard
-from botchat.pipeline.plan import DryRunSession, Plan, plan
-from botchat.pipeline.session import RULES, EarlyStop, Session, catalogue_of, run_session
+from botchat.pipeline.names import RULES
+from botchat.pipeline.plan import Plan, plan
+from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
+from botchat.pipeline.session import Session, run_session
 from botchat.pipeline.spending import JudgeName, Meter, Spending
-from botchat.protocols.catalogue import RANKING
+from botchat.protocols.catalogue import RANKING, catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, Dialogues
 from botchat.results import Result
@@ -31,7 +34,7 @@ MOST_USD = 5.0
 
 @dataclass(frozen=True)
 class Running:
-    """Settings of a whole run; options left out come from ``[run]`` of botchat.toml."""
+    """A whole run as it is asked for; options left out come from ``[run]`` of botchat.toml."""
 
     seed_set: str = ""
     models: Sequence[str] = ()
@@ -41,91 +44,146 @@ class Running:
     replace: bool = False
 
 
-def plan_run(request: Running, workspace: Workspace) -> Plan:
+def resolve(request: Running, workspace: Workspace, limits: Spending) -> ResolvedRun:
+    """Return the run, with its seed set and what ``[run]`` of botchat.toml says of the rest.
+
+    Raises `ConfigError`: neither says, or what they say cannot work.
+    """
+    usual = workspace.config.run
+    name = seed_set_of(workspace, request.seed_set)
+    models = tuple(dict.fromkeys(request.models or usual.models))
+    judge = JudgeName(
+        request.judge.name or usual.judge or "", request.judge.model or usual.judge_model
+    )
+    for flag, key, value in (
+        ("--model MODEL", "models", models),
+        ("--judge JUDGE", "judge", judge.name),
+    ):
+        if not value:
+            raise ConfigError(
+                f"run needs {flag}, or {key} in [run] of {workspace.root / 'botchat.toml'} "
+                "(botchat init writes one)"
+            )
+    if set(models) <= {HUMAN}:
+        raise ConfigError("run needs a --model besides human, which is judged in any case")
+    seed_set = read_seed_set(workspace, name)
+    known = catalogue(workspace.config.protocols, seed_set.language)
+    protocols = dict.fromkeys(request.protocols or usual.protocols)
+    limit = request.limit
+    if limit is None:
+        limit = usual.limit
+    return ResolvedRun(
+        workspace,
+        seed_set,
+        limits,
+        models=models,
+        judge=judge,
+        protocols=[known.named(each) for each in protocols],
+        limit=limit,
+        replace=request.replace,
+    )
+
+
+def plan_run(run: ResolvedRun) -> Plan:
     """Return what `run` would send, with dialogues made up where there are none."""
-    request = resolve(request, workspace)
 
-    async def walk(session: DryRunSession) -> None:
-        dialogues = await generating.walk(_generating(request), workspace, session)
-        for job in _judging_jobs(request, workspace, dialogues)[0]:
-            await job.walk(workspace, session)
+    async def walk(session: Session) -> None:
+        dialogues = await generating.walk(_generating(run), session)
+        jobs, _ = _judging_jobs(run, run.models, dialogues)
+        for job in jobs:
+            await job.walk(session)
 
-    language = workspace.language(request.seed_set)
-    return plan(workspace, workspace.seeds(request.seed_set), walk, language)
+    return plan(run, walk)
 
 
-def title(request: Running, workspace: Workspace) -> str:
+def title(run: ResolvedRun) -> str:
     """Return the subject of a run in words: models, dialogues, judge."""
-    request = resolve(request, workspace)
-    n_seeds = len(first_seeds(workspace.seeds(request.seed_set), request.limit))
-    n_models = len(request.models)
-    models = f"{n_models} model{'s' * (n_models != 1)}"
-    return f"{models}, {n_seeds} dialogues of {request.seed_set}, judge {request.judge.name}"
+    n_seeds = len(first_seeds(run.seed_set.seeds, run.limit))
+    models = "1 model"
+    if len(run.models) != 1:
+        models = f"{len(run.models)} models"
+    return f"{models}, {n_seeds} dialogues of {run.seed_set.name}, judge {run.judge.text}"
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """Dialogues and verdicts of a run, before its board."""
+
+    generated: list[Generated]
+    judged: list[StageResult]
+    left_out: list[str]
+    """A line on each protocol that has nothing to ask."""
+
+    @property
+    def unanswered(self) -> int:
+        """Dialogues and verdicts that another run may still get."""
+        n_dialogues = sum(each.unanswered for each in self.generated)
+        return n_dialogues + sum(each.unanswered for each in self.judged)
 
 
 def run(
-    request: Running,
-    workspace: Workspace,
-    spending: Spending,
-    meter: Meter | None,
-    formats: Sequence[str] = (),
+    resolved: ResolvedRun, meter: Meter, formats: Sequence[str] = (), most_usd: float | None = None
 ) -> Result:
     """Plan, generate, judge and rank, under one budget.
 
-    From Python, which passes no meter, the plan is printed too, and a run that names no limit stops
-    at `MOST_USD` where every price is known. Raises `LimitReached` before anything is sent where
-    the plan is over a limit already.
+    ``most_usd``: limit of a run that names none and whose every price is known. Raises
+    `LimitReached` before anything is sent where the plan is over a limit already.
     """
-    request = resolve(request, workspace)
-    planned = plan_run(request, workspace)
-    if meter is None:
-        meter = Meter(tell=partial(print, file=sys.stderr))
-        limits = spending.max_usd, spending.max_calls, spending.max_tokens
-        if not any(limits) and all(each.cost_usd is not None for each in planned.calls):
-            spending = replace(spending, max_usd=MOST_USD)
-    for model in self_judged_models(workspace, request.judge.name, request.models):
+    planned = plan_run(resolved)
+    limits = resolved.limits
+    has_limit = limits.max_usd or limits.max_calls or limits.max_tokens
+    if not has_limit and all(each.cost_usd is not None for each in planned.calls):
+        limits = replace(limits, max_usd=most_usd)
+        resolved = replace(resolved, limits=limits)
+    for model in self_judged_models(resolved.workspace, resolved.judge.text, resolved.models):
         meter.tell(f"{model} is a contestant and its own judge, whom it may favour; name another")
     if not meter.quiet:
-        for line in planned.result(title(request, workspace), spending).lines:
+        for line in planned.result(title(resolved), limits).lines:
             meter.tell(line)
-    _refuse_more_than(spending, planned)
-    seeds, language = workspace.seeds(request.seed_set), workspace.language(request.seed_set)
-    generated: list[Generated] = []
-    left_out: list[str] = []
-
-    async def ask(session: Session, stops: EarlyStop) -> list[StageResult]:
-        _check_judge(request, workspace, session)  # nothing is paid for if it cannot be asked
-        generated.extend(await generating.ask(_generating(request), workspace, session, stops))
-        if stops.limit is not None:
-            raise stops.limit
-        answering = _without_silent_models(request, workspace, stops, meter)
-        jobs, lines = _judging_jobs(answering, workspace)
-        left_out.extend(lines)
-        for each in generated:
-            if (error := stops.fatal.pop(each.model, None)) is not None:
-                meter.failures[str(error)] += each.unanswered  # such as with a wrong key
-        return await ask_jobs(jobs, workspace, session, stops)
-
-    judged = run_session(workspace, seeds, spending, meter, ask, language)
-    for line in left_out:
+    _refuse_more_than(limits, planned)
+    outcome = run_session(resolved, meter, _ask)
+    for line in outcome.left_out:
         meter.tell(line)
-    board = _board(workspace, request.seed_set, judged[0].judge, formats, meter)
+    board = _board(resolved, outcome.judged[0].judge, formats, meter)
     data = {
         **board.data,
         "plan": planned.rows,
-        "generated": [each.row for each in generated],
-        "judged": [asdict(each) for each in judged],
-        "left_out": left_out,
+        "generated": [each.row for each in outcome.generated],
+        "judged": [asdict(each) for each in outcome.judged],
+        "left_out": outcome.left_out,
     }
-    n_unanswered = sum(each.unanswered for each in generated)
-    return Result(data, board.pieces, n_unanswered + sum(each.unanswered for each in judged))
+    return Result(data, board.pieces, outcome.unanswered)
 
 
-def _board(
-    workspace: Workspace, seed_set: str, judge: str, formats: Sequence[str], meter: Meter
-) -> Result:
+def run_from_python(resolved: ResolvedRun, formats: Sequence[str] = ()) -> Result:
+    """Do as `run` where nobody has seen a price: print the plan, and stop at `MOST_USD`."""
+    meter = Meter(tell=partial(print, file=sys.stderr))
+    return run(resolved, meter, formats, MOST_USD)
+
+
+async def _ask(session: Session, stops: EarlyStop) -> RunOutcome:
+    """Generate, then judge what every model has generated."""
+    run = session.run
+    meter = session.meter
+    for protocol in _protocols(run):  # nothing is paid for if the judge cannot be asked
+        session.judge(run.judge, protocol)
+    generated = await generating.ask(_generating(run), session, stops)
+    if stops.limit is not None:
+        raise stops.limit
+    dialogues = run.stored_dialogues()
+    models = _speaking_models(run, dialogues, stops, meter)
+    jobs, left_out = _judging_jobs(run, models, dialogues)
+    for each in generated:
+        error = stops.fatal.pop(each.model, None)
+        if error is not None:
+            meter.failures[str(error)] += each.unanswered  # such as with a wrong key
+    judged = await ask_jobs(jobs, session, stops)
+    return RunOutcome(generated, judged, left_out)
+
+
+def _board(run: ResolvedRun, judge: str, formats: Sequence[str], meter: Meter) -> Result:
     try:
-        return leaderboard(workspace, seed_set, [judge], formats=formats, meter=meter)
+        return leaderboard(run.workspace, run.seed_set.name, [judge], formats=formats, meter=meter)
     except MissingDataError:
         if not meter.failures:
             raise
@@ -135,92 +193,54 @@ def _board(
         ) from None
 
 
-def resolve(request: Running, workspace: Workspace) -> Running:
-    """Return the request with what ``[run]`` of botchat.toml says of the rest, if it can work.
-
-    Raises `ConfigError`: neither says, or what they say cannot work.
-    """
-    usual = workspace.config.run
-    request = replace(
-        request,
-        seed_set=seed_set_of(workspace, request.seed_set),
-        models=tuple(dict.fromkeys(request.models or usual.models)),
-        judge=JudgeName(
-            request.judge.name or usual.judge or "", request.judge.model or usual.judge_model
-        ),
-        protocols=tuple(dict.fromkeys(request.protocols or usual.protocols)),
-        limit=usual.limit if request.limit is None else request.limit,
-    )
-    for flag, key, value in (
-        ("--model MODEL", "models", request.models),
-        ("--judge JUDGE", "judge", request.judge.name),
-    ):
-        if not value:
-            raise ConfigError(
-                f"run needs {flag}, or {key} in [run] of {workspace.root / 'botchat.toml'} "
-                "(botchat init writes one)"
-            )
-    if set(request.models) <= {HUMAN}:
-        raise ConfigError("run needs a --model besides human, which is judged in any case")
-    _protocols(request, workspace)
-    return request
-
-
-def _without_silent_models(
-    request: Running, workspace: Workspace, stops: EarlyStop, meter: Meter
-) -> Running:
-    """Return the request without models that have no dialogue; report each in a line.
+def _speaking_models(
+    run: ResolvedRun, dialogues: Dialogues, stops: EarlyStop, meter: Meter
+) -> list[str]:
+    """Return the models that have a dialogue; report each of the others in a line.
 
     Raises `FatalModelError`, in the words of their endpoints, where none has any.
     """
-    known = {HUMAN, *workspace.all_dialogues(request.seed_set)}
     reasons = meter.reasons | {name: str(error) for name, error in stops.fatal.items()}
-    silent = {
-        model: f"{reasons.get(name, 'no reply')} ({model} has no dialogue)"
-        for model in request.models
-        if (name := stored_name(model, workspace)) not in known
-    }
-    if not set(request.models) - {*silent, HUMAN}:
-        raise FatalModelError("; ".join(silent.values()) + "; run again when it answers")
-    for line in silent.values():
+    speaking = []
+    silent = []
+    for model in run.models:
+        name = stored_name(model, run.workspace)
+        if name == HUMAN or name in dialogues:
+            speaking.append(model)
+        else:
+            silent.append(f"{reasons.get(name, 'no reply')} ({model} has no dialogue)")
+    if set(speaking) <= {HUMAN}:
+        raise FatalModelError("; ".join(silent) + "; run again when it answers")
+    for line in silent:
         meter.tell(f"{line}; the others are judged")
-    return replace(request, models=tuple(name for name in request.models if name not in silent))
+    return speaking
 
 
-def _generating(request: Running) -> Generating:
-    models = tuple(name for name in request.models if name != HUMAN)
-    return Generating(request.seed_set, models, limit=request.limit, replace=request.replace)
+def _generating(run: ResolvedRun) -> Generating:
+    models = tuple(name for name in run.models if name != HUMAN)
+    return Generating(run.seed_set.name, models, limit=run.limit, replace=run.replace)
 
 
-def _protocols(request: Running, workspace: Workspace) -> list[Protocol]:
+def _protocols(run: ResolvedRun) -> Sequence[Protocol]:
     """Return the protocols; by default the paper's."""
-    catalogue = catalogue_of(workspace)
-    return [catalogue.named(name) for name in request.protocols] or list(RANKING)
-
-
-def _check_judge(request: Running, workspace: Workspace, session: Session) -> None:
-    """Refuse a judge that cannot be asked."""
-    for subject in {protocol.subject for protocol in _protocols(request, workspace)}:
-        session.judge(request.judge, subject)
+    return run.protocols or [each.spoken(run.seed_set.language) for each in RANKING]
 
 
 def _judging_jobs(
-    request: Running, workspace: Workspace, dialogues: Dialogues | None = None
+    run: ResolvedRun, models: Sequence[str], dialogues: Dialogues
 ) -> tuple[list[JudgingJob], list[str]]:
-    """Return the job of each protocol, and a line on each that has nothing to ask.
-
-    ``dialogues`` of the contestants replace the stored ones.
-    """
-    jobs, left_out = [], []
-    for protocol in _protocols(request, workspace):
-        models = tuple(request.models)
-        if protocol.shows == "one":
-            models = tuple(dict.fromkeys((*models, HUMAN)))
-        job = Judging(protocol.name, request.seed_set, request.judge, models, limit=request.limit)
+    """Return the job of each protocol, and a line on each that has nothing to ask."""
+    jobs = []
+    left_out = []
+    for protocol in _protocols(run):
+        judged = list(models)
+        if protocol.shows == "one" and HUMAN not in judged:
+            judged.append(HUMAN)
+        request = Judging(protocol.name, run.seed_set.name, run.judge, judged, limit=run.limit)
         try:
-            jobs.append(judging.judging_job(job, workspace, dialogues))
+            jobs.append(judging.judging_job(request, run, protocol, dialogues))
         except (ConfigError, MissingDataError) as error:
-            if request.protocols:
+            if run.protocols:
                 raise
             left_out.append(f"{protocol.name} is left out: {error}")
     if not jobs:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from botchat.errors import UsageError
 
 if TYPE_CHECKING:  # `--help` needs none of them
-    from botchat.interfaces import Reply
+    from botchat.interfaces import Case, Reply
     from botchat.models.limits import Budget
     from botchat.workspace.folder import Workspace
 
@@ -51,15 +51,25 @@ class Spending:
         return replace(self, max_usd=workspace.config.run.max_usd)
 
 
+JudgeFunction: TypeAlias = Callable[["Case"], Awaitable[str]]
+"""A judge in Python: an async function from a case to the text of a reply."""
+
+
 @dataclass(frozen=True)
 class JudgeName:
     """A judge as it is named on the command line."""
 
-    name: Any
-    """``rules``, a ``[judges]`` or ``[panels]`` entry, a preset, any model; or an async function
-    from a case to the text of a reply."""
+    name: str | JudgeFunction
+    """``rules``, a ``[judges]`` or ``[panels]`` entry, a preset, any model; or a function."""
     model: str | None = None
     """Model of a panel's agents that name none (``--judge-model``)."""
+
+    @property
+    def text(self) -> str:
+        """The name for messages."""
+        if isinstance(self.name, str):
+            return self.name
+        return self.name.__name__
 
 
 def _no_budget() -> Budget:

@@ -9,7 +9,7 @@ import re
 import socket
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from importlib import resources
@@ -173,14 +173,16 @@ class Workspace:
         return read_dialogues(self.dialogues_path(seed_set, contestant))
 
     def all_dialogues(
-        self, seed_set: str, *, unanswered: bool = False
+        self, seed_set: str, seeds: Sequence[Seed] | None = None, *, unanswered: bool = False
     ) -> dict[str, Mapping[str, Dialogue]]:
         """Return every generated contestant's dialogues: contestant -> seed id -> dialogue.
 
         Left out are models without any answered dialogue, except with ``unanswered``, and
-        dialogues that begin with no ChatSEED of the set.
+        dialogues that begin with no ChatSEED of the set. ``seeds``: the set, if it was read.
         """
-        starts = {seed.id: seed.utterances[:N_SEED] for seed in self.seeds(seed_set)}
+        if seeds is None:
+            seeds = self.seeds(seed_set)
+        starts = {seed.id: seed.utterances[:N_SEED] for seed in seeds}
         contestants: dict[str, Mapping[str, Dialogue]] = {}
         for path in self.dialogue_files(seed_set):
             stored = read_dialogues(path)

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import re
 import signal
+from collections import Counter
 
 import pytest
 
+import botchat
+from botchat import Workspace
 from botchat.cli.main import main
+from botchat.judges import rules
+from botchat.models import bots
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import jsonl
 from tests.openai_server import Server, converse
@@ -157,7 +162,7 @@ def test_a_limit_stops_cleanly_and_the_next_run_goes_on(tmp_path, capsys):
 
 
 def test_the_models_of_a_server_share_its_places(tmp_path, monkeypatch):
-    """Every call of every model and stage waits for its turn; the largest max_concurrency holds."""
+    """Every call waits for its turn, whatever its key; the largest max_concurrency holds."""
     from botchat.models import limits
 
     turns, place = [], limits.ServerLimit.place
@@ -167,15 +172,51 @@ def test_the_models_of_a_server_share_its_places(tmp_path, monkeypatch):
         return place(self)
 
     monkeypatch.setattr(limits.ServerLimit, "place", noted)
+    monkeypatch.setenv("OTHER_VARIABLE", KEY)
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server, n_seeds=3)
         settings = folder / "botchat.toml"
         each = f"max_concurrency = {IN_FLIGHT}"
-        settings.write_text(settings.read_text().replace(each, "max_concurrency = 1", 1))
+        own_key = 'max_concurrency = 1\napi_key_env = "OTHER_VARIABLE"'
+        settings.write_text(settings.read_text().replace(each, own_key, 1))
         assert main([*next(commands()), "--dir", str(folder)]) == 0
         assert len(turns) == server.n_received > 0
     (limit,) = {*turns}
     assert limit._places._value == IN_FLIGHT > 1
+
+
+BOARD_READS = 2
+"""The board reads the set for itself: its rows, and its line on coverage."""
+
+
+def test_a_run_reads_its_seed_set_once(tmp_path, monkeypatch):
+    """Plan, dialogues and verdicts are of one reading, and so is a bot; rules are fitted once."""
+    n_reads, n_built = Counter(), Counter()
+    read_blocks = jsonl.blocks
+
+    def observed(path, record):
+        n_reads[path] += 1
+        return read_blocks(path, record)
+
+    def counted(kind):
+        class Counted(kind):
+            def __init__(self, *args):
+                n_built[kind.__name__] += 1
+                super().__init__(*args)
+
+        return Counted
+
+    monkeypatch.setattr(bots, "Retrieval", counted(bots.Retrieval))
+    monkeypatch.setattr(rules, "RulesJudge", counted(rules.RulesJudge))
+    seeds = [Seed(f"s{n}", tuple(f"line {i} of talk {n}" for i in range(4))) for n in range(3)]
+    path = Workspace(tmp_path).write_seeds("small", seeds)
+    monkeypatch.setattr(jsonl, "blocks", observed)
+    made = botchat.run(
+        workspace=tmp_path, seeds="small", model=["bot:retrieval", "bot:verbose"], judge="rules"
+    )
+    assert {each["protocol"] for each in made.data["judged"]} >= {"unieval", "arena-n16"}
+    assert n_reads[path] == 1 + BOARD_READS
+    assert n_built == {"Retrieval": 1, "RulesJudge": 1}
 
 
 def test_models_of_hostile_names_have_files_of_their_own(tmp_path):

@@ -1,0 +1,171 @@
+"""Models that are asked: each behind the ledger and the budget, with the connections they share."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from botchat.interfaces import ChatModel
+from botchat.metrics import lengths
+from botchat.models.attempts import Offline, Sender
+from botchat.models.learnt import Learnt
+from botchat.models.limits import FREE, Budget, Prices, Retry, ServerLimit
+from botchat.models.stored import StoredModel, open_model, rough_tokens
+from botchat.pipeline.names import ModelUse
+from botchat.pipeline.resolved import ResolvedRun
+from botchat.pipeline.spending import Meter
+from botchat.workspace import config
+from botchat.workspace.config import Config
+from botchat.workspace.ledger import Ledger
+from botchat.workspace.model_settings import ModelSettings
+from botchat.workspace.secrets import public_url
+
+if TYPE_CHECKING:
+    from botchat.models.connection import Server
+    from botchat.models.executor import WorkerPool
+
+
+log = logging.getLogger("botchat")
+
+
+class Connections:
+    """Servers with their connections, and the calls in flight that each host allows."""
+
+    def __init__(self, settings: Config, pool: WorkerPool | None) -> None:
+        """Open nothing yet; workers of ``pool``, if there is one, make the calls."""
+        self._config = settings
+        self._pool = pool
+        self._servers: dict[tuple[str | None, ...], Server] = {}
+        self._limits: dict[str, ServerLimit] = {}
+
+    def server(self, settings: ModelSettings) -> Server:
+        """Return the server of an entry, one for all entries of equal address, key and headers."""
+        from botchat.models.connection import server_of  # imports aiohttp
+
+        headers = [f"{name}: {value}" for name, value in sorted(settings.headers.items())]
+        place = (settings.base_url, settings.api_key_env, *headers)
+        if place not in self._servers:
+            server = server_of(settings)
+            if self._pool is not None:
+                from botchat.models.executor import WorkerServer
+
+                server = WorkerServer(server.name, server.find_access, self._pool)
+            self._servers[place] = server
+        return self._servers[place]
+
+    def limit(self, settings: ModelSettings) -> ServerLimit:
+        """Return the limit of an entry's server, one for all entries of its URL."""
+        url = public_url(settings.base_url)
+        if url not in self._limits:
+            self._limits[url] = ServerLimit(config.server_concurrency(settings, self._config))
+        return self._limits[url]
+
+    async def close(self) -> None:
+        """Close every connection, and the pool."""
+        for server in self._servers.values():
+            await server.aclose()
+        if self._pool is not None:
+            self._pool.close()
+
+
+class LiveModels:
+    """Opens models that are asked, each once for all that use it in a stage."""
+
+    def __init__(self, run: ResolvedRun, ledger: Ledger, meter: Meter) -> None:
+        """Spend within the limits of ``run``; ``meter`` counts the replies."""
+        limits = run.limits
+        self._run = run
+        self._ledger = ledger
+        self._learnt = Learnt(ledger)
+        self._meter = meter
+        self._budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
+        meter.budget = self._budget
+        pool = None
+        if limits.executor is not None:
+            from botchat.models.executor import WorkerPool
+
+            pool = WorkerPool(limits.executor)
+        self._connections = Connections(run.workspace.config, pool)
+        self._models: dict[tuple[str, str, str], StoredModel] = {}
+
+    def open(self, use: ModelUse) -> ChatModel:
+        """Return a model; raises `ConfigError` if a limit of the run could not be kept."""
+        place = (use.model.name, use.model.target, use.stage)
+        if place not in self._models:
+            settings = use.model.settings
+            if settings is None:
+                self._models[place] = self._new_bot(use)
+            else:
+                self._models[place] = self._new_endpoint(use, settings)
+        self._models[place].paying.cost_bound(0, use.max_tokens)
+        return self._models[place]
+
+    def _new_bot(self, use: ModelUse) -> StoredModel:
+        # Bots are free: limits on money, calls and tokens are about endpoints.
+        bot = self._run.seed_set.bot(use.model.target)
+        return self._stored(Offline(bot), use.stage, None, FREE, Budget())
+
+    def _new_endpoint(self, use: ModelUse, settings: ModelSettings) -> StoredModel:
+        from botchat.models.endpoint import EndpointModel
+
+        prices = Prices(settings.price_input, settings.price_output, settings.price_cached)
+        server = self._connections.server(settings)
+        if not self._run.limits.batch:
+            model = EndpointModel(use.model.name, settings, server, self._learnt)
+            limit = self._connections.limit(settings)
+            return self._stored(model, use.stage, limit, prices, self._budget)
+        from botchat.models.batch import BatchModel  # a second of CPU
+
+        batch_model = BatchModel(
+            name=use.model.name,
+            settings=settings,
+            server=server,
+            learnt=self._learnt,
+            ledger=self._ledger,
+            folder=self._run.workspace.hidden / "batches",
+            stage=use.stage,
+            prices=prices.in_batch(),
+        )
+        return self._stored(batch_model, use.stage, None, prices.in_batch(), self._budget)
+
+    def _stored(
+        self,
+        sender: Sender,
+        stage: str,
+        limit: ServerLimit | None,
+        prices: Prices,
+        budget: Budget,
+    ) -> StoredModel:
+        counter = lengths.counter()
+        count = counter.count if counter.unit == "tokens" else rough_tokens
+        return open_model(
+            sender,
+            self._ledger,
+            stage,
+            server_limit=limit,
+            prices=prices,
+            budget=budget,
+            retry=Retry(),
+            on_reply=partial(self._meter.count, sender.name),
+            count=count,
+        )
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        for model in self._models.values():
+            model.stop()
+
+    async def close(self, longest_s: float) -> None:
+        """Store every call in flight, waiting at most so long; then close every connection."""
+        drains = [model.drain(longest_s) for model in self._models.values()]
+        n_late = sum(await asyncio.gather(*drains))
+        if n_late:
+            log.warning(f"{n_late} replies under way were dropped; they may have been billed")
+        await self._connections.close()
+
+    @property
+    def n_in_flight(self) -> int:
+        """Calls that are out now."""
+        return sum(len(model.in_flight) for model in tuple(self._models.values()))

@@ -1,0 +1,150 @@
+"""Names on the command line, resolved to settings: no file is read and no model is opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from msgspec import UNSET, UnsetType
+
+from botchat.errors import ConfigError, did_you_mean, listed
+from botchat.interfaces import Decoding
+from botchat.judges.panel import CALL_MATCHED, equal_calls_panel
+from botchat.pipeline.spending import JudgeFunction, JudgeName
+from botchat.workspace import config, panels
+from botchat.workspace.config import Config, JudgeSettings, ModelName
+from botchat.workspace.model_settings import UTTERANCE_TOKENS, VERDICT_TOKENS
+from botchat.workspace.panels import PRESETS, PanelSettings
+
+(RULES,) = config.OFFLINE
+"""Name of the offline judge."""
+
+
+@dataclass(frozen=True)
+class NamedSpeaker:
+    """A model that writes utterances."""
+
+    model: ModelName
+    decoding: Decoding
+    system: str | None
+    """System prompt of its dialogues; None for that of the set's language."""
+
+
+@dataclass(frozen=True)
+class NamedJudge:
+    """A single model as judge."""
+
+    name: str
+    """Name that its judgments are filed under."""
+    model: ModelName
+    decoding: Decoding
+    samples: int
+
+
+@dataclass(frozen=True)
+class NamedPanel:
+    """A panel as judge."""
+
+    name: str
+    """Name that its judgments are filed under, before the model of its agents."""
+    settings: PanelSettings
+    model: str | None
+    """Model of agents that name none."""
+
+
+class ModelUse(NamedTuple):
+    """A model, and what it is opened for."""
+
+    model: ModelName
+    stage: str
+    """Label of its calls in the ledger."""
+    step: str
+    """Row of a plan that counts its calls: ``generate``, or a protocol."""
+    max_tokens: int | None
+    """Longest reply; None: no limit."""
+
+
+class Names:
+    """Resolves the names that a workspace knows."""
+
+    def __init__(self, settings: Config) -> None:
+        """Use the entries of botchat.toml."""
+        self._config = settings
+
+    def model(self, name: str) -> ModelName:
+        """Return a model; raises `ConfigError` for an unknown form of a name."""
+        return config.model_name(name, self._config)
+
+    def speaker(self, name: str) -> NamedSpeaker:
+        """Return a model that writes utterances; raises `ConfigError` if it cannot."""
+        model = self.model(name)
+        if model.kind == "human":
+            raise ConfigError(
+                "human is not generated: the set's own dialogues are the contestant human already"
+            )
+        if model.settings is None:
+            return NamedSpeaker(model, Decoding(), None)
+        longest = _first_set(model.settings.max_tokens, UTTERANCE_TOKENS)
+        decoding = Decoding(model.settings.temperature, longest)
+        return NamedSpeaker(model, decoding, model.settings.system_prompt)
+
+    def judge(self, judge: JudgeName) -> NamedJudge | NamedPanel | JudgeFunction | None:
+        """Return a judge; None for the offline one. Raises `ConfigError` if it cannot judge."""
+        name = judge.name
+        if not isinstance(name, str):
+            return name
+        panel = panels.find(name.removeprefix(panels.CONTROL), self._config.panels)
+        if name.startswith(panels.CONTROL):
+            return self._control(name, panel, judge.model)
+        if panel is not None:
+            return NamedPanel(name, panel, judge.model)
+        if judge.model is not None:
+            hint = did_you_mean(name, [*self._config.panels, *PRESETS])
+            raise ConfigError(
+                f"--judge-model is for panels and {name!r} is none{hint}; botchat models lists them"
+            )
+        if name == RULES:
+            return None
+        return self._single(name)
+
+    def _control(self, name: str, panel: PanelSettings | None, model: str | None) -> NamedPanel:
+        """Return single judges with as many calls as a panel makes (``control:PANEL``)."""
+        base = name.removeprefix(panels.CONTROL)
+        if panel is None:
+            raise ConfigError(f"{name}: {base!r} is no panel; name one, as in models")
+        if model is not None:
+            base = f"{base}@{self.model(model).name}"
+        return NamedPanel(f"{base}{CALL_MATCHED}", equal_calls_panel(panel, model), None)
+
+    def _single(self, name: str) -> NamedJudge:
+        entry = self._config.judges.get(name)
+        settings = entry or JudgeSettings(model=name)
+        model = self.judge_model(settings.model)
+        longest = _first_set(settings.max_tokens, _own_limit(model), VERDICT_TOKENS)
+        decoding = Decoding(settings.temperature, longest)
+        stored_name = name if entry is not None else model.name
+        return NamedJudge(stored_name, model, decoding, settings.samples)
+
+    def judge_model(self, name: str) -> ModelName:
+        """Return a model that judges; raises `ConfigError` for human and bots."""
+        model = self.model(name)
+        if model.kind == "human":
+            raise ConfigError("human is not a judge that can be asked; name a model, or rules")
+        if model.kind == "bot":
+            others = [*config.OFFLINE, *self._config.judges, *self._config.panels, *PRESETS]
+            raise ConfigError(
+                f"{name} talks and judges nothing; judges: a model (not bot:…), {listed(others)}"
+            )
+        return model
+
+
+def _own_limit(model: ModelName) -> int | UnsetType | None:
+    """Return the longest reply of a model's own entry."""
+    if model.settings is None:
+        return UNSET
+    return model.settings.max_tokens
+
+
+def _first_set(*limits: int | UnsetType | None) -> int | None:
+    """Return the first limit that is set; None is set, to no limit."""
+    return next(limit for limit in limits if not isinstance(limit, UnsetType))

@@ -1,0 +1,94 @@
+"""A run as it was asked for, with the seed set that it reads once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from botchat.errors import ConfigError, UsageError
+from botchat.languages import ENGLISH, Language
+from botchat.pipeline.names import Names
+from botchat.pipeline.spending import JudgeName, Spending
+from botchat.protocols.protocol import Protocol
+from botchat.records import Dialogues, Seed
+from botchat.workspace.folder import Workspace
+
+if TYPE_CHECKING:
+    from botchat.judges.rules import RulesJudge
+    from botchat.models.bots import Bot
+
+
+@dataclass(frozen=True)
+class SeedSet:
+    """A seed set as it was read, with the bots and the judge that are made of it, each once."""
+
+    name: str
+    seeds: Sequence[Seed]
+    """The whole set; of a benchmark none."""
+    language: Language = ENGLISH
+    _bots: dict[str, Bot] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def _human_dialogues(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(seed.utterances for seed in self.seeds)
+
+    def bot(self, name: str) -> Bot:
+        """Return ``bot:<name>``; raises `ConfigError` if there is none for this set."""
+        from botchat.models.bots import baseline
+
+        if name not in self._bots:
+            self._bots[name] = baseline(name, self._human_dialogues, self.language)
+        return self._bots[name]
+
+    @cached_property
+    def rules(self) -> RulesJudge:
+        """The offline judge. Raises `ConfigError` for a set that is not English."""
+        from botchat.judges.rules import RulesJudge
+
+        if not self.language.english:
+            raise ConfigError(
+                f"the judge rules reads English only, and this set is {self.language.name} "
+                f"({self.language.code}); name a model as the judge"
+            )
+        return RulesJudge(self._human_dialogues)
+
+
+def read_seed_set(workspace: Workspace, name: str) -> SeedSet:
+    """Read a set; raises `MissingDataError`, `DataError`, and `ConfigError` for its language."""
+    return SeedSet(name, workspace.seeds(name), workspace.language(name))
+
+
+@dataclass(frozen=True)
+class ResolvedRun:
+    """All that a run depends on, checked and read at its door; its parts ask the disk no more."""
+
+    workspace: Workspace
+    seed_set: SeedSet
+    limits: Spending = field(default_factory=Spending)
+    models: Sequence[str] = ()
+    """Contestants as they were named, each once."""
+    judge: JudgeName = field(default_factory=partial(JudgeName, ""))
+    protocols: Sequence[Protocol] = ()
+    """Protocols to judge by, in the language of the set."""
+    limit: int | None = None
+    """Number of first seeds (None: all)."""
+    replace: bool = False
+    """Overwrite stored dialogues that differ."""
+
+    @cached_property
+    def names(self) -> Names:
+        """Resolves names of models and judges."""
+        return Names(self.workspace.config)
+
+    def stored_dialogues(self) -> Dialogues:
+        """Read the dialogues of every generated contestant of the set."""
+        return self.workspace.all_dialogues(self.seed_set.name, self.seed_set.seeds)
+
+
+def first_seeds(seeds: Sequence[Seed], limit: int | None) -> Sequence[Seed]:
+    """Return the first ``limit`` seeds, or all; raises `UsageError` for a limit below 1."""
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit {limit}: at least one seed is needed")
+    return seeds[:limit]
