@@ -182,7 +182,7 @@ def test_the_models_of_a_server_share_its_places(tmp_path, monkeypatch):
         assert main([*next(commands()), "--dir", str(folder)]) == 0
         assert len(turns) == server.n_received > 0
     (limit,) = {*turns}
-    assert limit._places._value == IN_FLIGHT > 1
+    assert limit.most == IN_FLIGHT > 1
 
 
 BOARD_READS = 2
