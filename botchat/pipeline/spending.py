@@ -12,6 +12,7 @@ from botchat.errors import UsageError
 
 if TYPE_CHECKING:  # `--help` needs none of them
     from botchat.interfaces import Reply
+    from botchat.judges.function import JudgeFunction
     from botchat.models.limits import Budget
     from botchat.workspace.folder import Workspace
 
@@ -55,11 +56,21 @@ class Spending:
 class JudgeName:
     """A judge as it is named on the command line."""
 
-    name: Any
-    """``rules``, a ``[judges]`` or ``[panels]`` entry, a preset, any model; or an async function
-    from a case to the text of a reply."""
+    name: str | JudgeFunction
+    """``rules``, a ``[judges]`` or ``[panels]`` entry, a preset, any model; or a function from a
+    case to the text of a reply, which becomes a `JudgeFunction`."""
     model: str | None = None
     """Model of a panel's agents that name none (``--judge-model``)."""
+
+    def __post_init__(self) -> None:
+        """Check a judge that is no name; None names none. Raises `ConfigError`."""
+        judge: object = self.name
+        if judge is None:
+            object.__setattr__(self, "name", "")
+        elif not isinstance(judge, str):
+            from botchat.judges.function import JudgeFunction
+
+            object.__setattr__(self, "name", JudgeFunction.of(judge))
 
 
 def _no_budget() -> Budget:
