@@ -328,7 +328,8 @@ def judge(
 
     place = _workspace(workspace)
     usual = place.config.run
-    name = JudgeName(judge or usual.judge or "", judge_model or usual.judge_model)
+    named = JudgeName(judge, judge_model or usual.judge_model)
+    name = JudgeName(named.name or usual.judge or "", named.model)
     seed_set, spending = _set(place, seeds), spending.within(place)
     several = (turns,) if isinstance(turns, int) else tuple(turns)
     wanted = stage.Judging(protocol, seed_set, name, _each(model), several, comparisons, limit)

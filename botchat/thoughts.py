@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ import msgspec
 
 
 class ThoughtMarks(NamedTuple):
-    """How thoughts of one kind open and close; a group holds the name, where there is one."""
+    """Marks of one kind of thoughts; a group holds the name, where there is one."""
 
     opening: re.Pattern[str]
     closing: re.Pattern[str]
@@ -54,12 +54,12 @@ class _Mark(NamedTuple):
 
     @property
     def key(self) -> tuple[int, str]:
-        """What opening and closing of one thought have in common."""
+        """Kind and name, which opening and closing of one thought share."""
         return self.kind, self.name
 
 
 def _read() -> tuple[list[ThoughtMarks], list[re.Pattern[str]]]:
-    """Return the kinds of marks, and the frames of what is said."""
+    """Return the kinds of marks, and the frames of what is spoken."""
     text = resources.files("botchat").joinpath("thoughts.toml").read_text("utf-8")
     data = msgspec.convert(tomllib.loads(text), _Data)
     name = rf"((?:(?:[^\W_]|[.-]){{1,30}}:)?(?:{'|'.join(data.names)}))"
@@ -92,54 +92,62 @@ def find_thoughts(text: str) -> list[tuple[int, int]]:
     """
     if not _MAY_BE_ONE.search(text):
         return []
-    spans = []
-    unopened_end = 0
-    position = 0
+    spans: list[tuple[int, int]] = []
     opening: _Mark | None = None
-    for mark in _marks(text):
-        if opening is None and mark.start < position:
-            continue  # another kind's reading of the mark before
+    is_first_unopened = True
+    for mark in _without_strays(_all_marks(text)):
         if opening is None and mark.opens:
             opening = mark
         elif opening is None:
-            unopened_end = unopened_end or mark.end
-            position = mark.end
+            if is_first_unopened:
+                spans = [(0, mark.end)]  # the thoughts before it are a part of this one
+                is_first_unopened = False
         elif not mark.opens and mark.key == opening.key:
             spans.append((opening.start, mark.end))
-            position = mark.end
             opening = None
     if opening is not None:
         spans.append((opening.start, len(text)))
-    if unopened_end:
-        spans = [span for span in spans if span[0] >= unopened_end]
-        spans.insert(0, (0, unopened_end))
     return spans
 
 
 def strip_thoughts(text: str) -> str:
-    """Return what is said: the text without thoughts, the frame around the rest, and outer blanks.
+    """Return what is spoken: the text without thoughts, the frame of the rest, and outer blanks.
 
     Empty if all of it was thought. A text without marks only loses its outer blanks.
     """
     spans = find_thoughts(text)
     if not spans:
         return text.strip()
-    said = ""
+    spoken = ""
     end_before = 0
     for start, end in spans:
-        said += text[end_before:start]
+        spoken += text[end_before:start]
         end_before = end
-    said = (said + text[end_before:]).strip()
+    spoken = (spoken + text[end_before:]).strip()
     for frame in _FRAMES:
-        framed = frame.fullmatch(said)
+        framed = frame.fullmatch(spoken)
         if framed is not None:
-            said = framed["said"].strip()
-    return said
+            spoken = framed["spoken"].strip()
+    return spoken
 
 
-def _marks(text: str) -> list[_Mark]:
-    """Return all marks in order, without those that mean nothing alone and are."""
-    marks = sorted(_all_marks(text))
+def _all_marks(text: str) -> list[_Mark]:
+    """Return all marks in order; of two readings of one place the first."""
+    readings = []
+    for kind, marks in enumerate(MARKS):
+        for match in marks.opening.finditer(text):
+            readings.append(_Mark(match.start(), match.end(), kind, _name(match), opens=True))
+        for match in marks.closing.finditer(text):
+            readings.append(_Mark(match.start(), match.end(), kind, _name(match), opens=False))
+    kept: list[_Mark] = []
+    for mark in sorted(readings):
+        if not kept or mark.start >= kept[-1].end:
+            kept.append(mark)
+    return kept
+
+
+def _without_strays(marks: Sequence[_Mark]) -> Iterator[_Mark]:
+    """Yield marks but those that mean nothing without their partner and have none."""
     first_openings: dict[tuple[int, str], int] = {}
     last_closings: dict[tuple[int, str], int] = {}
     for mark in marks:
@@ -147,24 +155,16 @@ def _marks(text: str) -> list[_Mark]:
             first_openings.setdefault(mark.key, mark.start)
         else:
             last_closings[mark.key] = mark.start
-    kept = []
     for mark in marks:
         kind = MARKS[mark.kind]
         if mark.opens:
-            has_sense = kind.open_alone or last_closings.get(mark.key, -1) > mark.start
+            has_partner = last_closings.get(mark.key, -1) > mark.start
+            may_be_alone = kind.open_alone
         else:
-            has_sense = kind.close_alone or first_openings.get(mark.key, mark.end) < mark.start
-        if has_sense:
-            kept.append(mark)
-    return kept
-
-
-def _all_marks(text: str) -> Iterator[_Mark]:
-    for kind, marks in enumerate(MARKS):
-        for match in marks.opening.finditer(text):
-            yield _Mark(match.start(), match.end(), kind, _name(match), opens=True)
-        for match in marks.closing.finditer(text):
-            yield _Mark(match.start(), match.end(), kind, _name(match), opens=False)
+            has_partner = first_openings.get(mark.key, mark.end) < mark.start
+            may_be_alone = kind.close_alone
+        if has_partner or may_be_alone:
+            yield mark
 
 
 def _name(match: re.Match[str]) -> str:

@@ -5,14 +5,14 @@ Several are counted as an ensemble's are (FairEval's MEC: k samples of a judge, 
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
 from botchat.interfaces import Case, ChatModel, Decoding, JudgeAnswer, Message, settings_digest
 from botchat.judges.debate import Agent, PanelAgents
+from botchat.judges.function import JudgeFunction
 from botchat.judges.panel import Panel, vote_alone
 from botchat.records import Remark
 from botchat.workspace.panels import PanelSettings
@@ -55,30 +55,27 @@ class SingleJudge:
         return JudgeAnswer(offered, reason, reply.outcome, remarks, calls)
 
 
-@dataclass(frozen=True)
 class FunctionJudge:
-    """A judge in Python: an async function from a case to the text of a reply."""
+    """A judge in Python: a function from a case to the text of a reply."""
 
-    function: Callable[[Case], Awaitable[str]]
-    parallel = 16
-    models = ()
+    models: tuple[ChatModel, ...] = ()
 
-    @property
-    def name(self) -> str:
-        """The function's name."""
-        return self.function.__name__
-
-    @property
-    def digest(self) -> str:
-        """Digest of the function's source: a changed function is asked again."""
-        return settings_digest(inspect.getsource(self.function))
+    def __init__(self, function: Callable[..., object]) -> None:
+        """Raises `ConfigError` if the function cannot be a judge."""
+        self._function = JudgeFunction.of(function)
+        self.name = self._function.name
+        self.digest = self._function.digest
+        self.parallel = 1
+        if self._function.is_async:
+            self.parallel = 16
 
     async def answer(self, case: Case) -> JudgeAnswer:
-        """Await the function and read its reply; raises what the function raises."""
-        text = await self.function(case)
+        """Ask the function and read its reply, which is kept whole where it has no verdict."""
+        text = await self._function.ask(case)
         verdict, reason = case.read(text)
-        remarks = () if verdict else (Remark(self.name, text),)
-        return JudgeAnswer(verdict, reason, transcript=remarks)
+        if verdict is None:
+            return JudgeAnswer(None, reason, transcript=(Remark(self.name, text),))
+        return JudgeAnswer(verdict, reason)
 
 
 def repeated_judge(name: str, model: ChatModel, decoding: Decoding, n_samples: int) -> Panel:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from botchat.boards.judge_agreement import HUMAN_LABELS, AgreementReport
 from botchat.errors import DataError, LimitReached, MissingDataError, UsageError, did_you_mean
+from botchat.judges.function import JudgeFunction
 from botchat.languages import ENGLISH
 from botchat.papers.benchmarks import Answered, Benchmark, Files, Judgments, own_file, tables_of
 from botchat.papers.chateval import faireval, topical_chat
@@ -38,11 +39,13 @@ BENCHMARKS: Mapping[str, Callable[[Files], Benchmark]] = {
 """Name -> the benchmark in upstream's files."""
 
 
-def judge_name(name: str, model: str | None, workspace: Workspace) -> JudgeName:
+def judge_name(name: str | JudgeFunction, model: str | None, workspace: Workspace) -> JudgeName:
     """Return a judge of several; only panels have agents that ask ``model``.
 
     ``single`` is ``model``, or the judge of ``[run]``, alone.
     """
+    if not isinstance(name, str):
+        return JudgeName(name)
     if name == "single" and name not in {*workspace.config.models, *workspace.config.judges}:
         run = workspace.config.run
         name = model or run.judge_model or run.judge or name

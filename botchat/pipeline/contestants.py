@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from botchat.errors import ConfigError, MissingDataError, did_you_mean, listed
+from botchat.judges.function import JudgeFunction
 from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED, is_debate, votes_before_debate
 from botchat.judges.single import base_judge_name
 from botchat.pipeline.resolved import ResolvedRun
@@ -74,8 +75,12 @@ def stored_name(name: str, workspace: Workspace) -> str:
         return name
 
 
-def self_judged_models(workspace: Workspace, judge: str, contestants: Iterable[str]) -> list[str]:
+def self_judged_models(
+    workspace: Workspace, judge: str | JudgeFunction, contestants: Iterable[str]
+) -> list[str]:
     """Return the contestants that are the judge's own model, whatever it is called."""
+    if isinstance(judge, JudgeFunction):
+        return []  # whatever models it asks, it asks them by itself
     for ending in (BEFORE_DEBATE, CALL_MATCHED):
         judge = judge.removesuffix(ending)
     judge = base_judge_name(judge)

@@ -9,8 +9,9 @@ from msgspec import UNSET, UnsetType
 
 from botchat.errors import ConfigError, did_you_mean, listed
 from botchat.interfaces import Decoding
+from botchat.judges.function import JudgeFunction
 from botchat.judges.panel import CALL_MATCHED, equal_calls_panel
-from botchat.pipeline.spending import JudgeFunction, JudgeName
+from botchat.pipeline.spending import JudgeName
 from botchat.workspace import config, panels
 from botchat.workspace.config import Config, JudgeSettings, ModelName
 from botchat.workspace.model_settings import UTTERANCE_TOKENS, VERDICT_TOKENS

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from botchat.errors import UsageError
 
 if TYPE_CHECKING:  # `--help` needs none of them
-    from botchat.interfaces import Case, Reply
+    from botchat.interfaces import Reply
+    from botchat.judges.function import JudgeFunction
     from botchat.models.limits import Budget
     from botchat.workspace.folder import Workspace
 
@@ -51,25 +52,30 @@ class Spending:
         return replace(self, max_usd=workspace.config.run.max_usd)
 
 
-JudgeFunction: TypeAlias = Callable[["Case"], Awaitable[str]]
-"""A judge in Python: an async function from a case to the text of a reply."""
-
-
 @dataclass(frozen=True)
 class JudgeName:
     """A judge as it is named on the command line."""
 
     name: str | JudgeFunction
-    """``rules``, a ``[judges]`` or ``[panels]`` entry, a preset, any model; or a function."""
+    """``rules``, a ``[judges]`` or ``[panels]`` entry, a preset, any model; or a function from a
+    case to the text of a reply, which becomes a `JudgeFunction`."""
     model: str | None = None
     """Model of a panel's agents that name none (``--judge-model``)."""
+
+    def __post_init__(self) -> None:
+        """Check a judge that is no name; None names none. Raises `ConfigError`."""
+        judge: object = self.name
+        if judge is None:
+            object.__setattr__(self, "name", "")
+        elif not isinstance(judge, str):
+            from botchat.judges.function import JudgeFunction
+
+            object.__setattr__(self, "name", JudgeFunction.of(judge))
 
     @property
     def text(self) -> str:
         """The name for messages."""
-        if isinstance(self.name, str):
-            return self.name
-        return self.name.__name__
+        return str(self.name)
 
 
 def _no_budget() -> Budget:

@@ -242,7 +242,6 @@ def test_no_file_and_no_output_of_a_whole_run_holds_a_secret(tmp_path, capfd, mo
     assert not leaks(" ".join(str(path) for path in folder.rglob("*")))
 
 
-@pytest.mark.xfail(strict=True, reason="models/endpoint.py does not call Redactor.clean_reply yet")
 @pytest.mark.parametrize("dummy", ["test", "none", "your-api-key-here"])
 def test_a_dummy_key_and_a_version_stay_in_what_a_model_says(tmp_path, monkeypatch, dummy):
     """They may be words of a dialogue; a real key beside them is cut out all the same."""

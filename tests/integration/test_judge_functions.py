@@ -1,0 +1,285 @@
+"""Whatever can be called with a case is a judge; what cannot, or fails, is one line."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+import threading
+from functools import partial
+
+import pytest
+
+import botchat
+from botchat.errors import BotChatError, ConfigError, FatalModelError
+from botchat.interfaces import settings_digest
+from botchat.judges.function import JudgeFunction
+from botchat.judges.single import FunctionJudge
+from tests.conftest import ROOT
+
+TEXT = "Choice: No\nIndex: None\nReason: natural."
+
+
+async def asynchronous(case):
+    """A coroutine."""
+    return TEXT
+
+
+def plain(case):
+    """A plain function."""
+    return TEXT
+
+
+def later(case):
+    """A plain function that gives a coroutine."""
+    return asynchronous(case)
+
+
+def says(text, case):
+    """A function of two arguments, for a partial."""
+    return text
+
+
+class Grader:
+    """An object, called or asked by a method."""
+
+    def __init__(self, text=TEXT):
+        self.text = text
+
+    def __len__(self):
+        """Nothing: an empty object is a judge, too."""
+        return 0
+
+    def __call__(self, case):
+        """The text."""
+        return self.text
+
+    def grade(self, case):
+        """Likewise."""
+        return self.text
+
+
+class AsyncGrader:
+    """An object whose call is a coroutine."""
+
+    async def __call__(self, case):
+        """The text, later."""
+        return TEXT
+
+
+def typed_in(source):
+    """The function ``judge`` of a source on no disk, as at a console."""
+    names = {"__name__": "console"}
+    exec(source, names)
+    return names["judge"]
+
+
+JUDGES = {
+    "asynchronous": asynchronous,
+    "plain": plain,
+    "says": partial(says, TEXT),
+    "Grader": Grader(),
+    "grade": Grader().grade,
+    "AsyncGrader": AsyncGrader(),
+    "<lambda>": lambda case: TEXT,
+    "later": later,
+    "typed": typed_in("async def typed(case): return 'Choice: No'\njudge = typed"),
+    "broken": typed_in("def broken(case): return 'Choice: No \\ud800'\njudge = broken"),
+}
+"""Name of a judge -> the judge."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A workspace with two dialogues."""
+    folder = tmp_path_factory.mktemp("judged")
+    botchat.generate(seeds="sample", model="bot:parrot", limit=2, workspace=folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_whatever_can_be_called_with_a_case_is_a_judge(name, folder):
+    """In `judge` and in `run`, which says its name; asked once, as its digest stays."""
+    wanted = {"seeds": "sample", "judge": JUDGES[name], "limit": 1, "workspace": folder}
+    for new in (2, 0):
+        (row,) = botchat.judge("unieval", model=["bot:parrot", "human"], **wanted).rows
+        assert (row["judge"], row["cases"], row["new"], row["unreadable"]) == (name, 2, new, 0)
+    ran = botchat.run(model="bot:parrot", protocol="unieval", **wanted)
+    assert [row["new"] for row in ran.data["judged"]] == [0]
+    assert ran.data["judge"]["name"] == name
+
+
+def test_run_says_the_name_of_a_function(folder, capsys):
+    """Not its place in memory."""
+    more = {"seeds": "sample", "limit": 1, "workspace": folder, "protocol": "unieval"}
+    botchat.run(model="bot:parrot", judge=JUDGES["says"], **more)
+    assert "judge says" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("judge", "message"),
+    [
+        (lambda: TEXT, "the judge function <lambda> cannot be called with a case alone: too many"),
+        (says, "function says cannot be called with a case alone: missing a required arg"),
+        (lambda case, *, mode: TEXT, "cannot be called with a case alone: missing a required"),
+        (partial(plain, None), "function plain cannot be called with a case alone: too many"),
+        (3, "the judge '3' is neither a name nor a function; give the name of a judge, or"),
+        (["rules"], "is neither a name nor a function"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_at_the_door(judge, message, folder):
+    """Before anything is generated or judged."""
+    more = {"seeds": "sample", "judge": judge, "workspace": folder}
+    before = sorted(folder.rglob("*"))
+    for ask in (partial(botchat.judge, "unieval"), partial(botchat.run, model="bot:verbose")):
+        with pytest.raises(ConfigError) as caught:
+            ask(**more)
+        assert message in str(caught.value)
+        assert "\n" not in str(caught.value)
+    assert sorted(folder.rglob("*")) == before
+
+
+def fails(case):
+    """Raise, in two lines."""
+    raise ValueError("no\nluck")
+
+
+async def fails_later(case):
+    """Raise what no other task may see."""
+    raise KeyError("x")
+
+
+def stops(case):
+    """Raise what no future can hold."""
+    return next(iter(()))
+
+
+async def yields(case):
+    """Be a generator."""
+    yield TEXT
+
+
+WHERE = "test_judge_functions.py, line"
+
+
+@pytest.mark.parametrize(
+    ("judge", "message"),
+    [
+        (fails, f"fails failed on sample-1 (bot:parrot): ValueError: no luck ({WHERE}"),
+        (fails_later, f"fails_later failed on sample-1 (bot:parrot): KeyError: 'x' ({WHERE}"),
+        (stops, f"stops failed on sample-1 (bot:parrot): StopIteration: ({WHERE}"),
+        (yields, "yields returned no text but async_generator"),
+        (lambda case: None, "<lambda> returned no text but NoneType None; return the text of a"),
+        (lambda case: 7, "<lambda> returned no text but int 7"),
+        (lambda case: b"Choice: No", "<lambda> returned no text but bytes b'Choice: No'"),
+        (Grader, "Grader returned no text but Grader"),
+        (len, "len failed on sample-1 (bot:parrot): TypeError: object of type 'Case' has no len"),
+    ],
+)
+def test_a_function_that_fails_is_one_line_that_names_it(judge, message, folder):
+    """In `judge` and in `run`; nothing is stored of the case."""
+    more = {"seeds": "sample", "judge": judge, "limit": 1, "workspace": folder}
+    for ask in (
+        partial(botchat.judge, "unieval", model="bot:parrot"),
+        partial(botchat.run, model="bot:parrot", protocol="unieval"),
+    ):
+        with pytest.raises(BotChatError) as caught:
+            ask(**more)
+        assert f"the judge function {message}" in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert isinstance(caught.value, FatalModelError)
+
+
+def test_a_plain_function_is_called_for_one_case_at_a_time(folder):
+    """Also where two protocols ask it; it need not be made for threads."""
+    inside = []
+    overlaps = []
+    here = threading.current_thread()
+
+    def slow(case):
+        inside.append(case)
+        overlaps.append(len(inside) > 1 or threading.current_thread() is here)
+        inside.remove(case)
+        return "Choice: Both"
+
+    more = {"seeds": "sample", "workspace": folder, "judge": slow}
+    botchat.generate(seeds="sample", model="bot:verbose", limit=2, workspace=folder)
+    botchat.judge("arena", turns=[4, 8, 16], **more)
+    assert overlaps == [False] * 12
+
+
+# The digest says when to ask again.
+
+
+@pytest.mark.parametrize("judge", [asynchronous, plain, Grader().grade, JUDGES["<lambda>"]])
+def test_a_function_in_a_file_has_the_digest_of_its_source(judge):
+    """Judgments that were stored stay as they are."""
+    assert FunctionJudge(judge).digest == settings_digest(inspect.getsource(judge))
+
+
+OBJECT = """
+class Typed:
+    def __call__(self, case):
+        return self.help({})
+    def help(self, text):
+        return {}
+judge = Typed()
+judge.limit = {}
+"""
+PARTIAL = """
+from functools import partial
+def f(limit, case, **more):
+    return {}
+judge = partial(f, {}, more={})
+"""
+CHANGES = [
+    ("def judge(case): return 'a'", "def judge(case): return 'b'"),
+    ("def judge(case): return len(case)", "def judge(case): return min(case)"),
+    ("def judge(case, k=1): return k", "def judge(case, k=2): return k"),
+    ("def judge(case, *, k=1): return k", "def judge(case, *, k=2): return k"),
+    ("def judge(case): return (lambda: 1)()", "def judge(case): return (lambda: 2)()"),
+    ("judge = lambda case: case in {'a', 'b'}", "judge = lambda case: case in {'a', 'c'}"),
+    ("async def judge(case): return case + 2", "async def judge(case): return case - 2"),
+    (OBJECT.format(1, 2, 3), OBJECT.format(9, 2, 3)),
+    (OBJECT.format(1, 2, 3), OBJECT.format(1, 9, 3)),
+    (OBJECT.format(1, 2, 3), OBJECT.format(1, 2, 9)),
+    (OBJECT.format(1, 2, "lambda: 3"), OBJECT.format(1, 2, "lambda: 9")),
+    (PARTIAL.format(1, 2, 3), PARTIAL.format(9, 2, 3)),
+    (PARTIAL.format(1, 2, 3), PARTIAL.format(1, 9, 3)),
+    (PARTIAL.format(1, 2, 3), PARTIAL.format(1, 2, 9)),
+    (PARTIAL.format(1, "{'a', 'b'}", 3), PARTIAL.format(1, "{'a', 'c'}", 3)),
+    (PARTIAL.format(1, "min", 3), PARTIAL.format(1, "max", 3)),
+    (PARTIAL.format(1, "lambda: 2", 3), PARTIAL.format(1, "lambda: 9", 3)),
+]
+"""Sources that define ``judge``, and the same with one change."""
+
+
+def test_without_a_source_the_digest_changes_with_the_code_alone():
+    """Of a function at a console, an object and a partial; in every process it is the same."""
+    changed = [[JudgeFunction(typed_in(code)).digest for code in pair] for pair in CHANGES]
+    assert [n for n, (before, after) in enumerate(changed) if before == after] == []
+    show = "from tests.integration.test_judge_functions import CHANGES, JudgeFunction, typed_in\n"
+    show += "for pair in CHANGES: print(*(JudgeFunction(typed_in(code)).digest for code in pair))"
+    for hash_seed in "12":
+        seeded = os.environ | {"PYTHONHASHSEED": hash_seed}
+        done = subprocess.run(
+            [sys.executable, "-c", show], env=seeded, cwd=ROOT, capture_output=True, check=True
+        )
+        assert [line.split() for line in done.stdout.decode().splitlines()] == changed
+
+
+def test_an_object_that_changes_while_it_judges_is_the_judge_it_was(folder):
+    """A counter or a cache makes no other judge of it: the digest is of when it was named."""
+
+    class Counting(Grader):
+        n = 0
+
+        def __call__(self, case):
+            self.n += 1
+            return self.text
+
+    more = {"seeds": "sample", "workspace": folder, "model": "bot:parrot", "limit": 2}
+    for n in (1, 2):
+        more["limit"] = n
+        assert botchat.judge("unieval", judge=Counting(), **more).rows[0]["new"] == 1
