@@ -58,6 +58,10 @@ class FatalModelError(BotChatError):
     """A model that no retry can make answer: wrong key, no quota, unknown model."""
 
 
+class UnreadableReplies(BotChatError):
+    """A judge whose replies to one protocol cannot be read, many in a row."""
+
+
 class LimitReached(BotChatError):
     """--max-usd, --max-calls or --max-tokens is used up; everything so far is stored.
 

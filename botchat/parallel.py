@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from botchat.errors import FatalModelError, LimitReached
+from botchat.errors import FatalModelError, LimitReached, UnreadableReplies
 
 T = TypeVar("T")
 
@@ -68,17 +68,31 @@ async def stoppable(job: Awaitable[T], stop: Callable[[], None]) -> T:
 
 @dataclass
 class EarlyStop:
-    """Reasons why items could not be done: models that cannot answer at all, a reached limit."""
+    """Reasons why items could not be done."""
 
     fatal: dict[str, FatalModelError] = field(default_factory=dict)
+    """Models that cannot answer at all."""
+    unreadable: dict[tuple[str, str], UnreadableReplies] = field(default_factory=dict)
+    """Judge and protocol; the judge goes on with its other protocols."""
     limit: LimitReached | None = None
 
-    def raise_first(self) -> None:
-        """Raise what ended the run early, if anything did."""
+    def is_over(self, model: str, protocol: str) -> bool:
+        """Return whether a model is asked no more, or no more by this protocol."""
+        is_stopped = model in self.fatal or (model, protocol) in self.unreadable
+        return is_stopped or self.limit is not None
+
+    def raise_end(self) -> None:
+        """Raise what ends the whole run, if anything does: a limit, a model."""
         if self.limit is not None:
             raise self.limit
         if self.fatal:
             raise FatalModelError("; ".join(str(error) for error in self.fatal.values()))
+
+    def raise_first(self) -> None:
+        """Raise what ended the run or a part of it early, if anything did."""
+        self.raise_end()
+        if self.unreadable:
+            raise UnreadableReplies("; ".join(str(error) for error in self.unreadable.values()))
 
 
 Job: TypeAlias = Callable[[], Coroutine[Any, Any, T]]
@@ -144,22 +158,25 @@ async def run_concurrently(
     parallel: int,
     stops: EarlyStop,
     model: str,
+    protocol: str = "",
 ) -> None:
     """Do every item, ``parallel`` at a time.
 
-    After a `FatalModelError` or `LimitReached`, noted in ``stops``, nothing new is begun, and what
-    is under way is finished. Any other exception cancels the pool.
+    After an error that `EarlyStop` has a place for, which is noted in ``stops``, nothing new is
+    begun, and what is under way is finished. Any other exception cancels the pool.
     """
     iterator = iter(items)
 
     async def worker() -> None:
         for item in iterator:
-            if model in stops.fatal or stops.limit is not None:
+            if stops.is_over(model, protocol):
                 return
             try:
                 await do(item)
             except FatalModelError as error:
                 stops.fatal.setdefault(model, error)
+            except UnreadableReplies as error:
+                stops.unreadable.setdefault((model, protocol), error)
             except LimitReached as error:
                 stops.limit = error
 

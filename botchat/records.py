@@ -40,6 +40,10 @@ Outcome = Literal[
 UNANSWERED: tuple[Outcome, ...] = ("transport", "malformed")
 """The endpoint gave no answer: the next run asks again."""
 
+LOOKED_UP_AGAIN: tuple[Outcome, ...] = (*UNANSWERED, "empty")
+"""The next run looks again. A reply that showed nothing comes from the ledger, at no cost, unless
+its model now has more room for it."""
+
 Verdict = str
 """``"1" | "2" | "both" | "neither"`` (which dialogue is AI-involved); of UniEval ``"No"``, the
 1-based index of the first AI utterance as a decimal string, or `UNKNOWN_INDEX`."""

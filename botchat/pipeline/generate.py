@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from botchat.errors import ConfigError, UsageError
 from botchat.interfaces import Row, quirks_suffix, settings_digest
 from botchat.metrics.reply_faults import dialogue_faults
@@ -18,7 +20,7 @@ from botchat.pipeline.plan import Plan, plan, token_counter
 from botchat.pipeline.resolved import ResolvedRun, SeedSet, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, run_session
 from botchat.pipeline.spending import Meter, Spending
-from botchat.records import N_SEED, SIGNED, Dialogue, Dialogues, Seed
+from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, stage_order
@@ -162,6 +164,16 @@ def _settings_parts(signature: str) -> list[str]:
     return [part for part in signature.split("|") if part.startswith(("prompt:", "settings:"))]
 
 
+def _is_looked_up_again(dialogue: Dialogue) -> bool:
+    """Return whether a run makes a dialogue again from where it stopped."""
+    return dialogue.status.removeprefix("stopped:") in LOOKED_UP_AGAIN
+
+
+def _is_same(dialogue: Dialogue, stored: Dialogue | None) -> bool:
+    """Return whether a dialogue stopped again as it is stored; tokens may not be counted here."""
+    return stored is not None and replace(dialogue, facts=stored.facts) == stored
+
+
 def _calls(dialogues: Iterable[Dialogue]) -> Iterator[str]:
     """Yield the ledger keys of the utterances."""
     return (fact.call for dialogue in dialogues for fact in dialogue.facts if fact.call)
@@ -203,19 +215,20 @@ class _Job:
         self.path = run.workspace.dialogues_path(self.seed_set, self.contestant)
         self.dialogues = run.workspace.dialogues(self.seed_set, self.contestant)
         self._warned: set[str] = set()
+        self._n_new = 0
 
     @cached_property
     def pending(self) -> list[Seed]:
         """Seeds without a final dialogue that was made as this run would make it."""
         signature = self.sign()
-        return [
-            seed
-            for seed in self._seeds
-            if (dialogue := self.dialogues.get(seed.id)) is None
-            or dialogue.signature != signature
-            or dialogue.utterances[:N_SEED] != seed.utterances[:N_SEED]
-            or not dialogue.answered
-        ]
+        return [seed for seed in self._seeds if not self._is_final(seed, signature)]
+
+    def _is_final(self, seed: Seed, signature: str) -> bool:
+        dialogue = self.dialogues.get(seed.id)
+        if dialogue is None or dialogue.signature != signature:
+            return False
+        begins_as_seed = dialogue.utterances[:N_SEED] == seed.utterances[:N_SEED]
+        return begins_as_seed and not _is_looked_up_again(dialogue)
 
     def sign(self) -> str:
         return self._signature + quirks_suffix(speaker.model for speaker in self.speakers)
@@ -226,9 +239,15 @@ class _Job:
 
     def refuse_others(self, ledger: Ledger) -> None:
         """Raise `ConfigError` if dialogues made with other settings would be overwritten."""
-        known = [self.dialogues[seed.id] for seed in self.pending if seed.id in self.dialogues]
         parts = _settings_parts(self._signature)
-        others = [d for d in known if d.answered and _settings_parts(d.signature) != parts]
+        others = []
+        for seed in self.pending:
+            dialogue = self.dialogues.get(seed.id)
+            # Nothing is lost with a dialogue that has no utterance, or that is made anew anyway.
+            if dialogue is None or not dialogue.facts or _is_looked_up_again(dialogue):
+                continue
+            if _settings_parts(dialogue.signature) != parts:
+                others.append(dialogue)
         if not others or self._is_bot:
             return
         speaker, a_call = self.speakers[0], next(iter(_calls(others)), "")
@@ -265,9 +284,12 @@ class _Job:
 
             async def extend(seed: Seed) -> None:
                 dialogue = await self.make(seed, counter)
+                if _is_same(dialogue, self.dialogues.get(seed.id)):
+                    return  # it was looked up again, and nothing was paid
                 file.append(dialogue)
                 self.warn(dialogue)
                 self.dialogues[seed.id] = dialogue
+                self._n_new += 1
 
             parallel = min(speaker.model.parallel for speaker in self.speakers)
             await run_concurrently(self.pending, extend, parallel, stops, self.contestant)
@@ -280,5 +302,4 @@ class _Job:
         complete = counts.pop("complete", 0)
         stopped = {status.removeprefix("stopped:"): counts[status] for status in sorted(counts)}
         unanswered = len(self._seeds) - sum(dialogue.answered for dialogue in dialogues)
-        new = len(self.pending)
-        return Generated(self.contestant, complete, stopped, new, self.path, unanswered)
+        return Generated(self.contestant, complete, stopped, self._n_new, self.path, unanswered)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.interfaces import MakeCase, case_ref
@@ -71,6 +71,7 @@ def judging_job(
 
     Raises `ConfigError`: N too small, too few contestants; `MissingDataError`: nothing to ask.
     """
+    request = replace(request, turns=tuple(dict.fromkeys(request.turns)))
     seed_set = run.seed_set.seeds
     contestants = select_dialogues(run, request.models, generated)
     seeds = begun_seeds(seed_set, contestants)

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from botchat.errors import ConfigError, FatalModelError
+from botchat.errors import ConfigError, UnreadableReplies
 from botchat.interfaces import Case, CaseRef, Judge, MakeCase, case_ref, quirks_suffix
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.names import RULES
@@ -17,7 +17,7 @@ from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.session import Session, run_session
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.protocol import Protocol
-from botchat.records import SIGNED, UNANSWERED, Judgment
+from botchat.records import LOOKED_UP_AGAIN, SIGNED, UNANSWERED, Judgment, Outcome
 from botchat.results import Result
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, judgment_key, stage_order
@@ -25,6 +25,9 @@ from botchat.workspace.ledger import Ledger
 
 MOST_UNREADABLE, MOST_UNREADABLE_OWN = 20, 5
 """Unreadable replies in a row after which a judge is asked no more; the same of a criterion."""
+
+UNREADABLE: tuple[Outcome, ...] = ("ok", "truncated", "empty")
+"""Outcomes of a reply that was paid for and should have had a verdict."""
 
 
 class ProtocolCases(NamedTuple):
@@ -138,7 +141,7 @@ async def ask_jobs(
     results = []
     for job in jobs:
         results += await job.ask(session, stops)
-        stops.raise_first()
+        stops.raise_end()
     return results
 
 
@@ -181,7 +184,7 @@ class JudgmentWriter:
             judgment is None
             or judgment.case != case.digest
             or judgment.signature != self.signature
-            or judgment.outcome in UNANSWERED
+            or judgment.outcome in LOOKED_UP_AGAIN
         ):
             return None
         return judgment
@@ -192,10 +195,11 @@ class JudgmentWriter:
         """Judge what is not stored; then put the file into canonical order."""
         left = []
         for make in makers:
-            if judgment := self.stored(case_ref(make)):
-                self._asked.append(judgment_key(judgment))
-            else:
+            judgment = self.stored(case_ref(make))
+            if judgment is None:
                 left.append(make)
+            else:
+                self._asked.append(judgment_key(judgment))
         meter.done += len(makers) - len(left)
 
         async def judge_next(make: Callable[[], Case]) -> None:
@@ -203,7 +207,14 @@ class JudgmentWriter:
             meter.done += 1
 
         with self._file:
-            await run_concurrently(left, judge_next, self.judge.parallel, stops, self.judge.name)
+            await run_concurrently(
+                left,
+                judge_next,
+                self.judge.parallel,
+                stops,
+                self.judge.name,
+                self.protocol.base,  # its prompt is the same at every N
+            )
         if any(judgment.outcome not in UNANSWERED for judgment in self.judgments.values()):
             jsonl.finish(self.path, self.judgments.values(), stage_order)
         elif self.judgments:
@@ -217,50 +228,68 @@ class JudgmentWriter:
             new=self._new,
             unreadable=sum(judgment.verdict is None for judgment in answered),
             path=self.path,
-            unanswered=len(judgments) - len(answered),
+            unanswered=len(makers) - len(answered),
         )
 
     async def judge_case(self, case: Case) -> None:
         """Ask about a case, unless another maker's was the same, and store the judgment.
 
-        Raises `FatalModelError` if too many replies in a row are unreadable.
+        Raises `UnreadableReplies` if too many replies in a row are unreadable.
         """
-        judgment = self.stored(case)
-        if judgment is None:
-            self.check_writable()
-            answer = await self.judge.answer(case)
-            self.signature = self._sign()
-            judgment = Judgment(
-                protocol=case.protocol,
-                seed_id=case.seed_id,
-                contestants=case.contestants,
-                judge=self.judge.name,
-                verdict=answer.verdict,
-                reason=answer.reason,
-                shown=len(case.dialogues[0].utterances),
-                case=case.digest,
-                signature=self.signature,
-                outcome=answer.outcome,
-                transcript=answer.transcript,
-                calls=answer.calls,
-            )
-            self._file.append(judgment)
-            self.judgments[judgment_key(judgment)] = judgment
-            self._new += 1
-        self._asked.append(judgment_key(judgment))
+        key = (case.seed_id, case.contestants)
+        if self.stored(case) is not None:
+            self._asked.append(key)
+            return
+        self.check_writable()
+        answer = await self.judge.answer(case)
+        self._asked.append(key)
+        self.signature = self._sign()
+        judgment = Judgment(
+            protocol=case.protocol,
+            seed_id=case.seed_id,
+            contestants=case.contestants,
+            judge=self.judge.name,
+            verdict=answer.verdict,
+            reason=answer.reason,
+            shown=len(case.dialogues[0].utterances),
+            case=case.digest,
+            signature=self.signature,
+            outcome=answer.outcome,
+            transcript=answer.transcript,
+            calls=answer.calls,
+        )
+        if judgment == self.judgments.get(key):
+            return  # it was looked up again, and nothing was paid
+        self._file.append(judgment)
+        self.judgments[key] = judgment
+        self._new += 1
         if self.judge.models:
             self._stop_if_unreadable(judgment)
 
     def _stop_if_unreadable(self, judgment: Judgment) -> None:
-        is_unreadable = judgment.verdict is None and judgment.outcome == "ok"
-        self._unreadable = self._unreadable + 1 if is_unreadable else 0
-        if self._unreadable == (MOST_UNREADABLE_OWN if self.protocol.template else MOST_UNREADABLE):
-            last = judgment.transcript[-1].text if judgment.transcript else judgment.reason
-            raise FatalModelError(
-                f"{self.protocol.name}: {self._unreadable} replies of {self.judge.name} in a row "
-                f"are unreadable, so it is stopped; the last: {last[:200]!r}; name another judge "
-                "(of a criterion: mend its prompt), or run again to go on"
-            )
+        if judgment.verdict is not None or judgment.outcome not in UNREADABLE:
+            self._unreadable = 0
+            return
+        self._unreadable += 1
+        most = MOST_UNREADABLE
+        if self.protocol.template:
+            most = MOST_UNREADABLE_OWN
+        if self._unreadable != most:
+            return
+        last = judgment.reason
+        outcomes = {judgment.outcome}
+        for remark in judgment.transcript:
+            last = remark.text
+            outcomes.add(remark.outcome)
+        advice = "name another judge (of a criterion: mend its prompt), or run again to go on"
+        if "truncated" in outcomes:
+            advice = "it was cut: set a larger max_tokens in the judge's entry"
+        elif "empty" in outcomes:
+            advice = "a model that thinks first needs a larger max_tokens in the judge's entry"
+        raise UnreadableReplies(
+            f"{self.protocol.name}: {most} replies of {self.judge.name} in a row are unreadable, "
+            f"so it is stopped; the last: {last[:200]!r}; {advice}"
+        )
 
     def note(self, ledger: Ledger) -> None:
         """Record the models that were asked."""

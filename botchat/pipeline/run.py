@@ -112,7 +112,7 @@ class RunOutcome:
     generated: list[Generated]
     judged: list[StageResult]
     left_out: list[str]
-    """A line on each protocol that has nothing to ask."""
+    """A line on each protocol that has nothing to ask, or was stopped."""
 
     @property
     def unanswered(self) -> int:
@@ -178,6 +178,9 @@ async def _ask(session: Session, stops: EarlyStop) -> RunOutcome:
         if error is not None:
             meter.failures[str(error)] += each.unanswered  # such as with a wrong key
     judged = await ask_jobs(jobs, session, stops)
+    # What is wrong with a protocol ends that protocol; the board has the others.
+    left_out += [str(error) for error in stops.unreadable.values()]
+    stops.unreadable.clear()
     return RunOutcome(generated, judged, left_out)
 
 

@@ -190,6 +190,58 @@ def test_a_judge_without_readable_replies_is_stopped_and_the_last_is_shown(tmp_p
         assert "20 replies of x in a row are unreadable" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("reply", "advice"),
+    [
+        (text("First, let me", finish_reason="length"), "cut: set a larger max_tokens"),
+        (text(""), "needs a larger max_tokens"),
+        (text("<think>First, let me", finish_reason="length"), "needs a larger max_tokens"),
+    ],
+)
+def test_replies_that_are_cut_or_show_nothing_are_unreadable_too(tmp_path, capsys, reply, advice):
+    """They are paid for; the line says what to raise, and the next run goes on behind them."""
+    with Server(reply) as server:
+        here = workspace(tmp_path / "w", server)
+        settings = here.root / "botchat.toml"
+        settings.write_text(settings.read_text().replace('"x"\n', '"x"\nmax_concurrency = 1\n', 1))
+        judge = ["judge", "empathy", "--seeds", "small", "--dir", str(here.root), "--judge", "x"]
+        for n_sent in (5, 10):
+            assert main(judge) == 1
+            assert server.n_received == n_sent
+            err = capsys.readouterr().err
+            assert "empathy: 5 replies of x in a row are unreadable" in err
+            assert advice in err
+
+
+def unreadable_empathy(call):
+    """A judge that answers all but one criterion."""
+    if "Is there empathy?" in call.messages[-1]["content"]:
+        return text("I like turtles.")
+    return everything(call)
+
+
+def test_an_unreadable_criterion_ends_itself_alone(tmp_path, capsys):
+    """`run` asks the other protocols, makes the board and says the line; verdicts are missing."""
+    with Server(unreadable_empathy) as server:
+        here = workspace(tmp_path / "w", server)
+        settings = here.root / "botchat.toml"
+        settings.write_text(settings.read_text().replace('"x"\n', '"x"\nmax_concurrency = 1\n', 1))
+        run = ["run", "--seeds", "small", "--model", "bot:parrot", "--judge", "x", "--json"]
+        for name in ("empathy", "unieval", "boredom"):
+            run += ["--protocol", name]
+        assert main([*run, "--dir", str(here.root)]) == 1
+        assert server.n_received == 5 + 8 + 8
+        printed = capsys.readouterr()
+        assert printed.err.count("5 replies of x in a row are unreadable") == 1
+        assert "3 dialogues or verdicts are missing" in printed.err
+        made = json.loads(printed.out)
+        (line,) = made["left_out"]
+        assert "I like turtles." in line
+        judged = {row["protocol"]: row["cases"] for row in made["judged"]}
+        assert judged == {"empathy": 5, "unieval": 8, "boredom": 8}
+        assert {"unieval", "boredom"} <= set(made["tables"])
+
+
 def test_the_walk_of_the_docs(tmp_path, capsys, monkeypatch):
     """From nothing to a leaderboard, with a local judge in the provider's place."""
     monkeypatch.chdir(tmp_path)

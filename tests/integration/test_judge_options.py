@@ -78,6 +78,17 @@ def test_limits_of_replies(tmp_path, judge_limit, model_limit, utterance, verdic
         assert [call.body["max_tokens"] for call in server.calls] == [utterance] * 2 + [verdict] * 4
 
 
+@pytest.mark.parametrize("protocol", ["unieval", "arena"])
+def test_an_n_that_is_given_twice_is_judged_once(tmp_path, capsys, protocol):
+    """One row, one file."""
+    bots = ["--model", "bot:parrot", "--model", "bot:verbose"]
+    said(capsys, "generate", "--seeds", "sample", *bots, "--turns", "4", "--dir", tmp_path)
+    judge = ["judge", protocol, "--seeds", "sample", "--judge", "rules", "--limit", "2"]
+    turns = ["--turns", "4", "--turns", "3", "--turns", "4"]
+    rows = said(capsys, *judge, *turns, "--dir", tmp_path)["rows"]
+    assert [row["protocol"] for row in rows] == [f"{protocol}-n4", f"{protocol}-n3"]
+
+
 # `judge arena --comparisons K`: a random part of the Arena, the same every time.
 
 
