@@ -241,31 +241,35 @@ class EndpointModel:
             return self._unreadable(finish)
         if "truncated" in (end, native_end):
             reply = replace(reply, outcome="truncated", detail=finish)
+        is_marked = strip_thoughts(completion.text) != completion.text.strip()
+        has_reasoning = completion.reasons or completion.reasoning_tokens > 0 or is_marked
+        is_cut = reply.outcome == "truncated"
         if visible(strip_thoughts(completion.text)):
+            if is_cut and has_reasoning and self._makes_room(sent):
+                return Adapted(reply, status=200, billed=True)
             if end is None:
                 # Half a sentence of a server that broke down may be no answer.
                 fault = replace(reply, outcome="malformed", text="", detail=f"unknown {finish}")
                 kept = replace(reply, detail=f"unknown {finish}")
                 return Again(fault, Fault.UNREADABLE, kept=kept, status=200)
             return Answered(reply)
-        return self._read_invisible(completion, reply, sent)
-
-    def _read_invisible(self, completion: Completion, reply: Reply, sent: Sent) -> Attempt:
-        """Type a completion without visible text."""
-        is_marked = bool(completion.text and completion.text.strip())
-        has_reasoning = completion.reasons or completion.reasoning_tokens > 0 or is_marked
-        thinks = has_reasoning or reply.outcome == "truncated"
-        reply = replace(reply, outcome="empty", text=completion.text or "")
-        if not thinks:
+        reply = replace(reply, outcome="empty")
+        if not (is_cut or has_reasoning):
             reply = replace(reply, detail=f"no text (finish_reason {completion.finish})")
             if completion.is_counted_empty:
                 return Again(reply, Fault.UNREADABLE, kept=reply, status=200)
             return Answered(reply)
         reply = replace(reply, detail=self._reasoning_detail(completion, sent))
-        if sent.room == 0 and self.most_room > 0:
-            self._learn(Quirks(thinks=True))
+        if self._makes_room(sent):
             return Adapted(reply, status=200, billed=True)
         return Answered(reply)
+
+    def _makes_room(self, sent: Sent) -> bool:
+        """Learn that the model thinks; return whether it had no room for that."""
+        if sent.room > 0 or self.most_room == 0:
+            return False
+        self._learn(Quirks(thinks=True))
+        return True
 
     def _reasoning_detail(self, completion: Completion, sent: Sent) -> str:
         """Return how many tokens went into reasoning, and what to set."""

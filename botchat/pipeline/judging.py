@@ -141,7 +141,8 @@ async def ask_jobs(
     results = []
     for job in jobs:
         results += await job.ask(session, stops)
-        stops.raise_end()
+        if stops.fatal or stops.limit is not None:
+            break
     return results
 
 
