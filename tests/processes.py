@@ -99,6 +99,7 @@ def _begin(words: list[str], before: str, env: dict[str, str], pipes: list[Conne
     for number, pipe in enumerate(pipes, 1):
         os.dup2(pipe.fileno(), number)
         pipe.close()
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - it is not the old file
     os.chdir(ROOT)
     os.environ.clear()
     os.environ.update(env)

@@ -9,6 +9,7 @@ terminal that goes away, end a run from outside.
 from __future__ import annotations
 
 import argparse
+import codecs
 import errno
 import gc
 import io
@@ -20,12 +21,13 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from cyclopts import CycloptsError
 
-from botchat.cli.output import LogFormatter, complain, perform
+from botchat.cli.output import LogFormatter, complain, perform, to_stdout
 from botchat.commands import app
 from botchat.errors import BotChatError
 
@@ -40,8 +42,11 @@ _SHARED.add_argument("--dir", type=Path)
 _SHARED.add_argument("--json", action="store_true")
 _SHARED.add_argument("--quiet", action="store_true")
 
-_UNHEARD = (errno.EPIPE, errno.EIO, errno.ENOSPC)
-"""Errors of an output without a reader, or one that is full."""
+_LOST = (errno.EIO, errno.ENOSPC)
+"""Errors of an output whose terminal is gone, or that is full."""
+
+_DASHES = ("\u2013", "\u2212")
+"""En dash and minus sign, which few code pages have."""
 
 
 def _take_signals() -> None:
@@ -97,18 +102,40 @@ class _Lasting(io.FileIO):
             return memoryview(data).nbytes
 
 
-def _lasting_stderr() -> io.TextIOWrapper:
-    """Return a stderr whose terminal or reader may go away without ending the run."""
-    encoding = sys.stderr.encoding if sys.stderr else None
-    if sys.stderr is None:  # it was closed; a file that is opened would get its number
+def _take_streams() -> None:
+    """Make the standard streams take whatever is printed.
+
+    A stream that is closed leads nowhere: a file that is opened would get its number. Characters
+    that a terminal does not have are substituted; stderr may go away without ending the run.
+    """
+    if sys.stdin is None:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    if sys.stdout is None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), "utf-8")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        codecs.register_error("botchat", _substitute)
+        sys.stdout.reconfigure(errors="botchat")
+    encoding = "utf-8"
+    if sys.stderr is None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    else:
+        encoding = sys.stderr.encoding
     raw = io.BufferedWriter(_Lasting(2, "w", closefd=False))
-    return io.TextIOWrapper(raw, encoding, errors="backslashreplace", line_buffering=True)
+    sys.stderr = io.TextIOWrapper(raw, encoding, errors="backslashreplace", line_buffering=True)
+
+
+def _substitute(error: UnicodeError) -> tuple[str, int]:
+    """Return what is printed for characters that an encoding does not have, and where they end."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    missing = error.object[error.start : error.end]
+    return "".join("-" if char in _DASHES else "?" for char in missing), error.end
 
 
 def entry() -> NoReturn:
     """Run `main` as the console script, with its result as exit code."""
-    sys.stderr = _lasting_stderr()
+    _take_streams()
     try:
         code = main()
     except KeyboardInterrupt:  # before a command began, or when it was done
@@ -132,20 +159,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     # It would report tasks that a second Ctrl-C leaves unfinished.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     _take_signals()
-    words = [*(sys.argv[1:] if argv is None else argv)]
-    if wrong := next((word for word in words if not _is_text(word)), None):
-        complain(f"{wrong[:80]!r} is not UTF-8 text without NUL")
-        return 2
+    words = list(sys.argv[1:] if argv is None else argv)
+    for word in words:
+        if not _is_text(word):
+            complain(f"{word[:80]!r} is not UTF-8 text without NUL")
+            return 2
     try:
-        shared, rest = _SHARED.parse_known_args(words)
-        rest = rest or ["--help"]
-        command, bound, hidden = app.parse_args(rest, exit_on_error=False, print_error=False)
-        if "workspace" in hidden:
-            more = {} if shared.dir is None else {"workspace": shared.dir}
-            perform(command, bound, more, "meter" in hidden, shared.json, shared.quiet)
-        else:  # --help, --version
-            command(*bound.args, **bound.kwargs)
-        sys.stdout.flush()
+        _run(words)
     except (CycloptsError, argparse.ArgumentError) as error:
         complain(_usage(error, words))
         return 2
@@ -156,14 +176,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain("interrupted; everything received is stored, run the same command to go on")
         return 130
     except OSError as error:
-        if error.errno not in _UNHEARD:
+        if error.errno not in _LOST:
             raise
         if error.errno == errno.ENOSPC:
             complain(f"cannot write the output: {error.strerror}")
-        # The reader (head, less, a terminal) went away; silence the flush at interpreter exit.
+        # Silences the flush at the interpreter's exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return 0
+
+
+def _run(words: Sequence[str]) -> None:
+    """Run one command, or print what ``--help`` and ``--version`` print."""
+    shared, rest = _SHARED.parse_known_args(words)
+    command, bound, hidden = app.parse_args(
+        rest or ["--help"], exit_on_error=False, print_error=False
+    )
+    if "workspace" in hidden:
+        more = {} if shared.dir is None else {"workspace": shared.dir}
+        perform(command, bound, more, "meter" in hidden, shared.json, shared.quiet)
+    else:
+        with to_stdout(), suppress(SystemExit):  # rich ends a program whose reader has gone
+            command(*bound.args, **bound.kwargs)
 
 
 def _is_text(word: str) -> bool:

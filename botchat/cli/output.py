@@ -118,18 +118,32 @@ def _check_folder(folder: Path) -> None:
         raise ConfigError(f"--dir {folder} is a file; name the folder of a workspace")
 
 
+@contextmanager
+def to_stdout() -> Iterator[None]:
+    """Let what is printed inside end early where its reader has gone, as ``head`` does."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The rest goes nowhere, the flush at the interpreter's exit too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _show(result: Result, as_json: bool, meter: Meter | None = None) -> None:
     """Print a result: one JSON object, or for people lines and tables, and what was spent.
 
     Raises what is wrong with it, if anything is (``--gate``, ``--check``).
     """
     if as_json:
-        print_json({**result.data, **(spent(meter) if meter else {})})
+        costs = {} if meter is None else spent(meter)
+        print_json({**result.data, **costs})
     else:
-        for part in result.pieces or [result.rows]:
-            print(printable(_text(part)), flush=True)
-        if meter is not None and (line := spent_line(meter)):
-            print(line)
+        with to_stdout():
+            for part in result.pieces or [result.rows]:
+                print(printable(_text(part)), flush=True)
+            line = "" if meter is None else spent_line(meter)
+            if line:
+                print(line)
     if result.failure:
         raise result.failure
 
@@ -279,5 +293,5 @@ def print_json(value: object) -> None:
         text = json.dumps(value, default=os.fspath)
     # JSON spells out the first control characters itself; these are the others.
     text = UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-    sys.stdout.buffer.write(text.encode() + b"\n")
-    sys.stdout.flush()
+    with to_stdout():
+        sys.stdout.buffer.write(text.encode() + b"\n")

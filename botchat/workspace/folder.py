@@ -242,7 +242,7 @@ class Workspace:
                 )
                 stack.callback(lock.close)
                 lock.execute("BEGIN EXCLUSIVE")
-                stack.callback(_remove, holder)
+                stack.callback(holder.unlink, missing_ok=True)
                 holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", "utf-8")
             except sqlite3.Error as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
@@ -260,11 +260,6 @@ def _holder_name(holder: Path) -> str:
     with suppress(OSError, ValueError):
         return holder.read_text("utf-8")
     return "another process"
-
-
-def _remove(holder: Path) -> None:
-    with suppress(OSError):  # the next holder writes over it
-        holder.unlink()
 
 
 def read_dialogues(path: Path) -> dict[str, Dialogue]:

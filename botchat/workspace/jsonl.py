@@ -187,16 +187,10 @@ class Appender(Generic[R]):
 def finish(path: Path, records: Iterable[R], order: Callable[[R], Any]) -> None:
     """Replace a file by ``records``, sorted by ``order``; an equal file is left alone."""
     data = msgspec.json.Encoder().encode_lines(sorted(records, key=order))
-    if not _holds(path, data):
-        write_atomic(path, data)
-
-
-def _holds(path: Path, data: bytes | bytearray) -> bool:
-    """Return whether a file has exactly this content; one that cannot be read has not."""
-    try:
-        return path.stat().st_size == len(data) and path.read_bytes() == data
-    except OSError:
-        return False
+    with suppress(OSError):  # it is not there, or cannot be read
+        if path.read_bytes() == data:
+            return
+    write_atomic(path, data)
 
 
 def write_atomic(path: Path, data: bytes | bytearray) -> None:

@@ -49,7 +49,7 @@ class CanonicalRequest(msgspec.Struct):
     """What every reader of a stored request may rely on; see `request_json`."""
 
     schema: int
-    identity: dict[str, Any]
+    identity: dict[str, msgspec.Raw]
     messages: Annotated[list[Message], msgspec.Meta(min_length=1)]
     sampling: _Sampling
 
@@ -91,20 +91,20 @@ class StoredCall(msgspec.Struct, frozen=True):
         )
 
     def row(self) -> tuple[Any, ...]:
-        """Return a value for each column of the table, in the order of `COLUMNS`."""
+        """Return a value for each column of the table, in the order of the fields."""
         cells = msgspec.structs.asdict(self)
         cells["sent"] = msgspec.json.encode(self.sent, order="sorted").decode()
         cells["request"] = _pack(bytes(self.request))
         cells["raw"] = _pack(self.raw.encode("utf-8", "surrogatepass"))
-        return tuple(cells[name] for name in COLUMNS)
+        return tuple(cells[name] for name in StoredCall.__struct_fields__)
 
     @classmethod
-    def from_row(cls, row: Sequence[Any]) -> StoredCall:
+    def from_row(cls, row: tuple[Any, ...]) -> StoredCall:
         """Read a row of the table.
 
         A damaged one raises whatever its cells make zlib, JSON or msgspec raise.
         """
-        cells = dict(zip(COLUMNS, row, strict=True))
+        cells = dict(zip(cls.__struct_fields__, row, strict=True))
         request = zlib.decompress(cells["request"])
         msgspec.json.decode(request, type=CanonicalRequest)
         cells["request"] = msgspec.Raw(request)
@@ -113,23 +113,15 @@ class StoredCall(msgspec.Struct, frozen=True):
         return msgspec.convert(cells, cls)
 
 
-COLUMNS = StoredCall.__struct_fields__
-"""Columns of a call, in the order of `StoredCall.row`."""
-
-_COLUMNS = ", ".join(COLUMNS)
-_SLOTS = ", ".join("?" for _ in COLUMNS)
+_COLUMNS = ", ".join(StoredCall.__struct_fields__)
+_SLOTS = ", ".join("?" for _ in StoredCall.__struct_fields__)
 _INSERT = (  # a published run brings no forgotten answer back
     f"WITH new ({_COLUMNS}) AS (VALUES ({_SLOTS}))"
     f" INSERT OR IGNORE INTO calls ({_COLUMNS}) SELECT {_COLUMNS} FROM new WHERE NOT EXISTS"
     " (SELECT 1 FROM superseded WHERE superseded.key = new.key AND superseded.at = new.at)"
 )
-_CELLS: dict[str, Any] = {
-    **{field.name: field.type for field in msgspec.structs.fields(StoredCall)},
-    "sent": str,
-    "request": bytes,
-    "raw": bytes,
-    "value": str,
-}
+_PACKED = {"sent": str, "request": bytes, "raw": bytes, "value": str}
+_CELLS = {field.name: field.type for field in msgspec.structs.fields(StoredCall)} | _PACKED
 """Name of a column -> type of its cells; a damaged file may hold anything."""
 
 
@@ -177,12 +169,12 @@ class Ledger:
         """Raise `DataError` for a ledger of another version, before anything is changed in it."""
         if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchall():
             return  # a new file
-        stored = self._db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchall()
-        if stored not in ([], [(str(SCHEMA),)]):
-            raise DataError(
-                f"the ledger {self.path} has schema {stored[0][0]!r}, and this version of BotChat "
-                f"reads {SCHEMA}; use the version that wrote it"
-            )
+        for (found,) in self._db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchall():
+            if found != str(SCHEMA):
+                raise DataError(
+                    f"the ledger {self.path} has schema {found!r}, and this version of BotChat "
+                    f"reads {SCHEMA}; use the version that wrote it"
+                )
 
     def close(self) -> None:
         """Store what waits, and close the file."""
@@ -264,7 +256,7 @@ class Ledger:
         rows = self.select("SELECT value FROM quirks WHERE identity=?", identity_key(identity))
         with self._reading():
             for (value,) in rows:
-                return msgspec.json.decode(value, type=dict[str, Any])
+                return msgspec.json.decode(value, type=dict)
         return {}
 
     def set_quirks(self, identity: Mapping[str, Any], quirks: Mapping[str, Any]) -> None:
@@ -280,7 +272,7 @@ class Ledger:
         """
         with self._reading():
             found = self._db.execute(sql, values)
-            cells = tuple(_CELLS.get(column[0], Any) for column in found.description or ())
+            cells = tuple(_CELLS.get(column[0], object) for column in found.description or ())
             return msgspec.convert(found.fetchall(), list[tuple[cells]])  # type: ignore[valid-type]
 
     def calls(self, which: str, *values: Any) -> Iterator[StoredCall]:

@@ -9,12 +9,11 @@ import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from botchat.interfaces import Usage, settings_digest
 from botchat.records import VERSION, Provenance
@@ -88,40 +87,29 @@ def stats(ledger: Ledger) -> list[ModelStats]:
     for table in ("calls", "superseded"):
         rows = ledger.select(
             f"SELECT model, stage, count(*), {_SUMS}, sum(cost_usd), sum(cost_usd IS NULL),"
-            f" total(latency_s) FROM {table} GROUP BY 1, 2"
+            f" total(latency_s), json_group_array(outcome) FROM {table} GROUP BY 1, 2"
         )
-        outcomes = _outcomes(ledger, table)
-        for model, stage, calls, prompt, completion, cached, cost, unpriced, latency in rows:
-            result.append(
-                ModelStats(
-                    model=model,
-                    stage=stage,
-                    calls=calls,
-                    failed_attempts=failed.pop((model, stage), 0),
-                    prompt_tokens=prompt,
-                    completion_tokens=completion,
-                    cached_tokens=cached,
-                    cost_usd=cost,
-                    unpriced_calls=unpriced,
-                    latency_s=latency,
-                    superseded=table == "superseded",
-                    outcomes=outcomes.get((model, stage), {}),  # somebody may write meanwhile
-                )
+        for model, stage, calls, prompt, completion, cached, cost, unpriced, latency, ends in rows:
+            used = ModelStats(
+                model=model,
+                stage=stage,
+                calls=calls,
+                failed_attempts=failed.pop((model, stage), 0),
+                prompt_tokens=prompt,
+                completion_tokens=completion,
+                cached_tokens=cached,
+                cost_usd=cost,
+                unpriced_calls=unpriced,
+                latency_s=latency,
+                superseded=table == "superseded",
+                outcomes=dict(Counter(sorted(json.loads(ends)))),
             )
-    result.sort(key=lambda row: (row.model, row.stage, row.superseded))
+            result.append(used)
+    result.sort(key=attrgetter("model", "stage", "superseded"))
     # Those of calls that were never answered.
     for (model, stage), n in sorted(failed.items()):
         result.append(ModelStats(model, stage, 0, n, 0, 0, 0, None, 0, 0.0, False, {}))
     return result
-
-
-def _outcomes(ledger: Ledger, table: str) -> dict[tuple[str, str], dict[str, int]]:
-    """Return the number of calls by outcome, by model and stage."""
-    sql = f"SELECT model, stage, outcome, count(*) FROM {table} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
-    counts: dict[tuple[str, str], dict[str, int]] = {}
-    for model, stage, outcome, n in ledger.select(sql):
-        counts.setdefault((model, stage), {})[outcome] = n
-    return counts
 
 
 class CallFacts(NamedTuple):
@@ -210,29 +198,26 @@ def _provenance(
         " WHERE key IN (SELECT value FROM json_each(?)) ORDER BY model, at",
         json.dumps(sorted({*keys} - {""})),
     )
-    for model, of_model in groupby(rows, lambda row: row[0]):
+    for model, of_model in groupby(rows, itemgetter(0)):
         calls = [
             _CountedCall(at, rowid, (prompt or 0) + (completion or 0), cost)
             for _, at, rowid, prompt, completion, cost in of_model
         ]
-        ends = []
-        for _, of_day in groupby(calls, lambda call: call.at // _DAY_S):
-            day = list(of_day)
-            for end in (day[0], day[-1]):
-                ends.append(call_facts(ledger, "rowid=?", end.rowid))
+        ends = _facts_of_days(ledger, calls)
         settings = ends[-1].settings
         if "bot" in settings or not settings:
             continue
         costs = [call.cost_usd for call in calls if call.cost_usd is not None]
         cost_usd = round(math.fsum(costs), 9) if len(costs) == len(calls) else None
         revision = settings.get("revision")
+        where = str(settings.get("base_url", ""))
         yield Provenance(
             stage=stage,
             name=name,
             model=model,
             asked=str(settings.get("model")),
             answered=tuple(sorted({end.answered_by for end in ends} - {""})),
-            host=_host(str(settings.get("base_url", ""))),
+            host=where.partition("//")[2].partition("/")[0] or where,
             temperature=settings["temperature"],
             system_prompt=settings["system_prompt"],
             revision=None if revision is None else str(revision),
@@ -245,12 +230,14 @@ def _provenance(
         )
 
 
-def _host(address: str) -> str:
-    """Return the host of an address, or what stands in its place."""
-    host = ""
-    with suppress(ValueError):
-        host = urlsplit(address).netloc
-    return host or address
+def _facts_of_days(ledger: Ledger, calls: Iterable[_CountedCall]) -> list[CallFacts]:
+    """Return the facts of the first and the last call of every day."""
+    facts = []
+    for _, of_day in groupby(calls, lambda call: call.at // _DAY_S):
+        rowids = [call.rowid for call in of_day]
+        facts.append(call_facts(ledger, "rowid=?", rowids[0]))
+        facts.append(call_facts(ledger, "rowid=?", rowids[-1]))
+    return facts
 
 
 def _day(at: float) -> str:

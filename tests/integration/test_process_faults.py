@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -19,6 +21,7 @@ from tests.integration.test_runs import (
     workspace,
 )
 from tests.openai_server import Server, converse
+from tests.openai_server.faults import error
 from tests.processes import Started
 
 SMALL_DISK = """
@@ -93,6 +96,51 @@ def test_a_lock_that_cannot_be_written_is_one_line(tmp_path, capsys, stage):
         assert error.count("\n") == 1
         assert "lock-holder: Is a directory; make the folder writable" in error
         assert server.n_received == before
+
+
+NO_STDOUT = "import os, sys; os.close(1); sys.stdout = None"
+NO_STREAMS = f"{NO_STDOUT}; os.close(0); os.close(2); sys.stdin = sys.stderr = None"
+NO_READER = "import os; r, w = os.pipe(); os.dup2(w, 1); os.close(r); os.close(w)"
+PRINTING = [["models"], ["models", "--json"], ["--help"], ["generate", "--help"], ["--version"]]
+
+
+@pytest.mark.parametrize("command", PRINTING)
+@pytest.mark.parametrize("before", [NO_STDOUT, NO_STREAMS, NO_READER])
+def test_an_output_that_nobody_reads_is_no_fault(tmp_path, before, command):
+    """Closed, or a pipe whose reader has what it wants: the exit code is the command's own."""
+    ran = Started([*command, "--dir", tmp_path], before)
+    assert ran.communicate() == ("", "")
+    assert ran.returncode == 0
+
+
+@pytest.mark.parametrize("before", [NO_STDOUT, NO_READER])
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_gate_does_not_open_because_nobody_reads(tmp_path, before, more):
+    """Its exit code comes although its table could not be printed."""
+    with Server(error(401, "wrong key")) as server:
+        folder = workspace(tmp_path / "w", server)
+        ran = Started(["models", "--check", *more, "--dir", folder], before, OPENAI_API_KEY=KEY)
+        out, err = ran.communicate()
+        assert (ran.returncode, out) == (1, "")
+        assert err.startswith("botchat: ")
+        assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("page", ["cp437", "ascii", "latin-1", "cp850", "cp932"])
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_code_page_without_a_dash_prints_the_table(tmp_path, page, more):
+    """With a substitute for what it lacks; JSON is UTF-8 everywhere."""
+    before = f"import sys; sys.stdout.reconfigure(encoding={page!r}, errors='strict')"
+    (tmp_path / "botchat.toml").write_text('[models."\u0e01\u0e02"]\nmodel = "m"\n', "utf-8")
+    generate = ["generate", "--seeds", "sample", "--model", "bot:parrot", "--limit", "1"]
+    for words, part in (
+        (generate, r"(?m)(stopped|parrot +1) +-( |$)"),
+        (["models"], r"(?m)^\?\? +endpoint "),
+    ):
+        ran = Started([*words, *more, "--dir", tmp_path], before)
+        out, err = ran.communicate()
+        assert (ran.returncode, "Traceback" in err) == (0, False)
+        assert json.loads(out) if more else re.search(part, out)
 
 
 def ready(folder, stage):
