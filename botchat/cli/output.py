@@ -103,11 +103,14 @@ def perform(
                 _show(limit.partial_result, as_json)
             raise
     _show(result, as_json, meter if "spending" in bound.signature.parameters else None)
-    if n := result.unanswered:
-        why = [f"{reason} ({k}x): " for reason, k in meter.failures.most_common(1)]
+    n_missing = result.unanswered
+    if n_missing:
+        why = ""
+        for reason, n in meter.failures.most_common(1):
+            why = f"{reason} ({n}x): "
         raise BotChatError(
-            f"{''.join(why)}{n} dialogues or verdicts are missing because the endpoint gave no "
-            "usable reply; run the same command again to try these"
+            f"{why}{n_missing} dialogues or verdicts are missing because the endpoint gave no "
+            "usable reply; the same command asks for these again"
         )
 
 

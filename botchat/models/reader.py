@@ -202,6 +202,14 @@ def _is_blocked(parsed: Mapping[str, Any], choice: Mapping[str, Any]) -> bool:
     return '"filtered":true' in msgspec.json.encode(results).decode()
 
 
+def reasoning_tokens(raw: str) -> int:
+    """Return the tokens of reasoning that a stored body tells; 0 if it tells none."""
+    parsed = read_json(raw.encode("utf-8", "surrogatepass"))
+    if not isinstance(parsed, dict):
+        return 0
+    return read_completion(parsed).reasoning_tokens
+
+
 def token_usage(usage: Any) -> Usage:
     """Read the tokens that the endpoint counted; an impossible count is unknown."""
     n_prompt = token_count(_whole(json_get(usage, "prompt_tokens")))

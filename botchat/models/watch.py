@@ -34,7 +34,7 @@ class Watch:
 
     def see(self, messages: Sequence[Message], reply: Reply) -> None:
         """Look at the answer to a prompt."""
-        if reply.model and _folded(reply.model) != _folded(self._asked):
+        if reply.model and not is_same_model(self._asked, reply.model):
             self._tell("model", f"asked for {self._asked}, and {reply.model} answers")
         if reply.outcome == "empty" and reply.sent.thinks:
             self._tell("empty", reply.detail)
@@ -63,6 +63,11 @@ class Watch:
             self._told.add(kind)
             text = line if line.startswith(self._name) else f"{self._name}: {line}"
             log.warning("%s", text)
+
+
+def is_same_model(asked: str, answered: str) -> bool:
+    """Return whether two ids are one model's, but for capitals, path and date."""
+    return _folded(asked) == _folded(answered)
 
 
 def _folded(model: str) -> str:

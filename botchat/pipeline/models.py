@@ -22,14 +22,21 @@ from urllib.parse import urlsplit
 from msgspec import UNSET
 
 from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean
-from botchat.interfaces import Row
+from botchat.interfaces import Reply, Row
 from botchat.languages import ENGLISH
 from botchat.metrics.reply_faults import find_mark
 from botchat.models.bots import BASELINES
 from botchat.models.endpoint import identity
 from botchat.models.learnt import read_quirks
-from botchat.models.reader import ServedModel, read_error, read_json, read_models
+from botchat.models.reader import (
+    ServedModel,
+    read_error,
+    read_json,
+    read_models,
+    reasoning_tokens,
+)
 from botchat.models.self_chat import PROMPT, chat_messages
+from botchat.models.watch import is_same_model
 from botchat.parallel import EarlyStop, run_sync, together
 from botchat.pipeline.names import RULES
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
@@ -259,25 +266,45 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
 
 async def _check(session: Session, name: str, settings: ModelSettings) -> Row:
     """Ask a model for an utterance as a run does; ``ok`` if it gave any answer, even a refusal."""
-    facts, ok = [], False
+    row: Row = {"name": name, "ok": False, "answer": "", "what": _described(settings)}
     try:
         speaker = session.speaker(name, CHECK)
-        limit = settings.max_tokens if settings.max_tokens is not UNSET else _CHECK_TOKENS
+        limit = settings.max_tokens
+        if limit is UNSET:
+            limit = _CHECK_TOKENS
         # A sample number of its own: the ledger has no answer to it.
         decoding = replace(speaker.decoding, max_tokens=limit, sample=secrets.randbelow(2**31))
         system = speaker.system or ENGLISH.text(PROMPT)
         reply = await speaker.model.chat(chat_messages(system, _CHECK_SEED), decoding)
-        ok, window = reply.answered, speaker.model.context_window
-        text = " ".join(reply.text.split())[:60]
-        facts = [f"{text!r} in {reply.latency_s:.1f} s" if reply.usable else reply.outcome]
-        facts += [reply.detail] if reply.detail and not reply.usable else []
-        facts += [f"window {window}"] if window else []
-        if mark := find_mark(reply.text):
-            facts.append(f"template: it says {mark!r}, check the server's chat template")
     except BotChatError as error:
-        facts = [str(error)]
-    answer = "; ".join(facts)
-    return {"name": name, "ok": ok, "answer": answer, "what": _described(settings)}
+        return row | {"answer": str(error)}
+    facts = _reply_facts(reply, settings.model)
+    if speaker.model.context_window:
+        facts.append(f"window {speaker.model.context_window}")
+    return row | {"ok": reply.answered, "answer": "; ".join(facts)}
+
+
+def _reply_facts(reply: Reply, asked: str) -> list[str]:
+    """Return what a reply to a check tells: its text, its reasoning, and who answered."""
+    facts: list[str] = [reply.outcome]
+    if reply.usable:
+        text = " ".join(reply.text.split())[:60]
+        facts = [f"{text!r} in {reply.latency_s:.1f} s"]
+    elif reply.detail:
+        facts.append(reply.detail)
+    n_reasoning = reasoning_tokens(reply.raw)
+    if n_reasoning:
+        facts.append(f"thinks ({n_reasoning:,} tokens)")
+    elif reply.sent.thinks:
+        facts.append("thinks")
+    if reply.model:
+        facts.append(f"answered by {reply.model}")
+        if not is_same_model(asked, reply.model):
+            facts[-1] += ", which is not the model that was asked for"
+    mark = find_mark(reply.text)
+    if mark:
+        facts.append(f"template: it says {mark!r}, check the server's chat template")
+    return facts
 
 
 def _rows(workspace: Workspace) -> list[Row]:

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from botchat.errors import listed
 from botchat.interfaces import ChatModel, Decoding, Message, Quirks, Reply, Row
 from botchat.metrics import lengths
 from botchat.models.learnt import Learnt
@@ -40,6 +41,9 @@ REPLY_TOKENS: Mapping[str, tuple[int, int]] = {
     "judge": (80, 400),
 }
 """Tokens of a reply, at each level, where the ledger knows none of the model's."""
+
+REASONING = (0.125, 1.0)
+"""Share of its room that a model takes to think, at each level, where the ledger does not tell."""
 
 ENOUGH_CALLS, RECENT_CALLS = 20, 300
 """Replies of a model in the ledger from which its own lengths are taken, and the most that are."""
@@ -88,6 +92,8 @@ class ReplyLengths(NamedTuple):
     """Reply, as billed."""
     prompt_factor: float
     """Prompt as billed, divided by our count."""
+    is_measured: bool = False
+    """Whether it is known from the model's own replies, reasoning included."""
 
 
 class DryRunModel:
@@ -125,7 +131,7 @@ class DryRunModel:
         """Return what was counted, as it would be billed."""
         n_calls = len(self._prompts)
         prompt = round(sum(self._prompts) * self._lengths.prompt_factor)
-        completion = round(n_calls * self._lengths.billed)
+        completion = round(n_calls * (self._lengths.billed + self._reasoning))
         return PlannedCalls(
             model=self.name,
             step=self._use.step,
@@ -135,6 +141,19 @@ class DryRunModel:
             cost_usd=_prices(self._use.model.settings).cost(prompt, completion),
             limited=self._use.model.kind == "endpoint",
         )
+
+    @property
+    def _reasoning(self) -> float:
+        """Tokens of reasoning of a reply, where the model's own replies do not tell them yet."""
+        if self._lengths.is_measured:
+            return 0.0
+        return self.room * REASONING[self._models.level]
+
+    @property
+    def unknown_room(self) -> int:
+        """Tokens of a reply that nobody knows yet whether the model takes them to think."""
+        is_unknown = bool(self._prompts) and not self.room and not self._lengths.is_measured
+        return self._most_room if is_unknown else 0
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Return the stored reply, or a made-up one that is counted."""
@@ -193,6 +212,23 @@ class DryRunModels:
         rows = [model.planned() for model in self._models.values()]
         return [row for row in rows if row.calls]
 
+    def notes(self) -> list[str]:
+        """Return sentences on what reasoning may take, of models that think or may."""
+        thinking = {model.name: model.room for model in self._models.values() if model.room}
+        notes = [
+            f"{name} thinks: a reply has {room:,} tokens for that (reasoning_tokens)."
+            for name, room in thinking.items()
+        ]
+        unknown = {each.name: each.unknown_room for each in self._models.values()}
+        names = [name for name, room in unknown.items() if room]
+        if names:
+            most = max(unknown.values())
+            notes.append(
+                f"Not asked yet: {listed(names)}. A model that thinks takes up to {most:,} tokens "
+                "more a reply (reasoning_tokens)."
+            )
+        return notes
+
     def counted(self, model: str, stage: str) -> set[str]:
         """Return the keys of a model's calls in a stage that were counted."""
         return self._counted.setdefault((model, stage), set())
@@ -216,7 +252,7 @@ class DryRunModels:
         prompts = sum(prompt_tokens(messages, count) for messages, _ in recent)
         billed_prompts = sum(reply.usage.prompt_tokens or 0 for _, reply in recent)
         words = max(1, round(factor * counted))
-        return ReplyLengths(words, factor * billed, billed_prompts / prompts)
+        return ReplyLengths(words, factor * billed, billed_prompts / prompts, is_measured=True)
 
 
 @dataclass(frozen=True)
@@ -272,7 +308,9 @@ def plan(run: ResolvedRun, walk: Callable[[Session], Coroutine[Any, Any, object]
             models = DryRunModels(run.seed_set, ledger, level, counter)
             run_sync(partial(walk, Session(run, models, ledger, Meter())))
             calls += models.planned()
+            reasoning = models.notes()
         notes = _minutes(ledger, sum(each.calls for each in calls if each.level == LEVELS[0]))
+    notes += reasoning
     unknown = dict.fromkeys(each.model for each in calls if each.cost_usd is None)
     if unknown:
         notes.append(UNPRICED.format(" and ".join(unknown)))
