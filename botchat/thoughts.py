@@ -1,6 +1,7 @@
-"""Thoughts of a model that stand in the text of a reply; `thoughts.toml` has their marks.
+"""Thoughts of a model in the text of a reply: where they stand, and the text without them.
 
-A new kind is an entry of that file, with an example in ``tests/data/rows/thoughts_are_no_speech``.
+Their marks are in ``thoughts.toml``. A new kind is an entry of that file, with an example in
+``tests/data/rows/thoughts_are_no_speech.jsonl``.
 """
 
 from __future__ import annotations
