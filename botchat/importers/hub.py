@@ -5,19 +5,26 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from hashlib import sha256
 from http.client import HTTPException
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+import msgspec
+
 from botchat.errors import BotChatError, ConfigError, DataError, MissingDataError, UsageError
 from botchat.workspace.jsonl import write_atomic
+
+if TYPE_CHECKING:
+    from datasets import IterableDatasetDict
 
 MUTUAL_URL = "https://github.com/open-compass/BotChat/raw/main/data/MuTual_test.xlsx"
 """547 dialogues of MuTual's test split (Cui et al., ACL 2020) as BotChat published them."""
@@ -34,6 +41,8 @@ _URI = re.compile(
 )
 _FILES = ["README.md", "*.zip", "*.arrow", "*.csv", "*.json", "*.jsonl", "*.parquet", "*.tsv"]
 """Files that are downloaded: a dataset's card, which names its configurations, and data."""
+_READERS = ("arrow", "csv", "json", "parquet")
+"""Readers of `datasets`; what others read may itself refer to other files."""
 
 
 def pin_revision(uri: str) -> str:
@@ -46,23 +55,77 @@ def pin_revision(uri: str) -> str:
 def load_rows(uri: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of a dataset, see `SYNTAX`; no code of it is run. Raises `BotChatError`.
 
-    The split is ``test`` unless given, or the only one.
+    Only files of the dataset are read, whatever its card names, and no other host is asked. The
+    split is ``test`` unless given, or the only one.
     """
-    from datasets import load_dataset
-
     parts, folder = _snapshot(uri)
     try:
-        splits = load_dataset(str(folder), parts["config"], streaming=True)
+        splits = _splits(folder, parts["config"])
         default = next(iter(splits)) if len(splits) == 1 else "test"
         split = parts["split"] or default
         if split not in splits:
             raise ConfigError(f"{uri}: no split {split!r}; add one of #{', #'.join(splits)}")
-        for row in splits[split]:
+        rows = splits[split]
+        if rows.features:  # pictures and sounds stay what they are: a row may name any path
+            rows = rows.decode(False)
+        for row in rows:
             yield dict(row)
+    except _OutsideError as error:
+        fault = "which is no file of the dataset, so nothing is read; import single files"
+        raise DataError(f"{uri}: it names {str(error)[:80]!r}, {fault}") from None
     except BotChatError:
         raise
     except Exception as error:  # `datasets` raises whatever its readers raise
         raise DataError(f"{uri}: cannot be read as a dataset: {_one_line(error)}") from error
+
+
+class _OutsideError(Exception):
+    """A path that is no file of a dataset."""
+
+
+def _splits(folder: Path, config: str | None) -> IterableDatasetDict:
+    """Return the splits of a dataset in a folder, by name; none of it is read yet."""
+    from datasets import IterableDatasetDict, load_dataset_builder
+
+    for name in _named_in_card(folder):
+        # Before it is looked for: that would search other folders, and ask other hosts.
+        if ":" in name or Path(name).is_absolute() or os.path.normpath(name).startswith(".."):
+            raise _OutsideError(name)
+    builder = load_dataset_builder(str(folder), config)
+    if builder.__module__.rpartition(".")[2] not in _READERS:
+        raise DataError(f"{folder.name}: none of its files has rows ({', '.join(_READERS)})")
+    # In the hub's cache, files of a dataset are links to its blobs.
+    places = (folder.resolve(), (folder.parents[1] / "blobs").resolve())
+    for path in chain.from_iterable((builder.config.data_files or {}).values()):
+        file = Path(path).resolve()
+        if not any(file.is_relative_to(place) for place in places):
+            raise _OutsideError(Path(path).name)
+    return IterableDatasetDict(builder.as_streaming_dataset())
+
+
+def _named_in_card(folder: Path) -> Iterator[str]:
+    """Yield the paths and patterns that a dataset's card names, or what stands in its place."""
+    from huggingface_hub import DatasetCard
+
+    cards: list[Mapping[str, Any]] = []
+    if (folder / "README.md").exists():
+        cards.append(DatasetCard.load(folder / "README.md").data.to_dict())
+    if (folder / ".huggingface.yaml").exists():
+        cards.append(msgspec.yaml.decode((folder / ".huggingface.yaml").read_bytes()))
+    for card in cards:
+        for config in card.get("configs") or []:
+            yield from _texts([config.get("data_files"), config.get("data_dir")])
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield every text in a value of YAML."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts([*value.values()])
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
 
 
 def fetch_mutual(cache_dir: Path, *, url: str = MUTUAL_URL, digest: str = MUTUAL_DIGEST) -> Path:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import zipfile
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import botchat
 from botchat.errors import ConfigError, DataError, MissingDataError
@@ -194,3 +198,98 @@ def test_the_set_keeps_its_commit(theirs, tmp_path):
     (tmp_path / "s.jsonl").write_bytes(talk("Old."))
     botchat.import_(str(tmp_path / "s.jsonl"), workspace=workspace, seeds="s", replace=True)
     assert not (workspace.root / "seeds/s.toml").exists()
+
+
+def card(data_files):
+    """The card of a dataset with one configuration."""
+    return f"---\nconfigs:\n- config_name: default\n  {data_files}\n---\n".encode()
+
+
+OUTSIDE = [
+    "data_files: FOLDER/mine.jsonl",
+    "data_files: file://FOLDER/mine.jsonl",
+    "data_files: file:FOLDER/mine.jsonl",
+    "data_files: FOLDER/*.jsonl",
+    "data_files: [test.jsonl, FOLDER/mine.jsonl]",
+    "data_files: {split: test, path: FOLDER/mine.jsonl}",
+    "data_files:\n  - {split: test, path: [FOLDER/mine.jsonl]}",
+    "data_files: ../../../../mine.jsonl",
+    "data_files: x/../../../../../mine.jsonl",
+    "data_files: '**/../../../../../*.jsonl'",
+    "data_dir: FOLDER",
+    "data_dir: ../../../..",
+    "data_files: URL/mine.jsonl",
+    "data_files: 'zip://*.jsonl::URL/mine.zip'",
+    "data_dir: URL/",
+]
+
+
+@pytest.mark.parametrize("named", OUTSIDE)
+@pytest.mark.parametrize("place", ["README.md", ".huggingface.yaml"])
+def test_a_card_reads_no_other_file_and_asks_nobody(named, place, theirs, tmp_path):
+    """Whatever it names outside of the dataset: one line, before anything is looked for."""
+    with Table() as host:
+        (tmp_path / "mine.jsonl").write_bytes(talk("Mine."))
+        named = named.replace("FOLDER", str(tmp_path)).replace("URL", host.url)
+        content = card(named)
+        if place != "README.md":
+            content = content.removeprefix(b"---\n").removesuffix(b"---\n")
+        theirs.commit(NAME, {"README.md": b"# Talk\n", "test.jsonl": talk("A."), place: content})
+        if place != "README.md":
+            pin = hub.pin_revision("hf://some/talk").rpartition("@")[2]
+            snapshot = tmp_path / "cache" / "datasets--some--talk" / "snapshots" / pin
+            (snapshot / place).write_bytes(content)  # another program took it
+        with pytest.raises(DataError, match=r"^hf://some/talk: it names '.*', which is no"):
+            list(hub.load_rows("hf://some/talk"))
+        assert host.asked == []
+
+
+def test_a_link_out_of_the_dataset_is_not_followed(theirs, tmp_path):
+    """Links of the cache lead to what was downloaded, and those are read."""
+    theirs.commit(NAME, {"test.jsonl": talk("A.")})
+    assert first("hf://some/talk") == "A."
+    (tmp_path / "mine.jsonl").write_bytes(talk("Mine."))
+    pin = hub.pin_revision("hf://some/talk").rpartition("@")[2]
+    snapshot = tmp_path / "cache" / "datasets--some--talk" / "snapshots" / pin
+    assert (snapshot / "test.jsonl").is_symlink()
+    (snapshot / "test-2.jsonl").symlink_to(tmp_path / "mine.jsonl")
+    with pytest.raises(DataError, match=r"test-2\.jsonl', which is no file of the dataset"):
+        list(hub.load_rows("hf://some/talk"))
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_a_row_that_names_a_picture_asks_nobody(kind, theirs):
+    """Nor is the picture of a path opened."""
+    with Table() as host:
+        row = {"id": "1", "dialog": ["A.", "B."], "seen": {"path": f"{host.url}/a.png"}}
+        if kind == "jsonl":
+            features = "[{name: id, dtype: string}, {name: seen, dtype: image},"
+            features += " {name: dialog, sequence: string}]"
+            about = f"---\ndataset_info: {{features: {features}}}\n---\n"
+            files = {"README.md": about.encode(), "test.jsonl": json.dumps(row).encode() + b"\n"}
+        else:
+            text = {"dtype": "string", "_type": "Value"}
+            features = {"id": text, "seen": {"_type": "Image"}}
+            features["dialog"] = {"feature": text, "_type": "List"}
+            about = {"huggingface": json.dumps({"info": {"features": features}})}
+            rows = pa.Table.from_pylist([{**row, "seen": {"bytes": None, **row["seen"]}}])
+            packed = io.BytesIO()
+            parquet.write_table(rows.replace_schema_metadata(about), packed)
+            files = {"test.parquet": packed.getvalue()}
+        theirs.commit(NAME, files)
+        (found,) = hub.load_rows("hf://some/talk")
+        assert found["dialog"] == ["A.", "B."]
+        assert found["seen"]["path"] == f"{host.url}/a.png"
+        assert host.asked == []
+
+
+def test_what_has_no_rows_is_not_read(theirs):
+    """Other formats of `datasets` may refer to other files."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("a.txt", "Hello.")
+    theirs.commit(NAME, {"a.zip": packed.getvalue()})
+    with pytest.raises(
+        DataError, match=r"none of its files has rows \(arrow, csv, json, parquet\)"
+    ):
+        list(hub.load_rows("hf://some/talk"))
