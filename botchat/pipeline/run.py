@@ -179,7 +179,7 @@ async def _ask(session: Session, stops: EarlyStop) -> RunOutcome:
             meter.failures[str(error)] += each.unanswered  # such as with a wrong key
     judged = await ask_jobs(jobs, session, stops)
     # A judge that died on the way has a board of what it judged until then.
-    if any(each.path.exists() for each in judged):
+    if any(each.new and each.path.exists() for each in judged):
         for error in stops.fatal.values():
             meter.failures[str(error)] += sum(each.unanswered for each in judged)
         stops.fatal.clear()
