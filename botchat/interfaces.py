@@ -165,8 +165,8 @@ class Reply(msgspec.Struct, frozen=True):
         return self.outcome not in UNANSWERED
 
 
-class ChatModel(Protocol):
-    """Anything that can continue a chat."""
+class ModelFacts(Protocol):
+    """Facts of a model that callers need before they ask it."""
 
     @property
     def name(self) -> str:
@@ -194,6 +194,10 @@ class ChatModel(Protocol):
     @property
     def parallel(self) -> int:
         """Calls worth having in flight at once."""
+
+
+class ChatModel(ModelFacts, Protocol):
+    """Anything that can continue a chat."""
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Answer ``messages`` (system first, then alternating roles, the last one ``user``).

@@ -6,11 +6,11 @@ money) → a `Sender`: an endpoint, its Batch API, or a bot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
-from botchat.interfaces import ChatModel, Decoding, Message, Quirks, Reply
+from botchat.interfaces import Decoding, Message, ModelFacts, Reply
 from botchat.models.faults import Fault
 
 
@@ -51,7 +51,7 @@ class Again:
     @property
     def billed(self) -> bool:
         """Whether it may have been billed."""
-        return self.fault.may_be_billed
+        return self.fault.facts.may_be_billed
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Refused:
     @property
     def fatal(self) -> bool:
         """Whether no other request to this model will be answered either."""
-        return self.fault.ends_the_model
+        return self.fault.facts.ends_the_model
 
 
 @dataclass(frozen=True)
@@ -97,32 +97,8 @@ def map_replies(attempt: Attempt, change: Callable[[Reply], Reply]) -> Attempt:
     return replace(attempt, reply=change(attempt.reply))
 
 
-class Sender(Protocol):
-    """Whatever makes one attempt at a time."""
-
-    @property
-    def name(self) -> str:
-        """The name users call the model by."""
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """See `botchat.interfaces.ChatModel`."""
-
-    @property
-    def quirks(self) -> Quirks:
-        """Refusals of its endpoint, as far as they are known."""
-
-    @property
-    def context_window(self) -> int | None:
-        """Tokens of prompt and reply together; None if unknown."""
-
-    @property
-    def parallel(self) -> int:
-        """Calls worth having in flight at once."""
-
-    @property
-    def room(self) -> int:
-        """Tokens of a reply that are for reasoning, now that its quirks are as they are."""
+class Sender(ModelFacts, Protocol):
+    """Whatever makes one attempt at a time: an endpoint, its Batch API, a bot."""
 
     @property
     def most_room(self) -> int:
@@ -130,49 +106,3 @@ class Sender(Protocol):
 
     async def attempt(self, call: Call) -> Attempt:
         """Send a request once. Raises nothing but `FatalModelError`, before anything is sent."""
-
-
-@dataclass(frozen=True)
-class Offline:
-    """A `Sender` for a model on this machine, which always answers."""
-
-    model: ChatModel
-
-    @property
-    def room(self) -> int:
-        """None: it does not think."""
-        return 0
-
-    @property
-    def most_room(self) -> int:
-        """None: it does not think."""
-        return 0
-
-    @property
-    def name(self) -> str:
-        """Name of the model."""
-        return self.model.name
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """Identity of the model."""
-        return self.model.identity
-
-    @property
-    def quirks(self) -> Quirks:
-        """None: nothing is refused."""
-        return Quirks()
-
-    @property
-    def context_window(self) -> int | None:
-        """The model's own."""
-        return self.model.context_window
-
-    @property
-    def parallel(self) -> int:
-        """The model's own."""
-        return self.model.parallel
-
-    async def attempt(self, call: Call) -> Attempt:
-        """Let the model answer."""
-        return Answered(await self.model.chat(call.messages, call.decoding), billed=False)

@@ -21,12 +21,11 @@ from msgspec.structs import replace
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Reply, settings_digest
-from botchat.models import reader
 from botchat.models.attempts import Answered, Attempt, Call, Pending, Refused, map_replies
 from botchat.models.connection import HttpResponse
 from botchat.models.endpoint import EndpointModel
 from botchat.models.limits import Prices
-from botchat.models.reader import BatchState
+from botchat.models.reader import BatchState, read_batch_lines, read_batches
 from botchat.workspace.jsonl import write_atomic
 from botchat.workspace.ledger import Ledger, request_key
 
@@ -36,6 +35,8 @@ MAX_BYTES = 200_000_000
 """Bytes of a file, likewise."""
 MAX_PAGES = 50
 """Pages of the list of batches that are searched."""
+_PAGE = 100
+"""Batches of a page."""
 
 ENDED = ("completed", "expired", "cancelled", "canceled", "failed")
 _FAILED = ENDED[1:]
@@ -56,8 +57,8 @@ class BatchModel(EndpointModel):
     """Key -> canonical request, of calls that wait for the next exchange."""
     _collected: dict[str, Attempt] = field(default_factory=dict, init=False)
     """Key -> what came of a call of a batch that has ended."""
-    _states: list[str] = field(default_factory=list, init=False)
-    """States of the batches that are under way, in words."""
+    _states: set[str] = field(default_factory=set, init=False)
+    """States of the batches that are under way."""
     _exchange: asyncio.Task[None] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -74,51 +75,44 @@ class BatchModel(EndpointModel):
         await asyncio.shield(self._exchange)
         if call.key in self._collected:
             return self._collected.pop(call.key)
-        states = ", ".join(sorted(set(self._states))) or "sent"
+        states = ", ".join(sorted(self._states))
         how = "which takes minutes to 24 hours; run the same command again to collect them"
         return Pending(f"calls of {self.name} are in a batch ({states}), {how}")
 
     async def _send_and_collect(self) -> None:
         """File the replies of the batches that have ended, and send what no batch holds."""
-        await self._until_quiet()
-        queue = self._queue
-        self._queue = {}
-        self._states = []
-        faults: list[str] = []
-        async with self.server.openai_client() as client:
-            files = sorted(self._folder.glob("*.jsonl"))
-            held = {key for path in files for key in _requests(path)}
-            new = [request for key, request in queue.items() if key not in held]
-            files += [self._write(lines) for lines in _chunks(new)]
-            batches = await self._batches(client, files)
-            for path in files:
-                faults += await self._advance(client, path, batches.get(path.stem))
-            # What an ended batch left unanswered goes with a new one.
-            left = [queue[key] for key in queue if key in held and not self._is_known(key)]
-            for lines in _chunks(left):
-                await self._send(client, self._write(lines))
-        if faults:
-            raise FatalModelError("; ".join(dict.fromkeys(faults)))
-
-    async def _until_quiet(self) -> None:
-        """Wait until no task makes another call."""
         n_calls = -1
-        while n_calls < len(self._queue):
+        while n_calls < len(self._queue):  # until no task makes another call
             n_calls = len(self._queue)
             for _ in range(_QUIET_PASSES):
                 await asyncio.sleep(0)
+        queue = self._queue
+        self._queue = {}
+        self._states = set()
+        faults: list[str] = []
+        async with self.server.openai_client() as client:
+            files = self._files()
+            batches = await self._batches(client, files)
+            for path in files:
+                faults += await self._advance(client, path, batches.get(path.stem))
+            held = {key for path in self._files() for key in _requests(path)}
+            left = [queue[key] for key in queue if key not in held | self._collected.keys()]
+            for requests in _chunks(left):
+                path = self._write(requests)
+                # Of a workspace that lost its files, or died before it kept the id.
+                batches = await self._batches(client, [path])
+                faults += await self._advance(client, path, batches.get(path.stem))
+        if faults:
+            raise FatalModelError("; ".join(dict.fromkeys(faults)))
 
-    def _is_known(self, key: str) -> bool:
-        """Return whether something came of a call, or a file holds it."""
-        if key in self._collected:
-            return True
-        return any(key in _requests(path) for path in self._folder.glob("*.jsonl"))
+    def _files(self) -> list[Path]:
+        """Return the files of requests that are at the endpoint, or on their way."""
+        return sorted(self._folder.glob("*.jsonl"))
 
     def _write(self, requests: Sequence[bytes]) -> Path:
         """Write a file of requests, named by its content and how it is sent."""
-        quirks = msgspec.json.encode(msgspec.to_builtins(self.quirks))
-        digest = hashlib.sha256(b"\n".join([*requests, quirks])).hexdigest()[:32]
-        path = self._folder / f"{digest}.jsonl"
+        digest = hashlib.sha256(b"\n".join([*requests, msgspec.json.encode(self.quirks)]))
+        path = self._folder / f"{digest.hexdigest()[:32]}.jsonl"
         write_atomic(path, b"\n".join(requests))
         return path
 
@@ -127,55 +121,46 @@ class BatchModel(EndpointModel):
     ) -> dict[str, BatchState]:
         """Return the newest batch of each file, by the file's name: by its id, or its metadata."""
         ids = {_id_path(path).read_text("utf-8"): path.stem for path in files if _has_id(path)}
-        missing = {path.stem for path in files}
+        names = {path.stem for path in files}
         batches: dict[str, BatchState] = {}
-        cursor: Any = openai.omit
-        seen: set[str] = set()
+        after: Any = openai.omit
         for _ in range(MAX_PAGES):
-            response = await client.batches.with_raw_response.list(limit=100, after=cursor)
-            page = reader.read_batches(response.content)
-            for batch in page.batches:
+            response = await client.batches.with_raw_response.list(limit=_PAGE, after=after)
+            page = read_batches(response.content)
+            for batch in page:
                 name = ids.get(batch.id, batch.name)
-                if name in missing and name not in batches:
-                    batches[name] = batch
-            is_new = bool(page.batches) and page.batches[-1].id not in seen
-            if not page.has_more or not is_new or missing <= batches.keys():
+                if name in names:
+                    batches.setdefault(name, batch)
+            if len(page) < _PAGE or page[-1].id == after or names <= batches.keys():
                 break
-            cursor = page.batches[-1].id
-            seen.add(cursor)
+            after = page[-1].id
         for batch_id, name in ids.items():
             if name not in batches:
-                known = await self._batch(client, batch_id)
-                if known is not None:
-                    batches[name] = known
+                one_batch = await client.batches.with_raw_response.retrieve(batch_id)
+                for batch in read_batches(one_batch.content):
+                    batches[name] = batch
         return batches
-
-    async def _batch(self, client: openai.AsyncOpenAI, batch_id: str) -> BatchState | None:
-        """Return the batch with an id; None if the endpoint shows none."""
-        response = await client.batches.with_raw_response.retrieve(batch_id)
-        return reader.read_batch(reader.read_json(response.content))
 
     async def _advance(
         self, client: openai.AsyncOpenAI, path: Path, batch: BatchState | None
     ) -> list[str]:
         """Send or collect a file; return why its batch was refused."""
-        is_ours = _has_id(path)
-        if batch is None or (batch.status in _FAILED and not is_ours):
-            if is_ours:  # it is at the endpoint, which does not list it any more
-                self._states.append("not listed")
-                return []
-            await self._send(client, path)
-            return []
-        if not is_ours:
+        is_sent = _has_id(path)
+        if not is_sent and (batch is None or batch.status in _FAILED):
+            batch = await self._send(client, path)
+            self._states.add("sent")
+        elif batch is None:  # it was sent, and the endpoint does not show it
+            self._states.add("not listed")
+        elif batch.status in ENDED:
+            return await self._collect(client, batch, path)
+        else:
+            self._states.add(batch.status or "under way")
+        if batch is not None and not is_sent:
             write_atomic(_id_path(path), batch.id.encode())
-        if batch.status not in ENDED:
-            done = "" if batch.n_done is None else f", {batch.n_done} of {batch.n_requests} done"
-            self._states.append(f"{batch.status or 'under way'}{done}")
-            return []
-        return await self._collect(client, batch, path)
+        return []
 
-    async def _send(self, client: openai.AsyncOpenAI, path: Path) -> None:
-        """Send a file; its batch is created at most once, and its id is kept at once."""
+    async def _send(self, client: openai.AsyncOpenAI, path: Path) -> BatchState | None:
+        """Send a file; its batch is created at most once."""
         lines = []
         for key, request in _requests(path).items():
             call = msgspec.json.decode(request)
@@ -183,52 +168,43 @@ class BatchModel(EndpointModel):
             line = {"custom_id": key, "method": "POST", "url": _URL, "body": body}
             lines.append(msgspec.json.encode(line))
         file = await client.files.create(file=(path.name, b"\n".join(lines)), purpose="batch")
-        once = client.with_options(max_retries=0).batches.with_raw_response
-        response = await once.create(
+        response = await client.with_options(max_retries=0).batches.with_raw_response.create(
             input_file_id=file.id,
             endpoint=_URL,
             completion_window="24h",
             metadata={"botchat": path.stem},
         )
-        batch = reader.read_batch(reader.read_json(response.content))
-        if batch is not None:
-            write_atomic(_id_path(path), batch.id.encode())
-        self._states.append("sent")
+        return next(iter(read_batches(response.content)), None)
 
     async def _collect(
         self, client: openai.AsyncOpenAI, batch: BatchState, path: Path
     ) -> list[str]:
         """File the replies of a batch that has ended; return why it was refused, if it was."""
         requests = _requests(path)
-        sent = self._sent()
+        faults = [f"batch {batch.id} was {batch.status}: {fault}" for fault in batch.faults]
         for file_id in batch.files:
             content = (await client.files.content(file_id)).content
-            for line in reader.read_batch_lines(content):
-                if line.key in requests:
-                    attempt = self.read(HttpResponse(line.status, {}, line.body), sent)
-                    self._collected[line.key] = await self._keep(
-                        line.key, requests[line.key], attempt
-                    )
+            for line in read_batch_lines(content):
+                if line.key not in requests:
+                    continue
+                attempt = self.read(HttpResponse(line.status, {}, line.body), self._sent())
+                await self._keep(line.key, requests[line.key], attempt)
+                if isinstance(attempt, Refused) and attempt.fatal:
+                    faults.append(attempt.reply.detail)
         path.unlink()
         _id_path(path).unlink(missing_ok=True)
-        faults = list(batch.faults)
-        if faults:
-            return [f"batch {batch.id} of {self.where} was {batch.status}: {'; '.join(faults)}"]
-        for attempt in self._collected.values():
-            if isinstance(attempt, Refused) and attempt.fatal:
-                faults.append(attempt.reply.detail)
         return faults
 
-    async def _keep(self, key: str, request: bytes, attempt: Attempt) -> Attempt:
+    async def _keep(self, key: str, request: bytes, attempt: Attempt) -> None:
         """Store an answer, also one that nobody waits for in this run."""
 
         def price(reply: Reply) -> Reply:
             return replace(reply, cost_usd=self.prices.cost_of(reply.usage, reply.cost_usd))
 
         attempt = map_replies(attempt, price)
+        self._collected[key] = attempt
         if isinstance(attempt, Answered):
             await self.ledger.keep(key, request, attempt.reply, model=self.name, stage=self.stage)
-        return attempt
 
 
 def _requests(path: Path) -> dict[str, bytes]:

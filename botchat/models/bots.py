@@ -27,6 +27,7 @@ from botchat.errors import ConfigError
 from botchat.interfaces import Decoding, Message, Quirks, Reply
 from botchat.languages import ENGLISH, Language
 from botchat.languages.text import split
+from botchat.models.attempts import Answered, Attempt, Call
 from botchat.records import N_SEED
 
 T = TypeVar("T")
@@ -68,6 +69,12 @@ class Bot:
     parallel: int = 8
     quirks = Quirks()
     room = 0
+
+    most_room = 0
+
+    async def attempt(self, call: Call) -> Attempt:
+        """Answer a call; a bot always does."""
+        return Answered(await self.chat(call.messages, call.decoding), billed=False)
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Continue the dialogue in ``messages``; never raises."""

@@ -7,9 +7,9 @@ followed: it would take prompt and key to another host.
 from __future__ import annotations
 
 import asyncio
-import socket
+import errno
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,6 +31,57 @@ MAX_BODY = 16 << 20
 """Bytes of a body, unpacked; no chat completion is longer."""
 MAX_HEADER = 1 << 16
 """Bytes of a header: gateways put policies and traces into theirs."""
+
+
+_PROXY = "correct the variable http_proxy, or use no_proxy"
+_FAILURES: Sequence[tuple[type[Exception], Fault, str]] = (
+    (
+        aiohttp.ClientHttpProxyError,
+        Fault.SETTING,
+        f"the proxy {{proxy}} is no HTTP proxy, or lets nothing through; {_PROXY}",
+    ),
+    (
+        aiohttp.ClientProxyConnectionError,
+        Fault.UNREACHABLE,
+        f"the proxy {{proxy}} does not answer; {_PROXY}",
+    ),
+    (aiohttp.InvalidURL, Fault.SETTING, "{host} is no address; correct base_url"),
+    (
+        aiohttp.ClientConnectorCertificateError,
+        Fault.SETTING,
+        "the certificate of {host} is not trusted here; correct base_url, or name the file of its "
+        "authority in SSL_CERT_FILE",
+    ),
+    (ssl.SSLError, Fault.SETTING, "{host} does not speak TLS (https); write http:// in base_url"),
+    (
+        aiohttp.ClientConnectorDNSError,
+        Fault.UNREACHABLE,
+        "no address is known for {host} (DNS); correct base_url, or check the network",
+    ),
+    (
+        aiohttp.ClientConnectorError,
+        Fault.UNREACHABLE,
+        "nothing answers at {host}, so nothing was sent (is the server running? check host and "
+        "port)",
+    ),
+    (
+        aiohttp.ConnectionTimeoutError,
+        Fault.UNREACHABLE,
+        "{host} does not answer; is it behind a proxy (http_proxy)? check host and port",
+    ),
+    (
+        TimeoutError,
+        Fault.TIMEOUT,
+        "no reply within timeout_s = {deadline}; it may have been billed; if it is slow, raise "
+        "timeout_s in its [models] entry",
+    ),
+    (
+        aiohttp.ClientResponseError,
+        Fault.UNREADABLE,
+        "the response is no HTTP that can be read ({kind}); it may have been billed",
+    ),
+)
+"""Kind of an error -> the fault, and a sentence on it; the first that fits counts."""
 
 
 class HttpResponse(NamedTuple):
@@ -99,24 +150,32 @@ class Server:
         """POST a JSON body, or GET if there is none."""
         session = self._session or self._connect()
         if self._proxy is not None and not self._proxy.startswith(("http://", "https://")):
-            fault = f"{self._proxy_name} is no HTTP proxy; set http_proxy to one, or use no_proxy"
-            return Failure(Fault.SETTING, fault)
+            return self._failure(aiohttp.ClientHttpProxyError, deadline_s)
         try:
             async with asyncio.timeout(deadline_s):
                 return await self._exchange(session, path, body)
-        except TimeoutError as error:
-            if isinstance(error, aiohttp.ConnectionTimeoutError):
-                return self._not_connected(error)
-            return Failure(
-                Fault.TIMEOUT,
-                f"no reply within timeout_s = {deadline_s:g}; it may have been billed; "
-                "raise timeout_s in its [models] entry if it is slow",
-            )
         except _UnreadBytes:
             # That connection is closed now, and nothing was sent.
             return await self.send(path, body, deadline_s)
-        except (aiohttp.ClientError, ValueError, OSError) as error:
-            return self._failure(error)
+        except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
+            if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
+                advice = "lower max_concurrency in its [models] entry"
+                return Failure(Fault.UNREACHABLE, f"too many open files; {advice}")
+            return self._failure(type(error), deadline_s)
+
+    def _failure(self, kind: type[Exception], deadline_s: float) -> Failure:
+        """Return how an exchange failed, and what to do about it."""
+        host = urlsplit(self.access.base_url).netloc.rpartition("@")[2]
+        words = {
+            "host": host,
+            "proxy": public_url(self._proxy or ""),
+            "kind": kind.__name__,
+            "deadline": f"{deadline_s:g}",
+        }
+        for error, fault, sentence in _FAILURES:
+            if issubclass(kind, error):
+                return Failure(fault, sentence.format_map(words))
+        return Failure(Fault.LOST, f"connection lost ({kind.__name__}); it may have been billed")
 
     async def _exchange(
         self, session: aiohttp.ClientSession, path: str, body: bytes | None
@@ -155,57 +214,6 @@ class Server:
             max_field_size=MAX_HEADER,
         )
         return self._session
-
-    @property
-    def _host(self) -> str:
-        return urlsplit(self.access.base_url).netloc.rpartition("@")[2]
-
-    @property
-    def _proxy_name(self) -> str:
-        return f"the proxy {public_url(self._proxy or '')}"
-
-    def _failure(self, error: Exception) -> Failure:
-        """Return how an exchange failed, and what to do about it."""
-        if isinstance(error, aiohttp.ClientHttpProxyError):
-            fault = f"{self._proxy_name} refuses the connection (HTTP {error.status})"
-            return Failure(Fault.SETTING, f"{fault}; correct http_proxy, or use no_proxy")
-        if isinstance(error, aiohttp.InvalidURL):
-            return Failure(Fault.SETTING, "the address is no URL; correct base_url and http_proxy")
-        if isinstance(error, aiohttp.ClientConnectorError):
-            return self._not_connected(error)
-        kind = type(error).__name__
-        if isinstance(error, aiohttp.ClientResponseError):
-            fault = f"the response is no HTTP that can be read ({kind}); it may have been billed"
-            return Failure(Fault.UNREADABLE, fault)
-        if isinstance(error, aiohttp.ClientPayloadError):
-            fault = f"the response broke off ({kind}); it may have been billed"
-            return Failure(Fault.LOST, fault)
-        return Failure(Fault.LOST, f"connection lost ({kind}); it may have been billed")
-
-    def _not_connected(self, error: Exception) -> Failure:
-        """Return why nothing was sent."""
-        cause = getattr(error, "os_error", error)
-        if isinstance(error, aiohttp.ClientProxyConnectionError) or (
-            self._proxy is not None and isinstance(error, aiohttp.ConnectionTimeoutError)
-        ):
-            fault = f"{self._proxy_name} does not answer; correct http_proxy, or use no_proxy"
-            return Failure(Fault.UNREACHABLE, fault)
-        if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            fault = f"the certificate of {self._host} is not trusted here"
-            advice = "correct base_url, or name its authority's file in SSL_CERT_FILE"
-            return Failure(Fault.SETTING, f"{fault}; {advice}")
-        if isinstance(error, aiohttp.ClientSSLError) or isinstance(cause, ssl.SSLError):
-            fault = f"{self._host} does not speak TLS (https); write http:// in base_url"
-            return Failure(Fault.SETTING, fault)
-        if isinstance(cause, socket.gaierror):
-            fault = f"no address is known for the host {self._host} (DNS)"
-            return Failure(Fault.UNREACHABLE, f"{fault}; correct base_url, or check the network")
-        if isinstance(cause, OSError) and cause.errno in (23, 24):
-            fault = "too many open files; lower max_concurrency in its [models] entry"
-            return Failure(Fault.UNREACHABLE, fault)
-        kind = type(cause).__name__
-        fault = f"nothing answers at {self._host} ({kind}), so nothing was sent"
-        return Failure(Fault.UNREACHABLE, f"{fault} (is the server running? check host and port)")
 
     @asynccontextmanager
     async def openai_client(self) -> AsyncIterator[openai.AsyncOpenAI]:

@@ -11,46 +11,26 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
+from email.utils import formatdate, parsedate_to_datetime
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from botchat.interfaces import Decoding, Layout, Message, Quirks, Reply, Sent, SystemRole, visible
+from botchat.interfaces import Decoding, Layout, Message, Quirks, Reply, Sent, SystemRole
 from botchat.models import reader
-from botchat.models.attempts import (
-    Adapted,
-    Again,
-    Answered,
-    Attempt,
-    Call,
-    Refused,
-    map_replies,
-)
-from botchat.models.connection import Failure, HttpResponse, Server
-from botchat.models.faults import (
-    WORDINGS,
-    Fault,
-    classify,
-    is_renamed,
-    named_parameter,
-    refuses_order,
-    refuses_system,
-    window_of,
-)
+from botchat.models.attempts import Adapted, Again, Answered, Attempt, Call, Refused, map_replies
+from botchat.models.connection import HttpResponse, Server
+from botchat.models.faults import Fault, classify, named_parameter, says, window_of
 from botchat.models.learnt import Learnt
 from botchat.models.reader import Completion, ErrorBody
 from botchat.models.self_chat import ARRANGEMENTS, LEARNT_PART, OWN_PART, apply_layout, reply_tokens
 from botchat.records import Outcome
-from botchat.thoughts import strip_thoughts
 from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.secrets import public_url
 
-_ENDS: dict[str, Outcome] = {
-    reason: outcome for outcome, reasons in WORDINGS["finish"].items() for reason in reasons
-}
 _LONGEST_DETAIL = 500
 _WINDOW_TIMEOUT_S = 10.0
 
@@ -130,9 +110,16 @@ class EndpointModel:
         body = msgspec.json.encode(self.body(call.messages, call.decoding))
         response = await self.server.send("/chat/completions", body, self.settings.timeout_s)
         latency_s = time.monotonic() - started
-        if isinstance(response, Failure):
-            return self._finished(self._failed(response), "", sent, latency_s)
-        return self.read(response, sent, latency_s)
+        if isinstance(response, HttpResponse):
+            return self.read(response, sent, latency_s)
+        outcome: Outcome = "transport"
+        if response.fault is Fault.UNREADABLE:
+            outcome = "malformed"
+        reply = Reply(outcome, detail=response.detail)
+        attempt: Attempt = Again(reply, response.fault)
+        if response.fault.facts.ends_the_model:
+            attempt = Refused(reply, response.fault)
+        return self._finished(attempt, "", sent, latency_s)
 
     def _sent(self) -> Sent:
         """Return how a request is sent now."""
@@ -146,7 +133,7 @@ class EndpointModel:
         self._was_window_asked = True
         response = await self.server.send("/models", None, _WINDOW_TIMEOUT_S)
         # Whatever is no list and no "there is none" may be one when the server has started.
-        if isinstance(response, Failure) or response.status not in (200, 404):
+        if not isinstance(response, HttpResponse) or response.status not in (200, 404):
             return
         window = None
         for model in reader.read_models(response.content):
@@ -190,199 +177,125 @@ class EndpointModel:
         try:
             attempt = self._read(response, sent)
         except Exception as error:  # a body that no branch foresees
-            fault = f"the reply cannot be read: {type(error).__name__}: {error}"
-            attempt = self._unreadable(fault)
-        raw = self.server.redactor.clean(response.content.decode("utf-8", "replace"))
+            attempt = self._unreadable(f"the reply cannot be read: {type(error).__name__}: {error}")
+        raw = response.content.decode("utf-8", "replace")
         return self._finished(attempt, raw, sent, latency_s)
 
     def _read(self, response: HttpResponse, sent: Sent) -> Attempt:
         parsed = reader.read_json(response.content)
         is_success = 200 <= response.status < 300
-        if not is_success or reader.has_error(parsed):
-            return self._read_error(response, reader.read_error(response.content, parsed), sent)
-        if isinstance(parsed, dict):
-            return self._read_completion(reader.read_completion(parsed), parsed, sent)
-        error = reader.read_error(response.content, parsed)
-        if error.is_page:
-            return self._unreadable(f"{error.message} in the place of JSON; correct its base_url")
-        return self._unreadable(f"the reply is no JSON: {error.message[:80]!r}")
+        if is_success and isinstance(parsed, dict) and not reader.has_error(parsed):
+            return self._read_completion(reader.read_completion(parsed), sent)
+        error = reader.read_error(response.content)
+        if is_success and not error.is_json:
+            advice = "correct its base_url" if error.is_page else "which is no JSON"
+            return self._unreadable(f"the reply is {error.message[:120]!r}: {advice}")
+        return self._read_error(response, error, sent)
 
-    # ---------------------------------------------------------------------------- completions
-
-    def _read_completion(
-        self, completion: Completion, parsed: Mapping[str, Any], sent: Sent
-    ) -> Attempt:
-        """Type a completion."""
-        end = _end(completion.finish or "stop")
-        native_end = _end(completion.native_finish)
-        finish = f"finish_reason {completion.finish}"
-        reply = Reply(
-            "ok",
-            completion.text or "",
-            completion.finish,
-            completion.usage,
-            cost_usd=completion.reported_usd,
-            model=completion.model,
-        )
-        if completion.blocked or "filtered" in (end, native_end):
-            return Answered(replace(reply, outcome="filtered", detail=finish))
-        if completion.refusal.strip() or "refused" in (end, native_end):
-            text = completion.refusal.strip() and completion.refusal
-            return Answered(
-                replace(reply, outcome="refused", text=text or reply.text, detail="refusal")
-            )
-        if completion.text is None:
-            keys = ", ".join(sorted(parsed))[:120]
-            none = self._unreadable(f"the reply holds no choice with a message (it has {keys})")
-            if completion.is_counted_empty:
-                return Again(none.reply, Fault.SERVER, status=200)  # it costs nothing
-            return none
-        if "malformed" in (end, native_end):
-            return self._unreadable(finish)
-        if "truncated" in (end, native_end):
-            reply = replace(reply, outcome="truncated", detail=finish)
-        is_marked = strip_thoughts(completion.text) != completion.text.strip()
-        has_reasoning = completion.reasons or completion.reasoning_tokens > 0 or is_marked
-        is_cut = reply.outcome == "truncated"
-        if visible(strip_thoughts(completion.text)):
-            if is_cut and has_reasoning and self._makes_room(sent):
-                return Adapted(reply, status=200, billed=True)
-            if end is None:
-                # Half a sentence of a server that broke down may be no answer.
-                fault = replace(reply, outcome="malformed", text="", detail=f"unknown {finish}")
-                kept = replace(reply, detail=f"unknown {finish}")
-                return Again(fault, Fault.UNREADABLE, kept=kept, status=200)
+    def _read_completion(self, completion: Completion, sent: Sent) -> Attempt:
+        """Say what comes of a completion."""
+        reply = completion.reply
+        is_short = reply.outcome in ("empty", "truncated")
+        if reply.outcome == "malformed":
+            # One that counts no token costs nothing.
+            fault = Fault.SERVER if completion.is_counted_empty else Fault.UNREADABLE
+            return Again(reply, fault, status=200)
+        if is_short and (
+            completion.has_reasoning or (reply.outcome == "empty" and completion.is_cut)
+        ):
+            if reply.outcome == "empty":
+                reply = replace(reply, detail=self._reasoning_detail(completion, sent))
+            if sent.room == 0 and self.most_room > 0:
+                self._learn(Quirks(thinks=True))
+                return Adapted(reply, 200, billed=True)
             return Answered(reply)
-        reply = replace(reply, outcome="empty")
-        if not (is_cut or has_reasoning):
-            reply = replace(reply, detail=f"no text (finish_reason {completion.finish})")
-            if completion.is_counted_empty:
-                return Again(reply, Fault.UNREADABLE, kept=reply, status=200)
-            return Answered(reply)
-        reply = replace(reply, detail=self._reasoning_detail(completion, sent))
-        if self._makes_room(sent):
-            return Adapted(reply, status=200, billed=True)
+        # Half a sentence of a server that broke down may be no answer, nor what counts no token.
+        is_doubtful = reply.outcome == "ok" and not completion.is_end_known
+        if is_doubtful or (reply.outcome == "empty" and completion.is_counted_empty):
+            fault_reply = replace(reply, outcome="malformed", text="")
+            return Again(fault_reply, Fault.UNREADABLE, kept=reply, status=200)
         return Answered(reply)
-
-    def _makes_room(self, sent: Sent) -> bool:
-        """Learn that the model thinks; return whether it had no room for that."""
-        if sent.room > 0 or self.most_room == 0:
-            return False
-        self._learn(Quirks(thinks=True))
-        return True
 
     def _reasoning_detail(self, completion: Completion, sent: Sent) -> str:
         """Return how many tokens went into reasoning, and what to set."""
-        count = completion.reasoning_tokens or completion.usage.completion_tokens
+        count = completion.reply.usage.completion_tokens
         tokens = f"all {count:,} tokens" if count else "all of it"
-        room = f"reasoning_tokens = {max(sent.room, 1) * 4}" if sent.room else "reasoning_tokens"
-        if _end(completion.finish or "stop") == "truncated":
-            return (
-                f"{self.name}: no visible text within its limit: {tokens} went into reasoning; "
-                f"set {room} in its [models] entry, or raise max_tokens"
-            )
-        return (
-            f"{self.name}: no visible text: {tokens} went into the field for reasoning; switch "
-            "the server's reasoning parser off, or set reasoning_tokens in its [models] entry"
-        )
-
-    # --------------------------------------------------------------------------------- errors
+        setting = f"reasoning_tokens above {sent.room:,}" if sent.room else "reasoning_tokens"
+        advice = f"set {setting} in its [models] entry, or raise max_tokens"
+        if not completion.is_cut:
+            advice = f"switch the server's parser of reasoning off, or {advice}"
+        return f"{self.name}: no visible text: {tokens} went into reasoning; {advice}"
 
     def _read_error(self, response: HttpResponse, error: ErrorBody, sent: Sent) -> Attempt:
         """Say what is done about an error."""
         status = response.status
         fault = classify(status, error)
-        message = error.message
-        if error.code and error.code not in (str(status), error.message):
-            message = f"{message} ({error.code[:80]})"
-        reply = Reply("transport", detail=f"HTTP {status}: {message}")
-        match fault:
-            case Fault.FILTERED:
-                return Answered(replace(reply, outcome="filtered"))
-            case Fault.OVERFLOW:
-                return self._overflowed(reply, error, sent, status)
-            case Fault.PARAMETER | Fault.LAYOUT:
-                if self._adapt(fault, error, sent):
-                    return Adapted(reply, status)
-                if status >= 500:
-                    return Again(reply, Fault.SERVER, status=status)
-                return self._refused(reply, Fault.REQUEST, error, status)
-            case Fault.BUSY | Fault.LOADING | Fault.SERVER:
-                wait_s = seconds_to_wait(response.headers, error)
-                return Again(reply, fault, wait_s, status=status)
-            case Fault.REDIRECT:
-                target = public_url(response.headers.get("location", "")) or "elsewhere"
-                advice = "not followed; correct its base_url"
-                detail = f"{self.where} redirects to {target}: {advice}"
-                return Refused(replace(reply, detail=detail), fault, status)
-            case _:
-                return self._refused(reply, fault, error, status)
+        reply = Reply("transport", detail=f"HTTP {status}: {error.message}")
+        if fault is Fault.FILTERED:
+            return Answered(replace(reply, outcome="filtered"))
+        if fault is Fault.OVERFLOW:
+            if self._learns_window(error, sent):
+                return Adapted(reply, status)
+            return Answered(replace(reply, outcome="overflow"), billed=False)
+        if fault in (Fault.PARAMETER, Fault.LAYOUT):
+            if self._adapts(fault, error, sent):
+                return Adapted(reply, status)
+            fault = Fault.SERVER if status >= 500 else Fault.REQUEST
+        if fault in (Fault.BUSY, Fault.LOADING, Fault.SERVER):
+            wait_s = seconds_to_wait(response.headers, error)
+            return Again(reply, fault, wait_s, status=status)
+        advice = self._advice(fault, error, response)
+        return Refused(replace(reply, detail=f"{reply.detail}{advice}"), fault, status)
 
-    def _refused(self, reply: Reply, fault: Fault, error: ErrorBody, status: int) -> Refused:
-        """Return a refusal with what to do about it."""
-        if fault.ends_the_model:
-            advice = "check its model, key, account and base_url"
-            detail = f"{self.where} cannot be used: {reply.detail}; {advice}"
-            return Refused(replace(reply, detail=detail), fault, status)
-        sent = ("max_tokens", "temperature", "seed", *self.settings.extra_body)
-        for name in sent:
+    def _advice(self, fault: Fault, error: ErrorBody, response: HttpResponse) -> str:
+        """Return what to do about a refusal; empty where nobody knows."""
+        if fault is Fault.REDIRECT:
+            target = public_url(response.headers.get("location", "")) or "elsewhere"
+            return f"redirects to {target}: not followed; correct its base_url"
+        if fault.facts.ends_the_model:
+            return "; check its model, key, account and base_url"
+        for name in ("max_tokens", "temperature", "seed", *self.settings.extra_body):
             if error.parameter == name or re.search(rf"\b{re.escape(name)}\b", error.text):
                 key = "extra_body" if name in self.settings.extra_body else name
-                advice = f"change {key} in its [models] entry of botchat.toml"
-                return Refused(replace(reply, detail=f"{reply.detail}; {advice}"), fault, status)
-        return Refused(reply, fault, status)
+                return f"; change {key} in its [models] entry of botchat.toml"
+        return ""
 
-    def _overflowed(self, reply: Reply, error: ErrorBody, sent: Sent, status: int) -> Attempt:
-        """Learn the window where it was not known, for a shorter reply; else it is an answer."""
+    def _learns_window(self, error: ErrorBody, sent: Sent) -> bool:
+        """Learn the window where it was not known; return whether a shorter reply may help."""
         window = window_of(error)
-        was_known = self.settings.context_window or sent.window
-        if window and not was_known:
-            if self.quirks.window is None:
-                self._learn(Quirks(context_window=window))
-            return Adapted(reply, status)
-        return Answered(replace(reply, outcome="overflow"), billed=False)
+        if window is None or self.settings.context_window or sent.window:
+            return False
+        if self.quirks.window is None:
+            self._learn(Quirks(context_window=window))
+        return True
 
-    def _adapt(self, fault: Fault, error: ErrorBody, sent: Sent) -> bool:
+    def _adapts(self, fault: Fault, error: ErrorBody, sent: Sent) -> bool:
         """Leave out, rename or rearrange what is refused; return whether anything is new to try."""
         if self._sent() != sent:  # another call has learnt since this one was sent
             return True
+        name = named_parameter(error)
         if fault is Fault.PARAMETER:
-            return self._leave_out(error, sent)
+            if name is None or name in sent.parameters:
+                return False
+            is_renamed = name == "max_tokens" and "max_completion_tokens" in error.text
+            new_name = "max_completion_tokens" if is_renamed else None
+            self._learn(Quirks(parameters={name: new_name}))
+            return True
         now = self._arrangement()
-        if now not in self._arrangements or not refuses_order(error):
+        refuses_system = says("no_system", error)
+        if now not in self._arrangements or not (refuses_system or says("alternate", error)):
             return False
         later = self._arrangements[self._arrangements.index(now) + 1 :]
-        if refuses_system(error) and now[1] == "system":
+        if refuses_system and now[1] == "system":
             later = [pair for pair in later if pair[1] == "system-in-user"] or later
-        if not later:
-            return False
-        layout, system = later[0]
-        self._learn(Quirks(layout=layout, system=system))
-        return True
-
-    def _leave_out(self, error: ErrorBody, sent: Sent) -> bool:
-        """Leave out or rename the parameter that is refused; return whether it was sent."""
-        name = named_parameter(error)
-        if name is None or name in sent.parameters:
-            return False
-        new_name = None
-        if name == "max_tokens" and is_renamed(error):
-            new_name = "max_completion_tokens"
-        self._learn(Quirks(parameters={name: new_name}))
-        return True
+        for layout, system in later[:1]:
+            self._learn(Quirks(layout=layout, system=system))
+        return bool(later)
 
     def _arrangement(self) -> tuple[Layout, SystemRole]:
         """Return layout and place of the system prompt: as learnt, or the first allowed."""
         layout, system = self._arrangements[0]
         return self.quirks.layout or layout, self.quirks.system or system
-
-    def _failed(self, failure: Failure) -> Attempt:
-        """Return what comes of an exchange without a response."""
-        if failure.fault.ends_the_model:
-            reply = Reply("transport", detail=f"{self.where} cannot be used: {failure.detail}")
-            return Refused(reply, failure.fault)
-        outcome: Outcome = "malformed" if failure.fault is Fault.UNREADABLE else "transport"
-        return Again(Reply(outcome, detail=failure.detail), failure.fault)
 
     def _unreadable(self, detail: str) -> Again:
         return Again(Reply("malformed", detail=detail), Fault.UNREADABLE, status=200)
@@ -390,25 +303,21 @@ class EndpointModel:
     def _finished(self, attempt: Attempt, raw: str, sent: Sent, latency_s: float) -> Attempt:
         """Return an attempt without secrets, with the body and the way in which it was sent."""
         redactor = self.server.redactor
+        is_fatal = isinstance(attempt, Refused) and attempt.fatal
 
         def finish(reply: Reply) -> Reply:
+            detail = f"{self.where} cannot be used: {reply.detail}" if is_fatal else reply.detail
             return replace(
                 reply,
                 text=redactor.clean_reply(reply.text),
                 finish_reason=reply.finish_reason and redactor.clean(reply.finish_reason),
-                detail=redactor.clean(reply.detail)[:_LONGEST_DETAIL],
-                raw=raw,
+                detail=redactor.clean(detail)[:_LONGEST_DETAIL],
+                raw=redactor.clean_reply(raw) if reply.usable else redactor.clean(raw),
                 sent=sent,
                 latency_s=latency_s,
             )
 
         return map_replies(attempt, finish)
-
-
-def _end(reason: str) -> Outcome | None:
-    """Return the outcome of a finish reason; None if it is unknown."""
-    word = re.sub(r"[^a-z]", "", reason.lower().rpartition(".")[2])
-    return _ENDS.get(word)
 
 
 LONGEST_WAIT_S = 1e6
@@ -417,30 +326,14 @@ LONGEST_WAIT_S = 1e6
 
 def seconds_to_wait(headers: Mapping[str, str], error: ErrorBody) -> float:
     """Return the least seconds before the next attempt, as headers, fields or words ask for."""
-    waits = [error.wait_s, reader.seconds_in(error.text or error.message)]
-    milliseconds = _number(headers.get("retry-after-ms", ""))
-    waits.append(milliseconds / 1000)
     header = headers.get("retry-after", "")
-    waits.append(_number(header))
-    waits.append(_seconds_until(header, headers.get("date", "")))
-    known = [wait for wait in waits if wait > 0]  # NaN is not
-    return min(max(known, default=0.0), LONGEST_WAIT_S)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
-
-
-def _seconds_until(date: str, now: str) -> float:
-    """Return the seconds until a date of HTTP, by the server's clock where it tells the time."""
-    try:
-        then = parsedate_to_datetime(date).timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return 0.0
-    try:
-        return then - parsedate_to_datetime(now).timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return then - time.time()
+    waits = [error.wait_s, 0.0]
+    with suppress(ValueError):
+        waits.append(float(headers.get("retry-after-ms", "0")) / 1000)
+    with suppress(ValueError):
+        waits.append(float(header))
+    with suppress(ValueError, TypeError):
+        # By the server's clock, where it tells the time.
+        now = parsedate_to_datetime(headers.get("date", formatdate(usegmt=True)))
+        waits.append((parsedate_to_datetime(header) - now).total_seconds())
+    return min(max([wait for wait in waits if wait >= 0]), LONGEST_WAIT_S)  # NaN is not

@@ -33,7 +33,9 @@ from enum import Enum
 from importlib import resources
 from typing import Any
 
-from botchat.models.reader import ErrorBody
+import msgspec
+
+from botchat.models.reader import SMALLEST_WINDOW, ErrorBody
 
 WORDINGS: dict[str, Any] = tomllib.loads(
     resources.files(__package__).joinpath("refusals.toml").read_text("utf-8")
@@ -41,14 +43,14 @@ WORDINGS: dict[str, Any] = tomllib.loads(
 _PATTERNS = {
     name: re.compile(pattern, re.IGNORECASE) for name, pattern in WORDINGS["errors"].items()
 }
-OPTIONAL = ("max_tokens", "temperature", "seed", "stream")
+_OPTIONAL = ("max_tokens", "temperature", "seed", "stream")
 """Fields of a request that an endpoint may refuse."""
 _VALUED = ("temperature", "seed")
 """Fields that are left out also where only their value is refused: there is no better one."""
 
 
 class Fault(Enum):
-    """Rows of the module's table."""
+    """Rows of the module's table; ``refusals.toml`` has what they are."""
 
     REDIRECT = "redirect"
     ACCOUNT = "account"
@@ -68,167 +70,103 @@ class Fault(Enum):
     SETTING = "setting"
 
     @property
-    def ends_the_model(self) -> bool:
-        """Whether no other request to the model would be answered."""
-        return self in (Fault.REDIRECT, Fault.ACCOUNT, Fault.ABSENT, Fault.SETTING)
+    def facts(self) -> FaultFacts:
+        """What may be done about it."""
+        return _FACTS[self]
 
-    @property
-    def may_be_billed(self) -> bool:
-        """Whether the endpoint may have charged for an attempt that ends so."""
-        return self in (
-            Fault.SERVER, Fault.FILTERED, Fault.UNREADABLE, Fault.TIMEOUT, Fault.LOST,
-        )  # fmt: skip
 
-    @property
-    def is_patient(self) -> bool:
-        """Whether it is waited for as long as patience lasts: nothing was paid."""
-        return self in (Fault.BUSY, Fault.LOADING)
+class FaultFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Treatment of a fault."""
 
-    @property
-    def attempts(self) -> int:
-        """Attempts of a call that ends so, where it is not waited for."""
-        if self is Fault.UNREACHABLE:
-            return 6
-        if self in (Fault.SERVER, Fault.LOST):
-            return 3
-        return 2
+    attempts: int = 2
+    """Attempts of a call that ends so, where it is not waited for."""
+    may_be_billed: bool = False
+    """Whether the endpoint may have charged for an attempt that ends so."""
+    ends_the_model: bool = False
+    """Whether no other request to the model would be answered."""
+    is_patient: bool = False
+    """Whether it is waited for as long as patience lasts: nothing was paid."""
+
+
+class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One way to know a fault."""
+
+    fault: Fault
+    statuses: tuple[int, int]
+    says: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+    code: str = ""
+    json: bool = False
+
+
+_FACTS = msgspec.convert(WORDINGS["faults"], dict[Fault, FaultFacts])
+_RULES = msgspec.convert(WORDINGS["rules"], list[_Rule])
 
 
 def classify(status: int, error: ErrorBody) -> Fault:
-    """Return what an error means; the first row that fits wins.
+    """Return what an error means; the first rule that fits wins.
 
     A 200 is an error, too, where its body is one: then the code in it counts as the status.
     """
     if status < 300:
         status = _status_in_disguise(error)
-    if 300 <= status < 400:
-        return Fault.REDIRECT
-    if status >= 500:
-        return _fault_of_server(status, error)
-    if status in (423, 424, 425):
-        return Fault.LOADING
-    if status == 429 or _says("rate", error):
-        return _fault_of_rate(error)
-    if status in (408, 409, 499):
-        return Fault.SERVER
-    if status in (401, 402):
-        return Fault.ACCOUNT
-    if status == 404:
-        return Fault.ABSENT
-    if error.is_json:
-        fault = _fault_of_request(status, error)
-        if fault is not None:
-            return fault
-    return Fault.ACCOUNT if status == 403 else Fault.REQUEST
-
-
-def _fault_of_rate(error: ErrorBody) -> Fault:
-    """Return the fault of a 429, or of another 4xx that is about a rate."""
-    if _code_says("quota", error):
-        return Fault.ACCOUNT
-    # A quota by the minute names both: it passes.
-    if _says("rate", error):
-        return Fault.BUSY
-    is_spent = _says("quota", error) or _says("quota_word", error)
-    return Fault.ACCOUNT if is_spent else Fault.BUSY
-
-
-def _fault_of_server(status: int, error: ErrorBody) -> Fault:
-    """Return the fault of a 5xx: never the prompt's, and fatal by no single word."""
-    if status in (503, 529):
-        return Fault.LOADING
-    if _says("template", error):
-        return Fault.LAYOUT
-    if _says("rate", error):
-        return Fault.BUSY
-    if error.is_json and _says("quota", error):
-        return Fault.ACCOUNT
+    for rule in _RULES:
+        if (
+            rule.statuses[0] <= status <= rule.statuses[1]
+            and (error.is_json or not rule.json)
+            and (not rule.says or any(says(name, error) for name in rule.says))
+            and (not rule.code or _PATTERNS[rule.code].search(error.code))
+            and not any(says(name, error) for name in rule.unless)
+        ):
+            return rule.fault
     return Fault.SERVER
-
-
-def _fault_of_request(status: int, error: ErrorBody) -> Fault | None:
-    """Return the fault that the words of a 4xx in JSON name; None if they name none."""
-    is_account = _says("account", error)
-    if _says("filtered", error) and not is_account:
-        return Fault.FILTERED
-    if status == 403:
-        return None
-    if is_overflow(error):
-        return Fault.OVERFLOW
-    if named_parameter(error):
-        return Fault.PARAMETER
-    if refuses_order(error):
-        return Fault.LAYOUT
-    if is_account or _says("quota", error) or _says("quota_word", error):
-        return Fault.ACCOUNT
-    return Fault.ABSENT if _says("model", error) else None
 
 
 def _status_in_disguise(error: ErrorBody) -> int:
     """Return the status that an error in a body of status 200 stands for."""
     for number in re.findall(r"\b[45]\d\d\b", error.code):
         return int(number)
-    if _code_says("filtered", error) or (error.is_json and is_overflow(error)):
+    if _PATTERNS["filtered"].search(error.code) or (error.is_json and says("too_long", error)):
         return 400
-    return 404 if error.is_json and _says("model", error) else 500
+    return 404 if error.is_json and says("model", error) else 500
 
 
-def is_overflow(error: ErrorBody) -> bool:
+def says(name: str, error: ErrorBody) -> bool:
+    """Return whether an error says something: a pattern of ``refusals.toml``, or computed."""
+    if name == "refused":
+        return named_parameter(error) is not None
+    if name == "too_long":
+        return _is_overflow(error)
+    return _PATTERNS[name].search(f"{error.code} {error.text}") is not None
+
+
+def _is_overflow(error: ErrorBody) -> bool:
     """Return whether an error says that the prompt is too long: in words, sizes or fields."""
     if error.prompt_tokens and error.window and error.prompt_tokens > error.window:
         return True
     # One about the longest reply alone is a setting's fault.
-    about_reply = _says("reply_limit", error) and not _says("prompt", error)
-    if about_reply or _says("rate", error):
+    about_reply = says("reply_limit", error) and not says("prompt", error)
+    if about_reply or says("rate", error):
         return False
-    if _says("overflow", error):
+    if says("overflow", error):
         return True
-    sizes = [int(size.replace(",", "")) for size in re.findall(r"\d[\d,]{2,10}", error.message)]
-    return len(sizes) > 1 and _says("prompt", error) and "token" in error.text.lower()
+    sizes = re.findall(r"\d[\d,]{2,10}", error.message)
+    return len(sizes) > 1 and says("prompt", error) and "token" in error.text.lower()
 
 
 def window_of(error: ErrorBody) -> int | None:
     """Return the context window that an overflow names, in tokens; None if it names none."""
-    if error.window is not None:
-        return error.window
-    for size in _PATTERNS["window"].findall(error.text):
-        number = int(size.replace(",", ""))
-        if number >= SMALLEST_WINDOW:
-            return number
+    sizes = [int(size.replace(",", "")) for size in _PATTERNS["window"].findall(error.text)]
+    for size in [error.window or 0, *sizes]:
+        if size >= SMALLEST_WINDOW:
+            return size
     return None
-
-
-SMALLEST_WINDOW = 256
-"""Tokens; a smaller window that an endpoint names is a mistake of it."""
 
 
 def named_parameter(error: ErrorBody) -> str | None:
     """Return the optional parameter that an error refuses; None if it refuses none."""
-    for name in OPTIONAL:
+    for name in _OPTIONAL:
         is_named = error.parameter == name or re.search(rf"\b{name}\b", error.text)
-        if is_named and (name in _VALUED or _says("unsupported", error)):
+        if is_named and (name in _VALUED or says("unsupported", error)):
             return name
     return None
-
-
-def refuses_system(error: ErrorBody) -> bool:
-    """Return whether an error refuses the system prompt's role."""
-    return _says("no_system", error)
-
-
-def refuses_order(error: ErrorBody) -> bool:
-    """Return whether an error is about the roles of messages, or their order."""
-    return _says("no_system", error) or _says("alternate", error)
-
-
-def is_renamed(error: ErrorBody) -> bool:
-    """Return whether an error names the parameter that max_tokens is called today."""
-    return "max_completion_tokens" in error.text
-
-
-def _says(name: str, error: ErrorBody) -> bool:
-    return _PATTERNS[name].search(f"{error.code} {error.text}") is not None
-
-
-def _code_says(name: str, error: ErrorBody) -> bool:
-    return _PATTERNS[name].search(error.code) is not None

@@ -6,7 +6,6 @@ import asyncio
 import math
 import random
 import time
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -125,8 +124,8 @@ class Retry:
         ``waited_s``: waited already; ``has_answered``: whether the model has in this run. A server
         that has answered and cannot be reached is being restarted.
         """
-        is_patient = fault.is_patient or (fault is Fault.UNREACHABLE and has_answered)
-        if attempts >= self.most or (not is_patient and attempts >= fault.attempts):
+        is_patient = fault.facts.is_patient or (fault is Fault.UNREACHABLE and has_answered)
+        if attempts >= self.most or (not is_patient and attempts >= fault.facts.attempts):
             return None
         # A gateway that restarts takes some seconds, and few attempts are made.
         growth = 4**attempts if fault is Fault.SERVER else 2 ** (attempts - 1)
@@ -262,7 +261,9 @@ class ServerLimit:
         self.most = max_concurrency
         self.allowed = max_concurrency
         self.in_flight = 0
-        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._places = asyncio.Semaphore(max_concurrency)
+        self._n_withheld = 0
+        """Places that nobody has, since fewer are allowed."""
         self._free_at = -math.inf
         self._cut_at = -math.inf
         self._n_answers = 0
@@ -270,7 +271,8 @@ class ServerLimit:
     @asynccontextmanager
     async def place(self) -> AsyncIterator[float]:
         """Wait for a place in flight, and for the end of any pause; yield the time of sending."""
-        await self._enter()
+        await self._places.acquire()
+        self.in_flight += 1
         try:
             wait_s = self._free_at - time.monotonic()
             while wait_s > 0:
@@ -279,29 +281,10 @@ class ServerLimit:
             yield time.monotonic()
         finally:
             self.in_flight -= 1
-            self._let_in()
-
-    async def _enter(self) -> None:
-        if self.in_flight < self.allowed and not self._waiters:
-            self.in_flight += 1
-            return
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        try:
-            await waiter
-        except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():  # it had its place already
-                self.in_flight -= 1
-                self._let_in()
-            raise
-
-    def _let_in(self) -> None:
-        """Give free places to those who wait, the longest first."""
-        while self._waiters and self.in_flight < self.allowed:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                self.in_flight += 1
-                waiter.set_result(None)
+            if self._n_withheld < self.most - self.allowed:
+                self._n_withheld += 1
+            else:
+                self._places.release()
 
     def overloaded(self, sent_at: float, seconds: float) -> None:
         """Let no call begin for ``seconds``, and fewer at a time; a call of ``sent_at`` tells."""
@@ -313,10 +296,11 @@ class ServerLimit:
 
     def answered(self) -> None:
         """Take note of an answer."""
-        if self.allowed == self.most:
-            return
         self._n_answers += 1
-        if self._n_answers >= self.allowed:
-            self._n_answers = 0
-            self.allowed += 1
-            self._let_in()
+        if self.allowed == self.most or self._n_answers < self.allowed:
+            return
+        self._n_answers = 0
+        self.allowed += 1
+        if self._n_withheld > self.most - self.allowed:
+            self._n_withheld -= 1
+            self._places.release()

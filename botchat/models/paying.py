@@ -151,7 +151,7 @@ class PayingModel:
             return
         if isinstance(attempt, Answered):
             self.server_limit.answered()
-        elif isinstance(attempt, Again) and attempt.fault.is_patient:
+        elif isinstance(attempt, Again) and attempt.fault.facts.is_patient:
             self.server_limit.overloaded(sent_at, attempt.after_s)
 
     async def _record(self, call: Call, attempt: Attempt) -> None:

@@ -144,12 +144,11 @@ def wants_more_room(reply: Reply, room: int) -> bool:
     """Return whether a stored reply used its limit up for reasoning, and had less than ``room``."""
     if reply.outcome != "empty" or reply.sent.room >= room:
         return False
-    parsed = read_json(reply.raw.encode("utf-8", "surrogatepass"))
+    parsed = read_json(reply.raw)
     if not isinstance(parsed, dict):
         return False
     completion = read_completion(parsed)
-    is_cut = completion.finish in ("length", "max_tokens")
-    return is_cut or completion.reasons or completion.reasoning_tokens > 0
+    return completion.is_cut or completion.has_reasoning
 
 
 def visible_reply(reply: Reply, max_tokens: int | None, count: CountTokens) -> Reply:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from botchat.interfaces import ChatModel
 from botchat.metrics import lengths
-from botchat.models.attempts import Offline, Sender
+from botchat.models.attempts import Sender
 from botchat.models.learnt import Learnt
 from botchat.models.limits import FREE, Budget, Prices, Retry, ServerLimit
 from botchat.models.stored import StoredModel, open_model, rough_tokens
@@ -105,7 +105,7 @@ class LiveModels:
     def _new_bot(self, use: ModelUse) -> StoredModel:
         # Bots are free: limits on money, calls and tokens are about endpoints.
         bot = self._run.seed_set.bot(use.model.target)
-        return self._stored(Offline(bot), use.stage, None, FREE, Budget())
+        return self._stored(bot, use.stage, None, FREE, Budget())
 
     def _new_endpoint(self, use: ModelUse, settings: ModelSettings) -> StoredModel:
         from botchat.models.endpoint import EndpointModel

@@ -30,7 +30,7 @@ def test_waiting_is_bounded_and_never_undercuts_the_server(
     """A retry waits at least what was asked; what may have been billed is sent three times."""
     retry = Retry()
     wait = retry.wait_s(fault, attempt, asked, waited, has_answered)
-    if attempt >= retry.most or (fault.may_be_billed and attempt >= 3):
+    if attempt >= retry.most or (fault.facts.may_be_billed and attempt >= 3):
         assert wait is None
     if wait is not None:
         assert wait >= asked
