@@ -72,8 +72,10 @@ def table_files(tables: Sequence[Table], formats: Sequence[str] = ()) -> dict[st
 
 def document(title: str, notes: Iterable[str], tables: Iterable[Table]) -> str:
     """Markdown of several tables under one title, which no table repeats."""
-    listed = "".join(f"- {note}\n" for note in notes)
-    return "\n".join([f"# {title}\n", listed, *(_markdown(each, title) for each in tables)])
+    parts = [f"# {_escape_markdown(title)}\n"]
+    parts.append("".join(f"- {_escape_markdown(note)}\n" for note in notes))
+    parts += [_markdown(each, title) for each in tables]
+    return "\n".join(parts)
 
 
 def to_json(value: Any) -> str:
@@ -122,8 +124,8 @@ def _markdown(table: Table, title: str = "") -> str:
     ]  # fmt: skip
     above = [f"## {_escape_markdown(table.title)}", ""] if table.title != title else []
     lines = [f"| {' | '.join(cells)} |" for cells in rows]
-    notes = [table.note, ""] if table.note else []
-    signatures = [f"`{one_line(signature)}`  " for signature in table.signatures]
+    notes = [_escape_markdown(table.note), ""] if table.note else []
+    signatures = [f"{_code(signature)}  " for signature in table.signatures]
     return "\n".join([*above, *lines, "", *notes, *signatures, ""])
 
 
@@ -182,6 +184,15 @@ def _escape_markdown(text: str) -> str:
     """Text that Markdown shows as it is."""
     text = one_line(text).replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\\`*|\[\]])", r"\\\1", text)
+
+
+def _code(text: str) -> str:
+    """Text as code in Markdown, between more backticks than it has."""
+    text = one_line(text)
+    if "`" not in text:
+        return f"`{text}`"
+    fence = "`" * (text.count("`") + 1)
+    return f"{fence} {text} {fence}"
 
 
 def _escape_tex(text: str) -> str:

@@ -3,50 +3,44 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import os
 import re
-import zlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
 import msgspec
 
 from botchat.boards.files import to_json
 from botchat.errors import ConfigError, DataError, UsageError
-from botchat.importers.hub import hub_errors
-from botchat.interfaces import MOST_TOKENS, Row
-from botchat.records import UNANSWERED, VERSION, Dialogue, Judgment, Provenance, Seed
+from botchat.importers.hub import hub_errors, refuse_large
+from botchat.importers.published_calls import read_calls
+from botchat.interfaces import Row
+from botchat.records import VERSION, Dialogue, Judgment, Provenance, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl
-from botchat.workspace.folder import INVENTED, AboutSet, Workspace
-from botchat.workspace.ledger import CanonicalRequest, StoredCall, request_key
+from botchat.workspace.folder import INVENTED, PORTABLE, AboutSet, Workspace
 from botchat.workspace.model_settings import api_key
 from botchat.workspace.secrets import Redactor, secrets_in
 
+log = logging.getLogger("botchat")
+
 MANIFEST = "botchat-run.json"
-MAX_LINE = 64 << 20  # bytes of a call; a reply's body has at most a quarter of them
+MAX_RUN_BYTES = 2**30
+"""Size of a run that is fetched, which is checked in memory before anything is written."""
 NAME = r"[\w.-]+/[\w.-]+"
 _DATA = (".csv", ".json", ".jsonl", ".md", ".txt", ".tex", ".parquet", ".png")
 _PAGE = (*_DATA, ".html", ".js", ".svg")
-_RECORDS = {"seeds": Seed, "generations": Dialogue, "judgments": Judgment, "measured": Provenance}
-
-
-_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)] | None
-_Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
-
-
-class PublishedCall(StoredCall, frozen=True):
-    """A line of a published run's calls: what no provider can have counted is refused."""
-
-    prompt_tokens: _Count
-    completion_tokens: _Count
-    cached_tokens: _Count
-    latency_s: _Positive
-    cost_usd: _Positive | None
+_RECORDS: dict[str, type[msgspec.Struct]] = {
+    "seeds": Seed,
+    "generations": Dialogue,
+    "judgments": Judgment,
+    "measured": Provenance,
+}
 
 
 class Manifest(msgspec.Struct, forbid_unknown_fields=True):
@@ -58,12 +52,21 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _is_allowed(path: str, seed_set: str) -> bool:
-    """Return whether a published run of the set has such a file, which no browser runs."""
+    """Return whether a published run of the set has such a file, which no browser runs.
+
+    Raises ConfigError if it has, under a name that not every system can have.
+    """
     part, name = r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}", re.escape(seed_set)
     stage = rf"generations/{name}/{part}\.jsonl|judgments/{name}/{part}/{part}\.jsonl"
     if re.fullmatch(rf"leaderboards/{name}(?:/{part})+", path):
-        return PurePosixPath(path).suffix in _DATA
-    return bool(re.fullmatch(rf"(?:seeds|measured)/{name}\.jsonl|seeds/{name}\.toml|{stage}", path))
+        is_allowed = PurePosixPath(path).suffix in _DATA
+    else:
+        own = rf"(?:seeds|measured)/{name}\.jsonl|seeds/{name}\.toml|{stage}"
+        is_allowed = re.fullmatch(own, path) is not None
+    for each in path.split("/"):
+        if is_allowed and not re.fullmatch(PORTABLE + ".+", each):
+            raise ConfigError(f"{path}: Windows can have no file {each!r}, so nothing is taken")
+    return is_allowed
 
 
 def publish(
@@ -79,10 +82,10 @@ def publish(
     out, dataset = workspace.out(seed_set), _dataset(workspace, seed_set)
     repositories = {"dataset": dataset}
     if (out / "index.html").exists():
-        paths = [path for path in sorted(out.rglob("*")) if path.suffix in _PAGE]
-        page = {path.relative_to(out).as_posix(): path.read_bytes() for path in paths}
-        card = _text("space", seed_set=seed_set, repository=name)
-        repositories["space"] = {**page, "README.md": card, MANIFEST: dataset[MANIFEST]}
+        page = _page(out)
+        page["README.md"] = _text("space", seed_set=seed_set, repository=name)
+        page[MANIFEST] = dataset[MANIFEST]
+        repositories["space"] = page
     for files in repositories.values():
         _refuse_secrets(workspace, files)
     rows: list[Row] = []
@@ -93,6 +96,15 @@ def publish(
     listed = {kind: [*files] for kind, files in repositories.items()}
     lines = [f"{kind}: {file}" for kind, files in listed.items() for file in files]
     return Result({"rows": rows, "files": listed}, [rows, *lines * dry_run])
+
+
+def _page(out: Path) -> dict[str, bytes]:
+    """Return path -> content of a board's page, with its tables and figures."""
+    page = {}
+    for path in sorted(out.rglob("*")):
+        if path.suffix in _PAGE and path.is_file():  # a board may be kept as v1.json
+            page[path.relative_to(out).as_posix()] = jsonl.content(path)
+    return page
 
 
 def _dataset(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
@@ -106,11 +118,11 @@ def _dataset(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
     contents = {"README.md": b""}
     for file, path in paths.items():
         if _is_allowed(file, seed_set) and path.is_file() and path.stat().st_size:
-            data = path.read_bytes()
-            contents[file] = (
-                b"".join(data.rpartition(b"\n")[:2]) if path.suffix == ".jsonl" else data
-            )
-    if calls := _calls(workspace, seed_set):
+            contents[file] = jsonl.content(path)
+            if path.suffix == ".jsonl":
+                contents[file] = jsonl.whole_lines(contents[file])
+    calls = _calls(workspace, contents)
+    if calls:
         contents[f"ledger/{seed_set}.jsonl.gz"] = calls
     stages = dict.fromkeys(f.split("/")[0] for f in contents if f.startswith(("s", "g", "j")))
     configs = "\n".join(f"- config_name: {s}\n  data_files: {s}/**/*.jsonl" for s in stages)
@@ -146,42 +158,46 @@ def _commit(seed_set: str, name: str, kind: str, files: dict[str, bytes], privat
         return str(api.create_commit(name, changes, repo_type=kind, commit_message=message).oid)
 
 
-def _calls(workspace: Workspace, seed_set: str) -> bytes:
-    """Return the calls that a set's records rest on, as lines."""
-    dialogues = (d for p in workspace.dialogue_files(seed_set) for d in jsonl.read(p, Dialogue))
-    keys = {fact.call for dialogue in dialogues for fact in dialogue.facts}
-    for path in (workspace.root / "judgments" / seed_set).glob("*/*.jsonl"):
-        for judgment in jsonl.read(path, Judgment):
-            keys |= {*judgment.calls, *(remark.call for remark in judgment.transcript)}
+def _calls(workspace: Workspace, contents: Mapping[str, bytes]) -> bytes:
+    """Return the calls that the records of a run name, as lines."""
+    keys: set[str] = set()
+    for file, content in contents.items():
+        keys |= _named_calls(_records(file, content, file))
     with closing(workspace.ledger(readonly=True)) as ledger:
         calls = [call for call in ledger.calls("ORDER BY key, at") if call.key in keys]
     return gzip.compress(msgspec.json.Encoder().encode_lines(calls), mtime=0) if calls else b""
 
 
-def read_calls(path: Path) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a published run's calls. Raises DataError, with file and line.
+def _records(file: str, content: bytes, place: str) -> list[msgspec.Struct]:
+    """Read a stage file of a run; of other files nothing. Raises DataError."""
+    record = _RECORDS.get(file.partition("/")[0])
+    if record is None or not file.endswith(".jsonl"):
+        return []
+    return jsonl.records(content, record, place)
 
-    Every key is checked against its request: an edited request cannot answer for another.
-    """
-    place = str(path)
-    try:
-        with gzip.open(path) as file:
-            for n, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
-                place = f"{path}:{n}"
-                if len(line) > MAX_LINE:
-                    raise ValueError(f"longer than {MAX_LINE >> 20} MiB")
-                call = msgspec.json.decode(line, type=PublishedCall)
-                if request_key(bytes(call.request)) != call.key:
-                    raise ValueError(f"the request does not match its key {call.key[:12]}…")
-                if call.outcome in UNANSWERED:
-                    raise ValueError(f"the outcome {call.outcome} is no answer")
-                msgspec.json.decode(call.request, type=CanonicalRequest)
-                yield call.row()
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"cannot read {path}: {error}") from None
-    except (ValueError, RecursionError) as error:
-        why = " ".join(str(error).split())[:200]
-        raise DataError(f"{place}: not a call of a published run: {why}") from None
+
+def _named_calls(records: Iterable[msgspec.Struct]) -> set[str]:
+    """Return the ledger keys that dialogues and judgments rest on."""
+    keys: set[str] = set()
+    for record in records:
+        if isinstance(record, Dialogue):
+            keys.update(fact.call for fact in record.facts)
+        elif isinstance(record, Judgment):
+            keys.update(record.calls)
+            keys.update(remark.call for remark in record.transcript)
+    return keys
+
+
+def _named_rows(path: Path, named: Container[str], place: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of the calls that records name; any other may be of somebody else's run."""
+    n_others = 0
+    for call in read_calls(path):
+        if call.key in named:
+            yield call.row()
+        else:
+            n_others += 1
+    if n_others:
+        log.warning("%s: left out %d calls that none of its records names", place, n_others)
 
 
 def _refuse_secrets(workspace: Workspace, files: dict[str, bytes]) -> None:
@@ -209,27 +225,32 @@ def fetch(workspace: Workspace, source: str) -> Result:
     name, _, revision = source.partition("@")
     if not re.fullmatch(NAME, name):
         raise UsageError(f"{source!r} is not ORG/NAME or ORG/NAME@REVISION")
+    refuse_large(name, revision or None, MAX_RUN_BYTES)
     path = _download(name, MANIFEST, revision or None)
     commit = path.parts[path.parts.index("snapshots") + 1]
     place = f"{name}@{commit[:12]}"
     try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except (UnicodeDecodeError, msgspec.MsgspecError) as error:
+        manifest = msgspec.json.decode(jsonl.content(path), type=Manifest)
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: {MANIFEST}: {error}") from None
     seed_set = manifest.seed_set
     workspace.seeds_path(seed_set)  # raises for an impossible name
     ledger_file = f"ledger/{seed_set}.jsonl.gz"
-    contents = {}
+    contents: dict[str, bytes] = {}
+    named: set[str] = set()
     for file, digest in manifest.files.items():
         if file == ledger_file or _is_allowed(file, seed_set):
-            contents[file] = _download(name, file, commit).read_bytes()
+            contents[file] = jsonl.content(_download(name, file, commit))
             _check(workspace, f"{place}: {file}", file, contents[file], digest)
-    n_calls, origin = 0, {"repository": name, "revision": commit}
+            named |= _named_calls(_records(file, contents[file], file))
+    n_calls = 0
+    origin = {"repository": name, "revision": commit}
     record = to_json(origin | {"files": manifest.files}).encode()
     with workspace.locked():
         if contents.pop(ledger_file, None):
+            calls = _named_rows(_download(name, ledger_file, commit), named, place)
             with closing(workspace.ledger()) as ledger:
-                n_calls = ledger.add_calls(read_calls(_download(name, ledger_file, commit)))
+                n_calls = ledger.add_calls(calls)
         jsonl.write_all(workspace.root, contents)
         jsonl.write_atomic(workspace.hidden / f"fetched-{seed_set}.json", record)
     return Result({**origin, "seed_set": seed_set, "files": len(contents), "calls": n_calls})
@@ -249,13 +270,13 @@ def _check(workspace: Workspace, place: str, file: str, content: bytes, digest: 
     try:
         if file.endswith(".toml"):
             msgspec.toml.decode(content, type=AboutSet)
-        elif record := _RECORDS.get(file.split("/", 1)[0]):
-            msgspec.json.Decoder(record).decode_lines(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        _records(file, content, file)
+    except (ValueError, RecursionError, DataError) as error:
         raise DataError(f"{place}: a line is no record: {error}; nothing is taken") from None
     path = workspace.root / file
     folders = [path, *path.parents][: file.count("/") + 1]
-    for link in filter(Path.is_symlink, folders):
-        raise ConfigError(f"{link} is a link; fetch into another folder with --dir")
-    if path.exists() and path.read_bytes() != content:
+    for folder in folders:
+        if folder.is_symlink():
+            raise ConfigError(f"{folder} is a link; fetch into another folder with --dir")
+    if path.exists() and not (path.is_file() and jsonl.content(path) == content):
         raise ConfigError(f"{path} exists and differs; fetch into another folder with --dir")

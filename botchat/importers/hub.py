@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from hashlib import sha256
@@ -83,6 +83,17 @@ class _OutsideError(Exception):
     """A path that is no file of a dataset."""
 
 
+class _Configuration(msgspec.Struct):
+    data_files: object = None
+    data_dir: object = None
+
+
+class _Card(msgspec.Struct):
+    """The part of a dataset's card that names files."""
+
+    configs: list[_Configuration] | None = None
+
+
 def _splits(folder: Path, config: str | None) -> IterableDatasetDict:
     """Return the splits of a dataset in a folder, by name; none of it is read yet."""
     from datasets import IterableDatasetDict, load_dataset_builder
@@ -107,14 +118,14 @@ def _named_in_card(folder: Path) -> Iterator[str]:
     """Yield the paths and patterns that a dataset's card names, or what stands in its place."""
     from huggingface_hub import DatasetCard
 
-    cards: list[Mapping[str, Any]] = []
+    cards: list[object] = []
     if (folder / "README.md").exists():
         cards.append(DatasetCard.load(folder / "README.md").data.to_dict())
     if (folder / ".huggingface.yaml").exists():
         cards.append(msgspec.yaml.decode((folder / ".huggingface.yaml").read_bytes()))
     for card in cards:
-        for config in card.get("configs") or []:
-            yield from _texts([config.get("data_files"), config.get("data_dir")])
+        for config in msgspec.convert(card, _Card).configs or []:
+            yield from _texts([config.data_files, config.data_dir])
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -177,22 +188,41 @@ def hub_errors(name: str) -> Iterator[None]:
 
 def _snapshot(uri: str) -> tuple[re.Match[str], Path]:
     """Return the parts of a URI, and the folder of the dataset's files; its name is the commit."""
-    from huggingface_hub import HfApi, constants
+    from huggingface_hub import HfApi
 
-    if not (parts := _URI.fullmatch(uri)):
+    parts = _URI.fullmatch(uri)
+    if parts is None:
         raise UsageError(f"{uri!r} is not {SYNTAX}")
-    api, name, revision = HfApi(), parts["name"], parts["revision"]
+    name = parts["name"]
+    revision = parts["revision"]
+    refuse_large(name, revision, MAX_DATASET_BYTES, _FILES)
     with hub_errors(name):
-        if not constants.HF_HUB_OFFLINE:
-            files = api.dataset_info(name, revision=revision, files_metadata=True).siblings or []
-            size = sum(f.size or 0 for f in files if any(fnmatch(f.rfilename, k) for k in _FILES))
-            if size > MAX_DATASET_BYTES:
-                fault = f"{size:,} bytes, more than {MAX_DATASET_BYTES:,}; import single files"
-                raise ConfigError(f"{name}: {fault}")
-        folder = api.snapshot_download(
+        folder = HfApi().snapshot_download(
             name, repo_type="dataset", revision=revision, allow_patterns=_FILES
         )
-        return parts, Path(folder)
+    return parts, Path(folder)
+
+
+def refuse_large(
+    name: str, revision: str | None, most: int, patterns: Sequence[str] = ("*",)
+) -> None:
+    """Raise ConfigError if the files of a dataset have more bytes than ``most``; offline nothing.
+
+    Nothing is downloaded.
+    """
+    from huggingface_hub import HfApi, constants
+
+    if constants.HF_HUB_OFFLINE:
+        return
+    with hub_errors(name):
+        files = HfApi().dataset_info(name, revision=revision, files_metadata=True).siblings or []
+    size = 0
+    for file in files:
+        if any(fnmatch(file.rfilename, pattern) for pattern in patterns):
+            size += file.size or 0
+    if size > most:
+        fault = f"{size:,} bytes, more than {most:,}; take single files by hand"
+        raise ConfigError(f"{name}: {fault}")
 
 
 def _one_line(reason: object) -> str:

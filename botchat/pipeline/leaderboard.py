@@ -18,7 +18,7 @@ from botchat.pipeline.spending import Meter
 from botchat.records import HUMAN
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
-from botchat.workspace.folder import Workspace
+from botchat.workspace.folder import PORTABLE, Workspace
 from botchat.workspace.jsonl import write_all
 
 if TYPE_CHECKING:
@@ -37,6 +37,21 @@ all protocols are 50 MB; each pair's results on every seed are 120 MB for 1,000 
 
 KEPT = ("leaderboard.json", "leaderboard.md")
 """Files of a board that is kept by name."""
+
+FILES = (
+    ".csv",
+    ".html",
+    ".js",
+    ".json",
+    ".jsonl",
+    ".md",
+    ".parquet",
+    ".png",
+    ".svg",
+    ".tex",
+    ".txt",
+)
+"""Endings of what is in a board's folder; no board is kept under such a name."""
 
 
 def leaderboard(
@@ -97,9 +112,13 @@ def _megabytes(paths: Sequence[Path]) -> int:
 
 def _kept_folder(folder: Path, name: str) -> Path:
     """Return where a board is kept; raises `ConfigError`."""
+    from botchat.report.archive import FOLDER
+
     kept = folder / name
-    if re.fullmatch(r"\w[\w.-]*", name) and (not kept.exists() or (kept / KEPT[0]).is_file()):
-        return kept
+    if re.fullmatch(r"\w[\w.-]*", name):
+        is_free = not kept.exists() and Path(name).suffix not in FILES and name != FOLDER
+        if (kept / KEPT[0]).is_file() or (is_free and re.fullmatch(PORTABLE + ".*", name)):
+            return kept
     raise UsageError(
         f"--keep {name}: a board is kept in a folder of {folder}, so it is named with letters, "
         "digits, . _ and -, such as main or 2026-w47, and by no name that is there for other things"

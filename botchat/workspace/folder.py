@@ -50,6 +50,10 @@ SAMPLE = "sample"
 INVENTED = "The set {} is invented, not human dialogues: never publish a ranking from it."
 
 
+PORTABLE = r"(?!(?i:con|prn|aux|nul|(?:com|lpt)[1-9\u00b9\u00b2\u00b3])(?:\.|$)|.*\.$)"
+"""Begins a pattern of names; none that Windows refuses, as ``con.csv`` and ``a.``, matches it."""
+
+
 class AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """``seeds/<set>.toml``: facts about a set that its lines lack."""
 
@@ -89,8 +93,8 @@ class Workspace:
 
     def seeds_path(self, name: str) -> Path:
         """Return the file of a set."""
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
-            fault = "a name is letters, digits, '.', '_' and '-' (at most 64)"
+        if not re.fullmatch(PORTABLE + r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+            fault = "a name is letters, digits, '.', '_' and '-' (at most 64) that Windows allows"
             raise ConfigError(f"seed set {name!r}: {fault}")
         return self.root / "seeds" / f"{name}.jsonl"
 

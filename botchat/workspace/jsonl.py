@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -49,12 +49,11 @@ def read(path: Path, record: type[R]) -> list[R]:
 
 def content(path: Path) -> bytes:
     """Read a file of at most `MAX_BYTES` that is not ours; raises DataError."""
-    data = b""
     try:
         with path.open("rb") as file:
             # Asked for all at once, Python sets aside all that is allowed.
-            while len(data) <= MAX_BYTES and (block := file.read(max(_BLOCK, len(data)))):
-                data += block
+            pieces = iter(partial(file.read, _BLOCK), b"")
+            data = b"".join(islice(pieces, MAX_BYTES // _BLOCK + 1))
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}; name a file") from None
     if len(data) > MAX_BYTES:
@@ -78,9 +77,13 @@ def blocks(path: Path, record: type[R]) -> Iterator[list[R]]:
         log.warning("%s: the last line is torn (%d bytes) and left out", path, len(rest))
 
 
+def records(data: bytes, record: type[R], place: str) -> list[R]:
+    """Read the lines of a stage file that is in memory; raises DataError with place and line."""
+    return _decode(msgspec.json.Decoder(record), data.removeprefix(_MARK), place, 0)
+
+
 def whole_lines(data: bytes) -> bytes:
     """Return the lines of a stage file, each with its newline; a torn last one is left out."""
-    data = data.removeprefix(_MARK)
     end = data.rfind(b"\n") + 1
     return data + b"\n" if _is_whole(data[end:]) else data[:end]
 
@@ -105,7 +108,9 @@ def _is_whole(line: bytes) -> bool:
     return False
 
 
-def _decode(decoder: msgspec.json.Decoder[R], data: bytes, path: Path, n_before: int) -> list[R]:
+def _decode(
+    decoder: msgspec.json.Decoder[R], data: bytes, path: Path | str, n_before: int
+) -> list[R]:
     with suppress(Exception):  # faster, but names no line
         return list(decoder.decode_lines(data))
     records = []
@@ -176,12 +181,13 @@ class Appender(Generic[R]):
 
     def _end_last_line(self, fd: int) -> None:
         content = self.path.read_bytes()
-        last = content[content.rfind(b"\n") + 1 :]
-        if _is_whole(last):
+        lines = whole_lines(content)
+        n_torn = len(content) - len(lines)
+        if n_torn < 0:
             os.write(fd, b"\n")
-        elif last not in (b"", _MARK):
-            os.ftruncate(fd, len(content) - len(last))
-            log.warning("%s: cut off a torn last line (%d bytes)", self.path, len(last))
+        elif n_torn:
+            os.ftruncate(fd, len(lines))
+            log.warning("%s: cut off a torn last line (%d bytes)", self.path, n_torn)
 
 
 def finish(path: Path, records: Iterable[R], order: Callable[[R], Any]) -> None:

@@ -169,12 +169,12 @@ class Ledger:
         """Raise `DataError` for a ledger of another version, before anything is changed in it."""
         if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchall():
             return  # a new file
-        for (found,) in self._db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchall():
-            if found != str(SCHEMA):
-                raise DataError(
-                    f"the ledger {self.path} has schema {found!r}, and this version of BotChat "
-                    f"reads {SCHEMA}; use the version that wrote it"
-                )
+        sql = "SELECT value FROM meta WHERE name = 'schema' AND value != ?"
+        for (schema,) in self._db.execute(sql, (str(SCHEMA),)).fetchall():
+            raise DataError(
+                f"the ledger {self.path} has schema {schema!r}, and this version of BotChat reads "
+                f"{SCHEMA}; use the version that wrote it"
+            )
 
     def close(self) -> None:
         """Store what waits, and close the file."""

@@ -194,13 +194,14 @@ def _provenance(
     ledger: Ledger, stage: str, name: str, keys: Collection[str]
 ) -> Iterator[Provenance]:
     rows = ledger.select(
-        "SELECT model, at, rowid, prompt_tokens, completion_tokens, cost_usd FROM calls"
+        "SELECT model, at, rowid, coalesce(prompt_tokens, 0) AS prompt_tokens,"
+        " coalesce(completion_tokens, 0) AS completion_tokens, cost_usd FROM calls"
         " WHERE key IN (SELECT value FROM json_each(?)) ORDER BY model, at",
         json.dumps(sorted({*keys} - {""})),
     )
     for model, of_model in groupby(rows, itemgetter(0)):
         calls = [
-            _CountedCall(at, rowid, (prompt or 0) + (completion or 0), cost)
+            _CountedCall(at, rowid, prompt + completion, cost)
             for _, at, rowid, prompt, completion, cost in of_model
         ]
         ends = _facts_of_days(ledger, calls)

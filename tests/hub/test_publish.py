@@ -7,8 +7,10 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import botchat
@@ -202,8 +204,7 @@ def test_a_file_that_was_tampered_with_is_refused(
     files[path] = files[path][:-2] + b"x\n" if content is None else content
     if content is not None:
         digests[path] = hashlib.sha256(content).hexdigest()
-    manifest = {**json.loads(files[MANIFEST]), "files": digests}
-    hub.commit(DATASET, {**files, MANIFEST: json.dumps(manifest).encode()})
+    replant(hub, files, digests)
     theirs = Workspace(tmp_path / "theirs")
     with pytest.raises(BotChatError, match=said):
         botchat.fetch(NAME, workspace=theirs)
@@ -218,8 +219,7 @@ def test_a_manifest_names_no_file_outside(run: Workspace, hub: Hub, tmp_path: Pa
          "seeds/t.jsonl", "leaderboards/s/x.html", "leaderboards/s/x.js", ".botchat/lock"),
         digests["seeds/s.jsonl"],
     )  # fmt: skip
-    manifest = {**json.loads(files[MANIFEST]), "files": digests}
-    hub.commit(DATASET, {**files, MANIFEST: json.dumps(manifest).encode()})
+    replant(hub, files, digests)
     theirs = Workspace(tmp_path / "theirs")
     botchat.fetch(NAME, workspace=theirs)
     assert data(theirs) == data(run)
@@ -252,6 +252,95 @@ def test_what_is_there_is_not_lost(run: Workspace, hub: Hub, tmp_path: Path) -> 
     with pytest.raises(BotChatError, match=r"some/cats holds cats\.csv, and is no dataset of"):
         botchat.publish("some/cats", workspace=run, seeds="s")
     assert hub.files("datasets/some/cats") == {"cats.csv": b"1"}
+
+
+def test_a_fetched_run_answers_no_other_calls(
+    run: Workspace, server: Server, hub: Hub, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Calls that none of its records names are left out, and that is said; my set asks for them."""
+    mine = Workspace(tmp_path / "mine-too")
+    mine.write_seeds("small", [Seed("1", ("Psst.", "What?"))])
+    botchat.generate(workspace=mine, seeds="small", model=[f"{server.url}#m"], turns=4)
+    files, digests = published(run, hub)
+    with closing(mine.ledger(readonly=True)) as ledger:
+        planted = msgspec.json.Encoder().encode_lines(ledger.calls(""))
+    file = "ledger/s.jsonl.gz"
+    files[file] = gzip.compress(gzip.decompress(files[file]) + planted)
+    replant(hub, files, digests | {file: hashlib.sha256(files[file]).hexdigest()})
+    theirs = Workspace(tmp_path / "theirs")
+    got = botchat.fetch(NAME, workspace=theirs)
+    assert [record.message.partition(": ")[2] for record in caplog.records] == [
+        "left out 2 calls that none of its records names"
+    ]
+    with closing(theirs.ledger(readonly=True)) as ledger:
+        assert got.data["calls"] == len([*ledger.calls("")])
+    n_sent = len(server.calls)
+    theirs.write_seeds("small", mine.seeds("small"))
+    steps(theirs, server)
+    assert len(server.calls) == n_sent
+    botchat.generate(workspace=theirs, seeds="small", model=[f"{server.url}#m"], turns=4)
+    assert len(server.calls) == n_sent + 2
+
+
+def replant(hub: Hub, files: dict[str, bytes], digests: dict[str, str]) -> None:
+    """Commit a published run with other files, and a manifest that agrees with them."""
+    manifest = {**json.loads(files[MANIFEST]), "files": digests}
+    hub.commit(DATASET, {**files, MANIFEST: json.dumps(manifest).encode()})
+
+
+def test_a_run_that_is_too_large_is_not_downloaded(
+    run: Workspace, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its size is said before; it would be in memory."""
+    botchat.publish(NAME, workspace=run, seeds="s")
+    monkeypatch.setattr("botchat.hub.repository.MAX_RUN_BYTES", 1000)
+    hub.asked.clear()
+    theirs = Workspace(tmp_path / "theirs")
+    with pytest.raises(BotChatError, match=rf"^{NAME}: [\d,]+ bytes, more than 1,000"):
+        botchat.fetch(NAME, workspace=theirs)
+    assert not [path for path in hub.asked if "resolve" in path]
+    assert not theirs.root.exists()
+
+
+@pytest.mark.parametrize(
+    ("seed_set", "file"),
+    [
+        ("CON", "seeds/CON.jsonl"),
+        ("A..", "seeds/A...jsonl"),
+        ("s", "leaderboards/s/CON.csv"),
+        ("s", "leaderboards/s/aux/a.csv"),
+        ("s", "leaderboards/s/a./a.csv"),
+        ("s", "judgments/s/nul.x/a.jsonl"),
+    ],
+)
+def test_a_name_that_windows_cannot_have_is_refused(
+    run: Workspace, hub: Hub, tmp_path: Path, seed_set: str, file: str
+) -> None:
+    """Everywhere, so that what is fetched here can be fetched there."""
+    files, digests = published(run, hub)
+    files[file] = b""
+    digests[file] = hashlib.sha256(b"").hexdigest()
+    manifest = {**json.loads(files[MANIFEST]), "seed_set": seed_set, "files": digests}
+    hub.commit(DATASET, {**files, MANIFEST: json.dumps(manifest).encode()})
+    theirs = Workspace(tmp_path / "theirs")
+    with pytest.raises(BotChatError, match="Windows"):
+        botchat.fetch(NAME, workspace=theirs)
+    assert not theirs.root.exists()
+
+
+def test_a_run_that_was_edited_by_hand_is_published_whole(
+    run: Workspace, hub: Hub, tmp_path: Path
+) -> None:
+    """A last line without a newline, a byte order mark, a board in a folder called as a file."""
+    path = run.dialogues_path("s", "bot:parrot")
+    lines = path.read_bytes()
+    path.write_bytes(b"\xef\xbb\xbf" + lines.rstrip(b"\n"))
+    (run.out("s") / "v1.json").mkdir()
+    botchat.publish(NAME, workspace=run, seeds="s")
+    theirs = Workspace(tmp_path / "theirs")
+    botchat.fetch(NAME, workspace=theirs)
+    assert len(theirs.dialogues("s", "bot:parrot")) == 2
+    assert theirs.dialogues("s", "bot:parrot") == run.dialogues("s", "bot:parrot")
 
 
 @pytest.mark.parametrize(

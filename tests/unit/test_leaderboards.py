@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from botchat.boards.board import Board, build_board
-from botchat.boards.files import WRITERS, Content, as_json, board_files, to_json
+from botchat.boards.files import WRITERS, Content, as_json, board_files, document, to_json
 from botchat.boards.headline import headline
 from botchat.boards.judge_checks import judge_trust
 from botchat.boards.protocols import DetectionResult
@@ -205,6 +205,22 @@ def test_markdown_shows_names_as_they_are():
     assert lines[4].endswith(" 12.5 |")
     assert lines[5].endswith(" – |")
     assert lines[-1].rstrip() == "`sig|nature`"
+
+
+def test_markdown_shows_notes_titles_and_signatures_as_they_are():
+    """A name in them is no image, link or code; nor in the file of a whole board."""
+    name = "![x](http://h/a.png) <img src=//h> `b` *c*"
+    shown = r"!\[x\](http://h/a.png) &lt;img src=//h> \`b\` \*c\*"
+    part = table("t", "T", COLUMNS, [{"model": "m", "x": 0.5}], [f"judge:{name}"], f"Of {name}.")
+    lines = document(f"By {name}", [f"{name} leads."], [part]).splitlines()
+    assert lines[0] == f"# By {shown}"
+    assert f"- {shown} leads." in lines
+    assert f"Of {shown}." in lines
+    assert lines[-1].rstrip() == f"``` judge:{name} ```"
+    made = make_records({name: 0.9, "b": 0.1}, 8).board()
+    text = str(files(made)["leaderboard.md"])
+    assert shown in text
+    assert "![x]" not in re.sub("(?m)^`.*$", "", text)
 
 
 def test_labels_are_short_and_different():

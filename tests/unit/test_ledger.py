@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.errors import BotChatError, DataError
-from botchat.hub.repository import read_calls
+from botchat.importers.published_calls import read_calls
 from botchat.interfaces import Decoding, Reply, Usage
 from botchat.pipeline.plan import _minutes
 from botchat.workspace import ledger as storage
@@ -140,10 +140,10 @@ def test_the_calls_of_a_published_run_answer(ledger, tmp_path):
     path = tmp_path / "calls.jsonl.gz"
     path.write_bytes(gzip.compress(msgspec.json.Encoder().encode_lines(ledger.calls(""))))
     other = Ledger(tmp_path / "other.sqlite3")
-    assert other.add_calls(read_calls(path)) == 5
+    assert other.add_calls(call.row() for call in read_calls(path)) == 5
     assert [other.get(key) for key in keys] == [ledger.get(key) for key in keys]
     assert other.forget(keys[:2]) == 2
-    assert other.add_calls(read_calls(path)) == 5
+    assert other.add_calls(call.row() for call in read_calls(path)) == 5
     assert other.missing(keys) == {*keys[:2]}
     other.close()
 

@@ -11,8 +11,8 @@ from contextlib import closing
 import pytest
 
 from botchat.errors import DataError
-from botchat.hub import repository
-from botchat.hub.repository import read_calls
+from botchat.importers import published_calls
+from botchat.importers.published_calls import read_calls
 from botchat.interfaces import Decoding
 from botchat.workspace.ledger import Ledger, request_json, request_key
 from botchat.workspace.usage import stats
@@ -112,7 +112,7 @@ def test_a_hostile_line_is_one_line(tmp_path, name):
     path = written(tmp_path, other(1) + other(2) + HOSTILE[name] + other(3))
     with closing(Ledger(None)) as ledger:
         with pytest.raises(DataError, match=rf"^{re.escape(str(path))}:3: [^\n]{{1,400}}$"):
-            ledger.add_calls(read_calls(path))
+            ledger.add_calls(call.row() for call in read_calls(path))
         assert stats(ledger) == []
 
 
@@ -120,21 +120,21 @@ def test_the_line_they_are_made_of_is_good(tmp_path):
     """Else the test above would test nothing; also of fields of earlier versions."""
     path = written(tmp_path, line(other=[1], cache_write_tokens=7) + other(1) + other(2).rstrip())
     with closing(Ledger(None)) as ledger:
-        assert ledger.add_calls(read_calls(path)) == 3
+        assert ledger.add_calls(call.row() for call in read_calls(path)) == 3
         assert ledger.get(request_key(ASK.encode())).text == "hello"
         assert len(ledger.recent("m", "judge", 9)) == 3
 
 
 def test_a_line_without_end_is_not_read(tmp_path, monkeypatch):
     """Longer than any call: refused where the limit is reached."""
-    monkeypatch.setattr(repository, "MAX_LINE", 1 << 20)
+    monkeypatch.setattr(published_calls, "MAX_LINE", 1 << 20)
     path = written(tmp_path, other(1) + line(text="a" * (1 << 20)) + other(2))
     with closing(Ledger(None)) as ledger:
         with pytest.raises(DataError) as refused:
-            ledger.add_calls(read_calls(path))
+            ledger.add_calls(call.row() for call in read_calls(path))
         assert str(refused.value) == f"{path}:2: not a call of a published run: longer than 1 MiB"
-        monkeypatch.setattr(repository, "MAX_LINE", 1 << 21)
-        assert ledger.add_calls(read_calls(path)) == 3
+        monkeypatch.setattr(published_calls, "MAX_LINE", 1 << 21)
+        assert ledger.add_calls(call.row() for call in read_calls(path)) == 3
 
 
 @pytest.mark.parametrize(
@@ -153,5 +153,5 @@ def test_what_is_no_archive_is_one_line(tmp_path, data):
     path.write_bytes(data)
     with closing(Ledger(None)) as ledger:
         with pytest.raises(DataError, match=rf"^[^\n]*{re.escape(str(path))}[^\n]*$"):
-            ledger.add_calls(read_calls(path))
+            ledger.add_calls(call.row() for call in read_calls(path))
         assert stats(ledger) == []

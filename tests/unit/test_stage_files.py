@@ -42,7 +42,6 @@ def ids(path: Path) -> list[str]:
         (ONE + b"\n17", ["1"], 2),
         (MARK + ONE + b"\n" + TWO[:20], ["1"], 20),
         (b"", [], 0),
-        (MARK, [], 0),
     ],
 )
 def test_a_whole_last_line_is_kept_and_a_torn_one_is_said(
