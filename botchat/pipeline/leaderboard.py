@@ -117,7 +117,7 @@ def board_result(
     """Return a board as written: its main numbers, headline, judge, and where its page is."""
     places = {"out": str(page.parent), "page": str(page), "notes": lines}
     pieces: list[Piece] = [_main_numbers(view), view.headline.sentence]
-    if view.trust.level in ("do not trust", "not usable"):
+    if view.trust.failed:
         pieces.reverse()
     pieces += [view.trust.sentence(view.board.judge), *lines, f"Page: {page}"]
     return Result({**content, **places, **more}, pieces, table=view.board.main)
