@@ -44,6 +44,9 @@ LOOKED_UP_AGAIN: tuple[Outcome, ...] = (*UNANSWERED, "empty")
 """The next run looks again. A reply that showed nothing comes from the ledger, at no cost, unless
 its model now has more room for it."""
 
+NO_ROOM: tuple[Outcome, ...] = ("truncated", "empty")
+"""The reply ended before it gave a verdict: cut at its limit, or nothing of it was visible."""
+
 Verdict = str
 """``"1" | "2" | "both" | "neither"`` (which dialogue is AI-involved); of UniEval ``"No"``, the
 1-based index of the first AI utterance as a decimal string, or `UNKNOWN_INDEX`."""
@@ -170,6 +173,13 @@ class Judgment(msgspec.Struct, frozen=True, gc=False):
     """Ledger keys of every call the verdict rests on."""
 
 
+class RemarkEnd(msgspec.Struct, frozen=True, gc=False):
+    """The part of a `Remark` that tells why a vote is missing."""
+
+    outcome: Outcome = "ok"
+    verdict: Verdict | None = None
+
+
 class PairJudgment(msgspec.Struct, frozen=True, gc=False):
     """The part of a `Judgment` of two dialogues that a board needs, read from the same line."""
 
@@ -180,6 +190,17 @@ class PairJudgment(msgspec.Struct, frozen=True, gc=False):
     case: str
     signature: str
     outcome: Outcome = "ok"
+    transcript: tuple[RemarkEnd, ...] = ()
+
+
+def lacks_room(judgment: Judgment | PairJudgment) -> bool:
+    """Return whether a verdict is missing since a reply was cut or showed nothing."""
+    if judgment.verdict is not None:
+        return False
+    if judgment.outcome in NO_ROOM:
+        return True
+    # A panel has an outcome of its own; its agents' votes tell theirs.
+    return any(vote.verdict is None and vote.outcome in NO_ROOM for vote in judgment.transcript)
 
 
 class Provenance(msgspec.Struct, frozen=True, gc=False):

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from botchat.records import Judgment, PairJudgment, Verdict
+from botchat.records import Judgment, PairJudgment, Verdict, lacks_room
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -52,7 +52,7 @@ class Verdicts:
 
     All arrays have shape (n,). ``seed``, ``first``, ``second``, ``signature``: indices into the
     names. ``result``: for ``first``, nan where unreadable. ``shown``: utterances shown of each
-    dialogue.
+    dialogue. ``no_room``: see `lacks_room`.
     """
 
     seed_ids: tuple[str, ...]
@@ -64,6 +64,7 @@ class Verdicts:
     result: Floats
     shown: Indices
     signature: Indices
+    no_room: Flags
 
     @classmethod
     def of(cls, judgments: Iterable[Judgment], protocol: ResultReader) -> Verdicts:
@@ -125,7 +126,7 @@ class Verdicts:
 
 _COLUMNS: Mapping[str, Any] = {
     **dict.fromkeys(("seed", "first", "second"), np.intp),
-    **{"result": np.float64, "shown": np.intp, "signature": np.intp},
+    **{"result": np.float64, "shown": np.intp, "signature": np.intp, "no_room": np.bool_},
 }
 _FIELDS = attrgetter("seed_id", "contestants", "verdict", "shown", "signature")
 
@@ -161,6 +162,7 @@ class VerdictsBuilder:
             list(map(self._result, verdicts)),
             lengths,
             self._signatures.of(signatures, n),
+            [lacks_room(judgment) for judgment in judgments],
         )
         flags = np.ones(n, np.bool_) if current is None else np.asarray(current, np.bool_)
         self._blocks.append((*map(np.asarray, columns, _COLUMNS.values()), flags))

@@ -50,7 +50,7 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
     words: Sequence[str] = ["No comparison was judged: there is no ranking."]
     if not board.parts:
         words = ["Nothing was judged yet."]
-    elif trust.level in ("do not trust", "not usable"):
+    elif trust.failed:
         words = [f"No ranking: the judge {trust.fault or 'gives no readable verdict'}."]
     elif len(contestants) == 1:
         kind = "bot" if is_floor_bot(contestants[0]) else "model"

@@ -8,22 +8,36 @@ is on the good side, and warns between them (`RULES`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from botchat.boards.board import Board
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.tables import DIGITS, is_floor_bot, shorten, value_and_ci
+from botchat.errors import listed
 from botchat.interfaces import Row
 from botchat.judges.rules import RulesJudge
 from botchat.metrics.statistics import LEAST, proportion_ci
 from botchat.records import HUMAN
 from botchat.verdicts import LOSS, TIE, WIN
 
-Level = Literal["trust", "use with care", "not tested", "do not trust", "not usable"]
+NO_ANSWER: Final = "gives no answer within its limit"
+"""Level of a judge most of whose missing verdicts are missing since its replies were cut or empty.
+
+Such a judge is not bad but asked with too little room. What it did answer is no sample of its
+verdicts, so nothing is checked by it."""
+
+Level = Literal[
+    "trust",
+    "use with care",
+    "not tested",
+    "do not trust",
+    "not usable",
+    "gives no answer within its limit",
+]
 State = Literal["fails", "warns", "passes", "unknown"]
 
 
@@ -105,8 +119,15 @@ class JudgeTrust:
     checks: Sequence[Check]
 
     @property
+    def failed(self) -> bool:
+        """Whether nobody is ranked by this judge."""
+        return self.level in ("do not trust", "not usable", NO_ANSWER)
+
+    @property
     def fault(self) -> str:
         """The worst fault of a judge that fails, after "the judge"; else empty."""
+        if self.level == NO_ANSWER:
+            return NO_ANSWER
         failed = (RULES[check.key].fault for check in self.checks if check.state == "fails")
         return next(failed, "")
 
@@ -121,6 +142,8 @@ class JudgeTrust:
 
     def sentence(self, judge: str) -> str:
         """The level and what fails or warns, one line."""
+        if self.level == NO_ANSWER:
+            return f"Judge {shorten(judge, 40)}: {self.level}. {' '.join(self.reasons)}"
         notable = [check for check in self.checks if check.state in ("fails", "warns")][:2]
         texts = [c.reason.removeprefix("It ").partition(" (")[0].rstrip(".") for c in notable]
         about = f" It {' and '.join(texts)}." if texts else ""
@@ -129,12 +152,19 @@ class JudgeTrust:
 
 def judge_trust(board: Board, labels: Row | None = None) -> JudgeTrust:
     """Return the trust level of a board's judge; ``labels`` has its ``kappa`` to human labels."""
-    checks = [*_own_checks(board), _check("label_kappa", labels or {}, "kappa")]
-    states = {check.state for check in checks}
     read = sum(facts["judged"] - facts["unreadable"] for facts in board.judge_facts.values())
+    without_room = _protocols_without_room(board, read)
+    if without_room:
+        labels = None  # what it shares with annotators is no sample either
+    checks = [*_own_checks(board, without_room), _check("label_kappa", labels or {}, "kappa")]
+    states = {check.state for check in checks}
+    untested = _untested(board)
+    if without_room:
+        untested = [_no_room(board, without_room), _MORE_ROOM]
+        if "fails" not in states:
+            return JudgeTrust(NO_ANSWER, untested, checks)
     if board.judge_facts and not read:
         return JudgeTrust("not usable", ("None of its verdicts can be read.",), checks)
-    untested = _untested(board)
     level: Level = "trust"
     if "fails" in states:
         level = "do not trust"
@@ -147,15 +177,52 @@ def judge_trust(board: Board, labels: Row | None = None) -> JudgeTrust:
     return JudgeTrust(level, (*reasons, *untested), checks)
 
 
+_MORE_ROOM = (
+    "Set a larger max_tokens in its entry, or reasoning_tokens in its [models] entry if it thinks."
+)
+
+
+def _no_room(board: Board, names: Sequence[str]) -> str:
+    """Return a sentence on the verdicts that replies of these protocols had no room for."""
+    n = sum(board.verdicts[name].n_without_room for name in names)
+    judged = sum(board.judge_facts[name]["judged"] for name in names)
+    replies = "its replies were cut or empty"
+    return f"{n:,} of {judged:,} verdicts in {listed(names)} are missing: {replies}."
+
+
+def _protocols_without_room(board: Board, n_read: int) -> list[str]:
+    """Return protocols with too many verdicts missing, most of them since replies had no room."""
+    facts = board.judge_facts
+    n_cut = {name: board.verdicts[name].n_without_room for name in facts}
+    if n_read == 0:
+        n_unreadable = sum(row["unreadable"] for row in facts.values())
+        return [name for name in facts if 2 * sum(n_cut.values()) > n_unreadable]
+    names = []
+    for name in _counted(board):
+        is_cut = 2 * n_cut[name] > facts[name]["unreadable"]
+        if is_cut and _check("unreadable_rate", facts[name]).state == "fails":
+            names.append(name)
+    return names
+
+
+def _counted(board: Board) -> dict[str, ProtocolVerdicts]:
+    """Return the protocols that a judge is checked by, and its verdicts."""
+    parts = board.verdicts.items()
+    return {name: v for name, v in parts if v.protocol.about_ai or v.protocol.leads}
+
+
 _KNOWN_TRUTH = {
     "false_positive_rate", "true_positive_rate", "true_positive_rate_bots", "model_picked",
     "label_kappa",
 }  # fmt: skip
 
 
-def _own_checks(board: Board) -> list[Check]:
-    """Make the checks that need no labels, from the judge's table as far as it has them."""
-    judged = [v for v in board.verdicts.values() if v.protocol.about_ai or v.protocol.leads]
+def _own_checks(board: Board, without_room: Collection[str]) -> list[Check]:
+    """Make the checks that need no labels, from the judge's table as far as it has them.
+
+    What fits into a limit is no sample of a judge's verdicts: protocols without room are left out.
+    """
+    judged = [v for name, v in _counted(board).items() if name not in without_room]
     rows = {v.protocol.name: board.judge_facts[v.protocol.name] for v in judged}
     single = next((rows[v.protocol.name] for v in judged if v.protocol.shows == "one"), {})
     against_human = next((v for v in judged if v.protocol.shows == "human"), None)

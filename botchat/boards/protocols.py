@@ -29,7 +29,7 @@ from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import PASS_AT, successes
 from botchat.protocols.reports import ERRORS
 from botchat.ratings.bradley_terry import ranks_from_order
-from botchat.records import HUMAN, UNDECIDED, Dialogues, Judgment, Seed
+from botchat.records import HUMAN, UNDECIDED, Dialogues, Judgment, Seed, lacks_room
 from botchat.verdicts import Flags, Floats, Indices, Verdicts
 
 MODEL = Column("model", "Model", "name")
@@ -69,6 +69,12 @@ class ProtocolVerdicts:
         numbers: dict[str, int] = {}
         names = (self.topics.get(seed_id, seed_id) for seed_id in self.verdicts.seed_ids)
         return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.intp)
+
+    @property
+    def n_without_room(self) -> int:
+        """Number of verdicts that are missing since a reply was cut or showed nothing."""
+        n_single = sum(lacks_room(judgment) for judgment in self.judgments)
+        return n_single + int(self.verdicts.no_room.sum())
 
     @property
     def signatures(self) -> Counter[str]:

@@ -129,6 +129,7 @@ def vote_verdicts(votes: Votes, signature: str) -> Verdicts:
         votes.result,
         np.zeros(n, np.intp),
         np.zeros(n, np.intp),
+        np.zeros(n, np.bool_),
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from botchat.errors import ConfigError, UsageError
-from botchat.interfaces import Row, quirks_suffix, settings_digest
+from botchat.interfaces import ChatModel, Row, quirks_suffix, settings_digest
 from botchat.metrics.reply_faults import dialogue_faults
 from botchat.models.self_chat import PROMPT, TokenCounter, generate_dialogue
 from botchat.parallel import EarlyStop, run_concurrently, together
@@ -273,11 +273,22 @@ class _Job:
         )
 
     def warn(self, dialogue: Dialogue) -> None:
-        """Report each kind of fault once, while the run goes on."""
-        for kind, sentence in () if self._is_bot else dialogue_faults(dialogue):
+        """Report each kind of fault and of stop once, while the run goes on."""
+        faults = {}
+        if not self._is_bot:
+            faults = dict(dialogue_faults(dialogue))
+        outcome = dialogue.status.removeprefix("stopped:")
+        is_stopped = dialogue.answered and not dialogue.complete
+        if is_stopped and not (outcome == "empty" and self._stopped_by(dialogue).quirks.thinks):
+            faults[outcome] = f"stopped, {outcome}: {' '.join(dialogue.detail.split())}"
+        for kind, sentence in faults.items():
             if kind not in self._warned:
                 self._warned.add(kind)
                 log.warning(f"{self.contestant} on {dialogue.seed_id}: {sentence}")
+
+    def _stopped_by(self, dialogue: Dialogue) -> ChatModel:
+        """Return the model whose turn it was; `Watch` tells of empty replies of one that thinks."""
+        return self.speakers[len(dialogue.facts) % len(self.speakers)].model
 
     async def run(self, counter: TokenCounter, stops: EarlyStop) -> Generated:
         with jsonl.Appender[Dialogue](self.path) as file:

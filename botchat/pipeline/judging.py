@@ -17,7 +17,7 @@ from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.session import Session, run_session
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.protocol import Protocol
-from botchat.records import LOOKED_UP_AGAIN, SIGNED, UNANSWERED, Judgment, Outcome
+from botchat.records import LOOKED_UP_AGAIN, NO_ROOM, SIGNED, UNANSWERED, Judgment, Outcome
 from botchat.results import Result
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, judgment_key, stage_order
@@ -26,7 +26,7 @@ from botchat.workspace.ledger import Ledger
 MOST_UNREADABLE, MOST_UNREADABLE_OWN = 20, 5
 """Unreadable replies in a row after which a judge is asked no more; the same of a criterion."""
 
-UNREADABLE: tuple[Outcome, ...] = ("ok", "truncated", "empty")
+UNREADABLE: tuple[Outcome, ...] = ("ok", *NO_ROOM)
 """Outcomes of a reply that was paid for and should have had a verdict."""
 
 

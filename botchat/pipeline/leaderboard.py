@@ -15,7 +15,7 @@ from botchat.metrics.annotations import is_annotator
 from botchat.pipeline.ledger import call_texts, total_cost
 from botchat.pipeline.load import SeedSetData, load, only_judge
 from botchat.pipeline.spending import Meter
-from botchat.records import HUMAN
+from botchat.records import HUMAN, Seed
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import PORTABLE, Workspace
@@ -64,11 +64,13 @@ def leaderboard(
     opens: bool = False,
     keep: str | None = None,
     meter: Meter | None = None,
+    seeds: Sequence[Seed] | None = None,
 ) -> Result:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg and a page.
 
     The page has every judge that is named; tables are the first one's. ``opens`` the page in a
-    browser; a board that is kept by a name stays there, `KEPT` of it.
+    browser; a board that is kept by a name stays there, `KEPT` of it. ``seeds``: the set, if it
+    was read.
     """
     meter, folder = meter or Meter(), out or workspace.out(seed_set)
     kept = None if keep is None else _kept_folder(folder, keep)
@@ -79,7 +81,10 @@ def leaderboard(
     sizes = _megabytes(judgment_files), _megabytes(dialogue_files), len(dialogue_files)
     large = any(size > most for size, most in zip(sizes, MOST_IN_READER, strict=True))
     # A judge is checked with all judges of the set, on the page or not.
-    data = load(workspace, seed_set, paged if large else [*paged, *by_judge], large=large)
+    if seeds is None:
+        seeds = workspace.seeds(seed_set)
+    loaded = paged if large else [*paged, *by_judge]
+    data = load(workspace, seed_set, loaded, large=large, seeds=seeds)
     from botchat.boards import files as board_files
 
     views, reports = _views(data, meter, paged)
@@ -98,7 +103,7 @@ def leaderboard(
         webbrowser.open(page.absolute().as_uri())
     lines = [*view.board.notes, *[_NO_READER.format(*sizes, *MOST_IN_READER)] * large]
     n = int(view.board.main.frame["complete"].max())
-    coverage = f"{n:,} of {len(workspace.seeds(seed_set)):,} dialogues"
+    coverage = f"{n:,} of {len(seeds):,} dialogues"
     if judgments:
         unreadable = sum(judgment.verdict is None for judgment in judgments)
         coverage += f"; {unreadable:,} of {len(judgments):,} verdicts unreadable"
@@ -131,7 +136,7 @@ def board_result(
     """Return a board as written: its main numbers, headline, judge, and where its page is."""
     places = {"out": str(page.parent), "page": str(page), "notes": lines}
     pieces: list[Piece] = [_main_numbers(view), view.headline.sentence]
-    if view.trust.level in ("do not trust", "not usable"):
+    if view.trust.failed:
         pieces.reverse()
     pieces += [view.trust.sentence(view.board.judge), *lines, f"Page: {page}"]
     return Result({**content, **places, **more}, pieces, table=view.board.main)

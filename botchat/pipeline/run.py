@@ -191,7 +191,14 @@ async def _ask(session: Session, stops: EarlyStop) -> RunOutcome:
 
 def _board(run: ResolvedRun, judge: str, formats: Sequence[str], meter: Meter) -> Result:
     try:
-        return leaderboard(run.workspace, run.seed_set.name, [judge], formats=formats, meter=meter)
+        return leaderboard(
+            run.workspace,
+            run.seed_set.name,
+            [judge],
+            formats=formats,
+            meter=meter,
+            seeds=run.seed_set.seeds,
+        )
     except MissingDataError:
         if not meter.failures:
             raise

@@ -23,7 +23,7 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline, headline
-from botchat.boards.judge_checks import JudgeTrust, judge_trust
+from botchat.boards.judge_checks import NO_ANSWER, JudgeTrust, judge_trust
 from botchat.interfaces import Row
 from botchat.languages import ENGLISH
 from botchat.protocols.protocol import Protocol
@@ -50,6 +50,7 @@ STAMPS = {
     "not tested": "? Not tested",
     "do not trust": "✕ Do not trust",
     "not usable": "✕ Not usable",
+    NO_ANSWER: "✕ No answer within its limit",
 }
 """Trust level of a judge -> its stamp."""
 
@@ -80,11 +81,6 @@ class View:
 
         trust = judge_trust(board, labels)
         return cls(board, headline(board, trust), trust, [*board_charts(board, costs)], costs or {})
-
-    @property
-    def failed(self) -> bool:
-        """Whether the judge fails its checks, so that there is no ranking."""
-        return self.trust.level in ("do not trust", "not usable")
 
 
 @dataclass(frozen=True)
@@ -131,6 +127,7 @@ def files(
         "checks": [check_lines(view.trust) for view in views],
         "compared": compared,
         "STAMPS": STAMPS,
+        "NO_ANSWER": NO_ANSWER,
         "icon": ICON,
         "style": join_files(STYLES),
         "script": join_files(SCRIPTS),
@@ -160,7 +157,7 @@ def _view_values(
         "invented": board.invented,
     }
     reasons = {check.reason for check in view.trust.checks}
-    heads, lines = main_table(board, links, view.costs, ranked=not view.failed)
+    heads, lines = main_table(board, links, view.costs, ranked=not view.trust.failed)
     days = sorted(row.last[:10] for row in board.provenance if row.last)
     done = [view.headline.scope.rstrip(".")]
     done += [] if usd is None else [f"USD\u00a0{usd:,.2f}"]
@@ -173,7 +170,7 @@ def _view_values(
         "done": ", ".join(done),
         "heads": heads,
         "lines": lines,
-        "curve": success_curve(board, view.headline.leader, ranked=not view.failed),
+        "curve": success_curve(board, view.headline.leader, ranked=not view.trust.failed),
         "links": links,
         "main_checks": main_checks(check_lines(view.trust)),
         "other_reasons": [text for text in view.trust.reasons if text not in reasons],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 
@@ -66,6 +67,56 @@ def test_dialogues_without_an_utterance_are_made_with_other_settings(tmp_path, c
         workspace(folder, server, 3, max_tokens=16)
         assert main([*GENERATE, "--dir", str(folder)]) == 1
         assert "3 dialogues on small that were made with other settings" in capsys.readouterr().err
+
+
+THOUGHTS = text("", reasoning_content="Hm, well.", finish_reason="length")
+
+
+@pytest.mark.parametrize(
+    ("reply", "line"),
+    [
+        (faults.refused(), "stopped, refused: refusal"),
+        (faults.content_filtered(), "stopped, filtered: finish_reason content_filter"),
+        (faults.context_overflow(), "stopped, overflow: HTTP 400: This model's maximum"),
+        (text(""), "stopped, empty: no text (finish_reason stop)"),
+        (THOUGHTS, None),
+        (faults.unauthorized(), None),
+        (text("Fine, thanks."), None),
+    ],
+)
+def test_why_a_dialogue_stops_is_told_once(tmp_path, caplog, reply, line):
+    """While the run goes on; what the model is told of already is not told twice."""
+    with Server(reply) as server:
+        folder = workspace(tmp_path / "w", server, 3)
+        main([*GENERATE, "--dir", str(folder)])
+    told = [record.getMessage() for record in caplog.records]
+    stops = [each for each in told if "stopped" in each]
+    assert len(stops) == (line is not None)
+    if line:
+        assert re.match(rf"alpha on s\d: {re.escape(line)}", stops[0])
+    assert sum("no visible text" in each for each in told) == (reply is THOUGHTS)
+
+
+def test_each_kind_of_stop_is_told_of_each_contestant(tmp_path, caplog):
+    """One line a kind and contestant, cross-play too."""
+
+    def ends(call):
+        if "talk 1" in call.messages[-1]["content"]:
+            return faults.refused()
+        return faults.content_filtered()
+
+    with Server(ends) as server:
+        folder = workspace(tmp_path / "w", server, 4)
+        main([*GENERATE, "--dir", str(folder)])
+        main([*GENERATE, "--partner", "beta", "--dir", str(folder)])
+    told = [re.sub(r" on s\d: | ?refusal$", " ", r.getMessage()) for r in caplog.records]
+    kinds = [line.rpartition(": ")[0] for line in told if "stopped" in line]
+    assert sorted(kinds) == [
+        "alpha + beta stopped, filtered",
+        "alpha + beta stopped, refused",
+        "alpha stopped, filtered",
+        "alpha stopped, refused",
+    ]
 
 
 def test_a_dialogue_that_no_model_made_is_not_new(tmp_path):

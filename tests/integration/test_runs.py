@@ -185,12 +185,8 @@ def test_the_models_of_a_server_share_its_places(tmp_path, monkeypatch):
     assert limit.most == IN_FLIGHT > 1
 
 
-BOARD_READS = 2
-"""The board reads the set for itself: its rows, and its line on coverage."""
-
-
 def test_a_run_reads_its_seed_set_once(tmp_path, monkeypatch):
-    """Plan, dialogues and verdicts are of one reading, and so is a bot; rules are fitted once."""
+    """Plan, dialogues, verdicts and board are of one reading; bots and rules are made once."""
     n_reads, n_built = Counter(), Counter()
     read_blocks = jsonl.blocks
 
@@ -215,7 +211,9 @@ def test_a_run_reads_its_seed_set_once(tmp_path, monkeypatch):
         workspace=tmp_path, seeds="small", model=["bot:retrieval", "bot:verbose"], judge="rules"
     )
     assert {each["protocol"] for each in made.data["judged"]} >= {"unieval", "arena-n16"}
-    assert n_reads[path] == 1 + BOARD_READS
+    assert n_reads[path] == 1
+    botchat.leaderboard(workspace=tmp_path, seeds="small")
+    assert n_reads[path] == 2
     assert n_built == {"Retrieval": 1, "RulesJudge": 1}
 
 

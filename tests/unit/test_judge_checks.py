@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
+import msgspec
 import pytest
 
+from botchat import report as pages
 from botchat.boards import judge_checks
 from botchat.boards.board import Board
-from botchat.boards.judge_checks import RULES, Check, JudgeTrust, judge_trust
+from botchat.boards.files import as_json
+from botchat.boards.judge_checks import NO_ANSWER, RULES, Check, JudgeTrust, judge_trust
+from botchat.pipeline.leaderboard import board_result
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
+from botchat.records import Remark
+from botchat.report import View
 from tests.judges import USELESS, World, always
 from tests.rows import rows
 
@@ -141,6 +149,87 @@ def test_a_judge_that_nobody_can_read_is_not_usable(world):
     trust = judge_trust(world.board(always(None, None)))  # type: ignore[arg-type]
     assert (trust.level, trust.reasons) == ("not usable", ("None of its verdicts can be read.",))
     assert judge_trust(world.board_of({})).level == "not tested"
+
+
+CUT = "its replies were cut or empty"
+VOTES = (Remark("a", "1"), Remark("b", "so far", outcome="truncated"))
+"""Of a panel whose outcome is ok: one vote was unreadable, the other cut."""
+
+
+def missing(world, share):
+    """An ideal judge's verdicts, and why how many of each ten are missing."""
+    reasons = [reason for reason, n in share.items() for _ in range(n)]
+    reasons += [None] * (10 - len(reasons))
+    judged = world.judgments(world.ideal())
+    for judgments in judged.values():
+        for i, judgment in enumerate(judgments):
+            reason = reasons[i % 10]
+            if reason == "panel":
+                judgments[i] = msgspec.structs.replace(judgment, verdict=None, transcript=VOTES)
+            elif reason:
+                judgments[i] = msgspec.structs.replace(judgment, verdict=None, outcome=reason)
+    return world.board_of(judged)
+
+
+@pytest.mark.parametrize(
+    ("share", "level"),
+    [
+        ({}, "trust"),
+        ({"empty": 1}, "trust"),
+        ({"empty": 4}, NO_ANSWER),
+        ({"truncated": 4}, NO_ANSWER),
+        ({"panel": 4}, NO_ANSWER),
+        ({"ok": 4}, "do not trust"),
+        ({"filtered": 4}, "do not trust"),
+        ({"empty": 2, "truncated": 1, "ok": 2}, NO_ANSWER),
+        ({"empty": 2, "ok": 3}, "do not trust"),
+        ({"empty": 2, "refused": 2}, "do not trust"),
+        ({"empty": 10}, NO_ANSWER),
+        ({"panel": 10}, NO_ANSWER),
+        ({"empty": 6, "ok": 4}, NO_ANSWER),
+        ({"empty": 4, "ok": 6}, "not usable"),
+        ({"ok": 10}, "not usable"),
+    ],
+)
+def test_replies_without_room_are_no_fault_of_the_judge(world, share, level, tmp_path):
+    """On terminal, page and in json: what is missing, why, and what to set; no check, no rank."""
+    view = View.of(missing(world, share))
+    assert view.trust.level == level
+    data = as_json(view.board, view.headline, view.trust)
+    printed = board_result(view, data, [], tmp_path / "index.html").lines
+    page = pages.files([view])["index.html"]
+    assert data["judge"]["trust"] == level
+    assert any(line.startswith(f"Judge j: {level}.") for line in printed)
+    assert f"Judge <bdi>j</bdi>: {level}" in page
+    is_cut = level == NO_ANSWER
+    said = [" ".join(data["judge"]["reasons"]), "\n".join(printed), page]
+    for text in said:
+        assert (CUT in text) == is_cut
+        assert ("Set a larger max_tokens in its entry, or reasoning_tokens" in text) == is_cut
+    if is_cut:
+        assert {check["state"] for check in data["judge"]["checks"]} == {"unknown"}
+        assert printed[0] == data["headline"] == f"No ranking: the judge {NO_ANSWER}."
+        assert "do not trust" not in page.lower()
+        assert "stronger model" not in page
+        assert not re.search(r"calls \d+ %", "".join(said))
+
+
+def test_a_protocol_that_was_answered_is_checked_all_the_same(world):
+    """Its fault decides; that others had no room is told beside it."""
+    judged = world.judgments(USELESS["always accuses"], [UNIEVAL])
+    judged |= {
+        name: [msgspec.structs.replace(each, verdict=None, outcome="empty") for each in judgments]
+        for name, judgments in world.judgments(world.ideal(), [ARENA.at(16), GTEVAL]).items()
+    }
+    trust = judge_trust(world.board_of(judged))
+    assert trust.level == "do not trust"
+    n = len(judged["arena-n16"]) + len(judged["gteval"])
+    assert trust.reasons[0].startswith("It calls 100 % of human dialogues AI")
+    assert trust.reasons[1] == f"{n:,} of {n:,} verdicts in arena-n16, gteval are missing: {CUT}."
+    kept = {name: judged[name] for name in ("unieval",)}
+    assert [c for c in judge_trust(world.board_of(kept)).checks if c.state == "fails"] == [
+        c for c in trust.checks if c.state == "fails"
+    ]
 
 
 def test_without_a_bot_models_are_the_machines():

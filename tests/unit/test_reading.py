@@ -14,7 +14,7 @@ from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue, case_digest
 from botchat.pipeline.load import CurrentCases, load
 from botchat.protocols.catalogue import Catalogue
-from botchat.records import HUMAN, Dialogue, Judgment
+from botchat.records import HUMAN, Dialogue, Judgment, Remark
 from botchat.verdicts import Verdicts
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -115,6 +115,22 @@ def test_the_board_is_the_same_after_changes(workspace, records):
         "judgments are about dialogues that have changed" in note for note in by_columns.notes
     )
     assert any("judged with 2 different settings" in note for note in by_columns.notes)
+
+
+def test_it_is_known_which_verdicts_had_no_room(workspace, records):
+    """From the outcome of the judge's reply, or of the votes of its panel."""
+    votes = (Remark("a", "so", outcome="truncated"), Remark("b", "1", verdict="1"))
+    ends = [("empty", ()), ("truncated", ()), ("ok", votes), ("ok", ()), ("filtered", ())]
+    for protocol in ("unieval", "arena-n8"):
+        cases = records.judgments[protocol][: len(ends)]
+        for judgment, (outcome, votes) in zip(cases, ends, strict=True):
+            again = msgspec.structs.replace(
+                judgment, verdict=None, outcome=outcome, transcript=votes
+            )
+            append(workspace.judgments_path("set", protocol, JUDGE), again)
+    for board in boards(workspace):
+        counts = {name: part.n_without_room for name, part in board.verdicts.items()}
+        assert counts == {"unieval": 3, "arena-n8": 3, "arena-n16": 0, "gteval": 0}
 
 
 def test_the_last_line_on_a_case_is_the_one_that_counts(workspace, records):
