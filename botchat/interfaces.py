@@ -7,6 +7,7 @@ what decides is behind `Judge`.
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -64,9 +65,19 @@ def token_count(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
 
 
+_UNSEEN = ("Cc", "Cf", "Cs", "Mn", "Me", "Zs", "Zl", "Zp")
+"""Unicode's categories of control, format and combining characters, of halves and of blanks."""
+_FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
+"""Letters and a symbol without ink: Hangul fillers, and Braille's blank."""
+
+
 def visible(text: str) -> bool:
-    """Return whether a text shows anything: not only blanks, zero-width or control characters."""
-    return any(char.isprintable() and not char.isspace() for char in text)
+    """Return whether a text shows anything: not only blanks, zero-width or control characters.
+
+    What this Python's Unicode does not know yet, such as new emoji and scripts, is visible.
+    """
+    inked = (char for char in text if char not in _FILLERS)
+    return any(unicodedata.category(char) not in _UNSEEN for char in inked)
 
 
 class Usage(msgspec.Struct, frozen=True):

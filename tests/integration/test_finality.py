@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from botchat.errors import FatalModelError
-from botchat.interfaces import Decoding, Message, Usage
+from botchat.interfaces import Decoding, Message, Usage, visible
 from botchat.models import reader
 from botchat.workspace.ledger import Ledger
 from tests.integration.test_endpoints import ASK, ask
@@ -213,8 +213,39 @@ def test_whatever_fails_while_a_body_is_read_is_one_call_that_failed(tmp_path, m
         assert (asked.reply.text, asked.failed_attempts, asked.stored) == ("fine", 1, 1)
 
 
-@pytest.mark.parametrize("said", ["\u200b\u200d\ufeff", "\0\0", " \n\t"])
+UNSEEN = {
+    "zero width": "\u200b\u200d\ufeff\u2060",
+    "control": "\0\0\x1b\x7f\x85",
+    "blanks": " \n\t\u3000\u00a0\u2028",
+    "direction": "\u200e\u202e\u2066\u2069",
+    "fillers": "\u115f\u1160\u3164\uffa0\u2800",
+    "tags": "\U000e0001\U000e0041",
+    "combining": "\ufe0f\u034f\u0301\u20e3",
+}
+SEEN = {
+    "full stop": ".",
+    "Greek": "\u200b\u03bb",
+    "replaced half": "\ufffd",
+    "emoji": "\U0001f642\ufe0f",
+    "emoji of 2024": "\U0001fae9",
+    "emoji to come": "\U0001fadf\u200d",
+    "Garay, a script of 2024": "\U00010d50\U00010d51",
+    "Kirat Rai": "\U00016d43",
+    "private": "\ue000",
+    "two letters": "\u0e44\u0e17",
+}
+
+
+@pytest.mark.parametrize("said", UNSEEN.values(), ids=UNSEEN)
 def test_a_text_that_shows_nothing_is_empty(tmp_path, said):
-    """Zero-width and control characters are no utterance."""
+    """Zero-width, control, format and blank characters are no utterance."""
+    assert not visible(said)
+    assert visible(f"{said}x")
     with Server(per_request(text(said))) as server:
         assert ask(server, tmp_path).reply.outcome == "empty"
+
+
+@pytest.mark.parametrize("said", SEEN.values(), ids=SEEN)
+def test_a_text_of_characters_that_python_does_not_know_is_one(said):
+    """What is newer than its Unicode is seen all the same."""
+    assert visible(said)
