@@ -14,6 +14,7 @@ import asyncio
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
 import time
 import zlib
@@ -31,6 +32,9 @@ from botchat.records import Outcome
 from botchat.workspace.jsonl import make_folder
 
 SCHEMA = 1
+
+LEAST_FREE = 1 << 24
+"""Bytes of free space below which no call is sent: as much as the replies in flight may take."""
 
 _PRAGMAS = (  # keys are in random order, so 64 MiB of pages are kept
     "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536;"
@@ -241,9 +245,14 @@ class Ledger:
             raise failure  # an interrupt is not only the waiters'
 
     def check_writable(self) -> None:
-        """Raise the error of the first write that failed: what is sent after it may be lost."""
+        """Raise `BotChatError` where a reply may be lost: a write failed, or the disk is full."""
         if self._failure is not None:
             raise self._failure
+        if self.path is not None:
+            free = shutil.disk_usage(self.path.parent).free
+            if free < LEAST_FREE:
+                fault = f"only {free:,} bytes are free at {self.path.parent}, and nothing was sent"
+                raise BotChatError(f"{fault}; free some space and run it again")
 
     def add_attempt(self, key: str, reply: Reply, *, model: str, status: int | None) -> None:
         """Store an attempt that brought no answer (it may have been billed)."""

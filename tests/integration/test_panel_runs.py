@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 import tomllib
+from contextlib import closing
 
 import msgspec
 import pytest
 
 from botchat.cli.main import main
 from botchat.judges.panel import calls
+from botchat.pipeline import session
 from botchat.records import Judgment, Seed
 from botchat.workspace import jsonl
 from botchat.workspace.panels import PanelSettings
-from tests.openai_server import Server, converse, text
+from botchat.workspace.ledger import Ledger
+from tests.openai_server import Gate, Server, converse, faults, text
+from tests.openai_server.replies import by_model
 
 
 def workspace(folder, server, panel, n_seeds=3, in_flight=4):
@@ -77,3 +82,25 @@ def conversed(call):
     if "Break it down" in call.messages[-1]["content"]:
         return text("1. Is the first one human?\n2. Is the second one?\n3. And both?")
     return converse(call)
+
+
+def test_a_reply_under_way_is_stored_also_where_another_agent_ends_the_run(tmp_path, monkeypatch):
+    """However long it takes: the half minute is for an interrupt alone."""
+    monkeypatch.setattr(session, "DRAIN_S", 0.0)
+    with Server(converse) as server:
+        entry = f'[models.other]\nmodel = "other"\nbase_url = "{server.url}"\n\n'
+        agents = '{ name = "A", model = "umpire" }, { name = "B", model = "other" }'
+        panel = f'[panels.three]\nstrategy = "ensemble"\nagents = [{agents}]\n'
+        folder = workspace(tmp_path / "w", server, entry + panel, n_seeds=1)
+        gate = Gate()
+
+        def held(call):
+            return converse(call).held(gate)
+
+        server.play(by_model({"umpire": held, "other": faults.unauthorized()}))
+        opener = threading.Thread(target=lambda: (server.wait_for(2), gate.open()))
+        opener.start()
+        assert main(judge_arena(folder)) == 1
+        opener.join()
+    with closing(Ledger(folder / ".botchat" / "ledger.sqlite3", readonly=True)) as ledger:
+        assert ledger.select("SELECT count(*) FROM calls WHERE model='umpire'") == [(1,)]
