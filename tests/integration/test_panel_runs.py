@@ -14,8 +14,8 @@ from botchat.judges.panel import calls
 from botchat.pipeline import session
 from botchat.records import Judgment, Seed
 from botchat.workspace import jsonl
-from botchat.workspace.panels import PanelSettings
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.panels import PanelSettings
 from tests.openai_server import Gate, Server, converse, faults, text
 from tests.openai_server.replies import by_model
 
@@ -103,4 +103,5 @@ def test_a_reply_under_way_is_stored_also_where_another_agent_ends_the_run(tmp_p
         assert main(judge_arena(folder)) == 1
         opener.join()
     with closing(Ledger(folder / ".botchat" / "ledger.sqlite3", readonly=True)) as ledger:
-        assert ledger.select("SELECT count(*) FROM calls WHERE model='umpire'") == [(1,)]
+        ((n_stored,),) = ledger.select("SELECT count(*) FROM calls WHERE model='umpire'")
+    assert n_stored == server.n_by_model["umpire"] > 0
