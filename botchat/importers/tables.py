@@ -175,6 +175,9 @@ def _parquet(data: bytes, columns: Collection[str] | None) -> pd.DataFrame:
     cells = parquet.read_table(pa.BufferReader(data), columns=names, read_dictionary=texts)
     cells.validate(full=True)  # texts may be no UTF-8
     frame: pd.DataFrame = cells.to_pandas(types_mapper=pd.ArrowDtype)
+    for i, field in enumerate(cells.schema):
+        if pa.types.is_nested(field.type):  # what they are in JSON: pandas cannot count the others
+            frame.isetitem(i, pd.Series(cells.column(i).to_pylist(), dtype=object).array)
     return frame
 
 

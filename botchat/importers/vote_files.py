@@ -44,7 +44,8 @@ def read_votes(data: bytes, where: str) -> VotesFile:
     frame = table(data, where, _COLUMNS)
     once = {"item", "judge", *_VERDICTS} <= {*frame}
     if once:
-        frame = frame.rename(columns=_VERDICTS)
+        others = [name for name in _VERDICTS.values() if name in frame]  # of other votes
+        frame = frame.drop(columns=others).rename(columns=_VERDICTS)
     if not {"model_a", "model_b", "winner"} <= {*frame} or frame.empty:
         names = f"columns: {', '.join(map(str, frame))[:120]}"
         ours = "item,first,second,judge,verdict (docs/rank.md)"

@@ -42,20 +42,16 @@ _PRAGMAS = (  # keys are in random order, so 64 MiB of pages are kept
 _TABLES = resources.files(__package__).joinpath("ledger.sql").read_text("utf-8")
 
 _Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
-"""Of the epoch, as far as calendars go."""
-
-
-class _Sampling(msgspec.Struct):
-    temperature: float | None = None
+"""Seconds of the epoch, as far as calendars go."""
 
 
 class CanonicalRequest(msgspec.Struct):
-    """What every reader of a stored request may rely on; see `request_json`."""
+    """The parts of a stored request that its readers rely on; see `request_json`."""
 
     schema: int
     identity: dict[str, msgspec.Raw]
     messages: Annotated[list[Message], msgspec.Meta(min_length=1)]
-    sampling: _Sampling
+    sampling: dict[str, float | None]
 
 
 class StoredCall(msgspec.Struct, frozen=True):
@@ -280,9 +276,9 @@ class Ledger:
         Raises `DataError` if the file is damaged.
         """
         with self._reading():
-            found = self._db.execute(sql, values)
-            cells = tuple(_CELLS.get(column[0], object) for column in found.description or ())
-            return msgspec.convert(found.fetchall(), list[tuple[cells]])  # type: ignore[valid-type]
+            cursor = self._db.execute(sql, values)
+            cells = tuple(_CELLS.get(column[0], object) for column in cursor.description or ())
+            return msgspec.convert(cursor.fetchall(), list[tuple[cells]])  # type: ignore[valid-type]
 
     def calls(self, which: str, *values: Any) -> Iterator[StoredCall]:
         """Yield the stored calls that ``which``, the rest of a query with its ``values``, selects.

@@ -64,10 +64,10 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
         " FROM json_each(?) AS k CROSS JOIN calls ON calls.key = k.value",
         json.dumps(sorted(set(keys))),
     )
-    found = {}
+    by_key = {}
     for key, tokens, cost, latency, is_free in rows:
-        found[key] = Bill(0, 0.0, latency) if is_free else Bill(tokens, cost, latency)
-    return found
+        by_key[key] = Bill(0, 0.0, latency) if is_free else Bill(tokens, cost, latency)
+    return by_key
 
 
 def total(paid: Mapping[str, Bill], calls: Collection[str], figure: str) -> float | None:

@@ -103,8 +103,10 @@ READ_VERDICTS = [("1", "a", "b", "j", r) for r in (1.0, 0.0, 0.5, None)]
         (BATTLES, READ_BATTLES, "battles as of LMArena: 4 rows read; nothing left out"),
         (VERDICTS, READ_VERDICTS,
          "verdicts of BotChat: 4 rows read; 1 without a readable verdict"),
+        ([{**row, "model_a": "c", "winner": "x"} for row in VERDICTS], READ_VERDICTS,
+         "verdicts of BotChat: 4 rows read; 1 without a readable verdict"),
     ],
-    ids=["battles", "verdicts"],
+    ids=["battles", "verdicts", "verdicts with columns of battles"],
 )  # fmt: skip
 def test_votes_are_read_from_every_kind_of_file(kind, rows, expected, note):
     """Ties and users of LMArena; 1, 2, tie and empty of BotChat; other columns are passed over."""
@@ -114,6 +116,15 @@ def test_votes_are_read_from_every_kind_of_file(kind, rows, expected, note):
 
 
 OURS = b"item,first,second,judge,verdict\n"
+
+
+@pytest.mark.parametrize("name", ["question_id", "judge", "turn", "anony"])
+@pytest.mark.parametrize("cell", [{"x": 1}, [1], [{"x": [1]}]])
+def test_cells_of_parquet_that_are_lists_or_objects(name, cell):
+    """They are read as those of JSON are."""
+    rows = [{**row, name: cell} for row in BATTLES]
+    of_json = rows_of(read_votes(as_lines(rows), "f.jsonl").votes)
+    assert rows_of(read_votes(as_parquet(rows), "f.parquet").votes) == of_json
 
 
 def test_a_judge_gives_a_verdict_once():
@@ -154,6 +165,8 @@ WRONG = [
      " row 4: the winner 'modle_b' is neither"),
     ("jsonl", b"\n" + as_lines(battles("tie", 3)), " row 2: the winner '3' is neither"),
     ("parquet", as_parquet(battles("tie", "x")), " row 2: the winner 'x' is neither"),
+    ("parquet", as_parquet(battles({"x": "a"})), """ row 1: the winner "{'x': 'a'}" is neither"""),
+    ("parquet", as_parquet(battles(["tie"])), """ row 1: the winner "['tie']" is neither"""),
     ("jsonl", as_lines([*battles("tie"), {"model_a": "a", "winner": "tie"}]),
      " row 2: model_b is empty"),
     ("csv", b"model_a,model_b,winner\na,b,tie\na,b,tie,4\n",
