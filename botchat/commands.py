@@ -95,6 +95,11 @@ def _each(values: Any) -> tuple[Any, ...]:
     return (values,) if isinstance(values, str | Path) or callable(values) else tuple(values)
 
 
+def _judges(values: Any) -> list[str]:
+    """Return the names of judges; a function has its own."""
+    return [JudgeName(judge).text for judge in _each(values)]
+
+
 @app.command(group=DAILY)
 def run(
     *,
@@ -144,7 +149,7 @@ def leaderboard(
 
     place = _workspace(workspace)
     more: dict[str, Any] = {"opens": open, "keep": keep, "meter": meter, "out": out and Path(out)}
-    return rank_set(place, _set(place, seeds), _each(judge), formats=_each(format), **more)
+    return rank_set(place, _set(place, seeds), _judges(judge), formats=_each(format), **more)
 
 
 @app.command(group=DAILY)
@@ -186,7 +191,7 @@ def agree(
     place = _workspace(workspace)
     seed_set = None if files and not (seeds or protocol) else _set(place, seeds)
     more: dict[str, Any] = {"protocol": protocol, "truth": truth, "out": out and Path(out)}
-    more |= {"seed_set": seed_set, "judges": _each(judge), "formats": _each(format)}
+    more |= {"seed_set": seed_set, "judges": _judges(judge), "formats": _each(format)}
     return compare_judges(place, [*map(Path, files)], **more)
 
 
@@ -303,7 +308,7 @@ def generate(
     wanted = stage.Generating(seed_set, names, partner, turns, limit, replace)
     if spending.plan:
         title = f"{', '.join(names)} on {seed_set}"
-        return stage.plan_generate(wanted, place).result(title, spending)
+        return stage.plan_generate(wanted, place, spending).result(title, spending)
     return stage.generate(wanted, place, spending, meter)
 
 
@@ -327,15 +332,13 @@ def judge(
     from botchat.pipeline import judge as stage
 
     place = _workspace(workspace)
-    usual = place.config.run
-    named = JudgeName(judge, judge_model or usual.judge_model)
-    name = JudgeName(named.name or usual.judge or "", named.model)
+    name = JudgeName(judge, judge_model).or_usual(place.config.run)
     seed_set, spending = _set(place, seeds), spending.within(place)
     several = (turns,) if isinstance(turns, int) else tuple(turns)
     wanted = stage.Judging(protocol, seed_set, name, _each(model), several, comparisons, limit)
     if spending.plan:
         title = f"{protocol} on {seed_set}, judge {name.text}"
-        return stage.plan_judge(wanted, place).result(title, spending)
+        return stage.plan_judge(wanted, place, spending).result(title, spending)
     return stage.judge(wanted, place, spending, meter)
 
 
@@ -356,7 +359,7 @@ def rank(
 
     more: dict[str, Any] = {"per_pair": per_pair, "out": out and Path(out), "meter": meter}
     more["formats"] = _each(format)
-    return rank_votes(_workspace(workspace), [*map(Path, files)], _each(judge), **more)
+    return rank_votes(_workspace(workspace), [*map(Path, files)], _judges(judge), **more)
 
 
 @app.command(group=JUDGES)

@@ -77,9 +77,9 @@ def resolve(request: Generating, workspace: Workspace, limits: Spending) -> Reso
     return run
 
 
-def plan_generate(request: Generating, workspace: Workspace) -> Plan:
+def plan_generate(request: Generating, workspace: Workspace, limits: Spending) -> Plan:
     """Return what `generate` would send."""
-    return plan(resolve(request, workspace, Spending()), partial(walk, request))
+    return plan(resolve(request, workspace, limits), partial(walk, request))
 
 
 async def walk(request: Generating, session: Session) -> Dialogues:

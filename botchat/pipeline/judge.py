@@ -45,9 +45,9 @@ def resolve(request: Judging, workspace: Workspace, limits: Spending) -> Resolve
     return ResolvedRun(workspace, seed_set, limits, judge=request.judge, protocols=[protocol])
 
 
-def plan_judge(request: Judging, workspace: Workspace) -> Plan:
+def plan_judge(request: Judging, workspace: Workspace, limits: Spending) -> Plan:
     """Return what `judge` would send."""
-    run = resolve(request, workspace, Spending())
+    run = resolve(request, workspace, limits)
     return plan_all([_stored_job(request, run)], run)
 
 

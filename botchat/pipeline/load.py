@@ -17,6 +17,7 @@ from botchat.metrics.annotations import is_annotator
 from botchat.pipeline.contestants import human_dialogues, self_judged_models
 from botchat.pipeline.ledger import lost_calls_note
 from botchat.pipeline.session import catalogue_of
+from botchat.pipeline.spending import JudgeName
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment, PairJudgment, Seed
@@ -287,7 +288,10 @@ def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[s
     Annotators are judges only where there is no other. Of several, take ``[run]``'s; raise
     `ConfigError` if it has not judged and none is named.
     """
-    known = sorted(workspace.judgment_files(seed_set)) if judge is None else [judge]
+    if judge is None:
+        known = sorted(workspace.judgment_files(seed_set))
+    else:
+        known = [JudgeName(judge).text]  # from Python it may be a function
     known = [name for name in known if not is_annotator(name, HUMAN)] or known
     usual = workspace.config.run.judge
     known = [name for name in known if usual and usual in (name, name.partition("@")[0])] or known

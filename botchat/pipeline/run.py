@@ -52,9 +52,7 @@ def resolve(request: Running, workspace: Workspace, limits: Spending) -> Resolve
     usual = workspace.config.run
     name = seed_set_of(workspace, request.seed_set)
     models = tuple(dict.fromkeys(request.models or usual.models))
-    judge = JudgeName(
-        request.judge.name or usual.judge or "", request.judge.model or usual.judge_model
-    )
+    judge = request.judge.or_usual(usual)
     for flag, key, value in (
         ("--model MODEL", "models", models),
         ("--judge JUDGE", "judge", judge.name),
@@ -135,7 +133,7 @@ def run(
     if not has_limit and all(each.cost_usd is not None for each in planned.calls):
         limits = replace(limits, max_usd=most_usd)
         resolved = replace(resolved, limits=limits)
-    for model in self_judged_models(resolved.workspace, resolved.judge.text, resolved.models):
+    for model in self_judged_models(resolved.workspace, resolved.judge.name, resolved.models):
         meter.tell(f"{model} is a contestant and its own judge, whom it may favour; name another")
     if not meter.quiet:
         for line in planned.result(title(resolved), limits).lines:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # `--help` needs none of them
     from botchat.interfaces import Reply
     from botchat.judges.function import JudgeFunction
     from botchat.models.limits import Budget
+    from botchat.workspace.config import RunSettings
     from botchat.workspace.folder import Workspace
 
 LONGEST = 300
@@ -65,12 +66,26 @@ class JudgeName:
     def __post_init__(self) -> None:
         """Check a judge that is no name; None names none. Raises `ConfigError`."""
         judge: object = self.name
+        if isinstance(judge, str):
+            return
         if judge is None:
             object.__setattr__(self, "name", "")
-        elif not isinstance(judge, str):
-            from botchat.judges.function import JudgeFunction
+            return
+        from botchat.judges.function import JudgeFunction
 
-            object.__setattr__(self, "name", JudgeFunction.of(judge))
+        function = JudgeFunction.of(judge)
+        object.__setattr__(self, "name", function)
+        if self.model is not None:
+            raise UsageError(
+                f"--judge-model {self.model}: the judge {function.name} is a function and asks no "
+                "model of ours; leave it out"
+            )
+
+    def or_usual(self, usual: RunSettings) -> JudgeName:
+        """Return the same, with the judge and the model of ``[run]`` where it names none."""
+        if not isinstance(self.name, str):
+            return self
+        return JudgeName(self.name or usual.judge or "", self.model or usual.judge_model)
 
     @property
     def text(self) -> str:

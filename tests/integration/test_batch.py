@@ -50,6 +50,30 @@ def made(tmp_path):
         yield server, workspace(tmp_path / "w", server, N_SEEDS), stage_files(plain)
 
 
+@pytest.mark.parametrize("plan", [[], ["--plan"]])
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["generate", "--seeds", "sample", "--model", "bot:parrot"], "bot:parrot"),
+        (["generate", "--seeds", "sample", "--model", "m", "--partner", "bot:verbose"],
+         "bot:verbose"),
+        (["judge", "unieval", "--seeds", "sample", "--judge", "rules"], "rules"),
+        (["run", "--seeds", "sample", "--model", "bot:parrot", "--judge", "m"], "bot:parrot"),
+    ],
+)  # fmt: skip
+def test_who_is_on_no_endpoint_is_refused_also_by_a_plan(tmp_path, capsys, command, name, plan):
+    """One line, before anything is sent or written."""
+    folder = tmp_path / "w"
+    assert main(["generate", "--seeds", "sample", "--limit", "2", "--model", "bot:verbose",
+                 "--dir", str(folder)]) == 0  # fmt: skip
+    entry = '[models.m]\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\n'
+    (folder / "botchat.toml").write_text(entry)
+    capsys.readouterr()
+    assert run(folder, "--batch", *plan, command=command) == 1
+    err = capsys.readouterr().err.splitlines()
+    assert err[-1].startswith(f"botchat: --batch: {name} is on no endpoint and has no Batch API;")
+
+
 def check(server, folder, files):
     """The run is the one without batches, and every call of it was paid for once."""
     assert stage_files(folder) == files

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import html
 import inspect
 import os
 import subprocess
 import sys
 import threading
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 import botchat
-from botchat.errors import BotChatError, ConfigError, FatalModelError
+from botchat.errors import BotChatError, ConfigError, FatalModelError, MissingDataError
 from botchat.interfaces import settings_digest
 from botchat.judges.function import JudgeFunction
 from botchat.judges.single import FunctionJudge
@@ -108,6 +110,48 @@ def test_whatever_can_be_called_with_a_case_is_a_judge(name, folder):
     ran = botchat.run(model="bot:parrot", protocol="unieval", **wanted)
     assert [row["new"] for row in ran.data["judged"]] == [0]
     assert ran.data["judge"]["name"] == name
+
+
+@pytest.mark.parametrize("name", ["says", "Grader", "<lambda>"])
+def test_a_function_names_its_verdicts(name, folder, tmp_path):
+    """In `leaderboard`, `figure`, `agree`, `rank`, `plot` and the board of a run that is read."""
+    judge, more = JUDGES[name], {"seeds": "sample", "workspace": folder}
+    for each in (judge, JUDGES["plain"]):
+        botchat.judge("unieval", judge=each, limit=2, **more)
+    assert botchat.leaderboard(judge=judge, **more).data["judge"]["name"] == name
+    both = botchat.leaderboard(judge=[JUDGES["plain"], judge], **more)
+    assert both.data["judge"]["name"] == "plain"
+    page = Path(both.data["page"]).read_text("utf-8")
+    assert f'Also judged by <a href="judge-2.html"><bdi>{html.escape(name)}</bdi>' in page
+    assert botchat.figure("lengths", judge=judge, **more).rows
+    agreed = botchat.agree(judge=[judge, JUDGES["plain"]], protocol="unieval", **more)
+    assert {row["judge"] for row in agreed.data["judges"]} == {name, "plain"}
+    place = botchat.Workspace(folder)
+    assert botchat.plot(place, "sample", "lengths", judge).axes
+    assert botchat.read(place, "sample").board(judge).judge == name
+    votes = tmp_path / "votes.csv"
+    votes.write_text("item,first,second,judge,verdict\n1,a,b,somebody,first\n")
+    with pytest.raises(MissingDataError, match=f"no votes of the judge '{name}'"):
+        botchat.rank(votes, judge=judge, workspace=folder)
+
+
+@pytest.mark.parametrize("name", ["says", "Grader"])
+def test_a_model_beside_a_function_is_refused(name, folder):
+    """In one line; the model of [run] is for panels and stays out of it."""
+    more = {"seeds": "sample", "judge": JUDGES[name], "limit": 1, "workspace": folder}
+    asks = [partial(botchat.judge, "unieval"), partial(botchat.run, model="bot:parrot")]
+    for ask in asks:
+        with pytest.raises(ConfigError) as caught:
+            ask(judge_model="gpt", **more)
+        assert str(caught.value) == (
+            f"--judge-model gpt: the judge {name} is a function and asks no model of ours; leave "
+            "it out"
+        )
+    settings = folder / "botchat.toml"
+    settings.write_text('[run]\njudge_model = "gpt"\nprotocols = ["unieval"]\n')
+    for ask in asks:
+        ask(**more)
+    settings.unlink()
 
 
 def test_run_says_the_name_of_a_function(folder, capsys):
