@@ -1,0 +1,206 @@
+"""A whole answer in another frame than ours is an answer, paid for once; half of one is none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from botchat.models.reader import read_json
+from tests.integration.test_endpoints import ask
+from tests.openai_server import Answer, Server, text
+
+SAID = "Good morning.\nSlept well?"
+LINE = "\\n"
+WHOLE = json.dumps(text(SAID, usage={"prompt_tokens": 5, "completion_tokens": 7}).body)
+PLAIN = "Good evening."
+
+
+def whole(finish="stop", content=SAID, **choice):
+    """The bytes of a completion."""
+    message = {"role": "assistant", "content": content}
+    return json.dumps(
+        {"choices": [{"index": 0, "message": message, "finish_reason": finish, **choice}]}
+    ).encode()
+
+
+def chunk(finish=None, index=0, **delta):
+    """The JSON of a chunk of a stream, its letters as they are."""
+    choice = {"index": index, "delta": delta, "finish_reason": finish}
+    return json.dumps({"object": "chat.completion.chunk", "choices": [choice]}, ensure_ascii=False)
+
+
+FIRST = chunk(role="assistant", content=SAID[:5])
+SECOND = chunk(content=SAID[5:])
+LAST = chunk("stop")
+COUNTED = '{"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 7}}'
+
+
+def stream(*chunks, lead="data: ", end="\n\n", done=True):
+    """An event stream of these chunks."""
+    events = [lead + each for each in (*chunks, *["[DONE]"] * done)]
+    return "".join([event + end for event in events]).encode("utf-8", "surrogatepass")
+
+
+CHUNKS = (FIRST, SECOND, LAST)
+FRAMES = {
+    "byte order mark": b"\xef\xbb\xbf" + WHOLE.encode(),
+    "mark and blank lines": b"\xef\xbb\xbf\r\n\r\n" + WHOLE.encode(),
+    "blanks that keep alive": b" \n" * 2000 + WHOLE.encode(),
+    "NaN beside the text": WHOLE.replace("{", '{"score": NaN, "low": -Infinity, ', 1).encode(),
+    "NaN as a count": WHOLE.replace('"prompt_tokens": 5', '"prompt_tokens": NaN').encode(),
+    "raw line feed": WHOLE.replace(LINE, "\n").encode(),
+    "half a surrogate beside": WHOLE.replace("{", '{"id": "\\ud83d", ', 1).encode(),
+    "half a raw one beside": WHOLE.replace("{", '{"id": "\ud83d", ', 1).encode("utf-8", "replace"),
+    "not UTF-8 beside": WHOLE.encode().replace(b"{", b'{"id": "caf\xe9", ', 1),
+    "comments": b": PROCESSING\n\n: PROCESSING\n\n" + WHOLE.encode(),
+    "comments of Windows": b":\r\n\r\n: wait\r\n" + WHOLE.encode(),
+    "done behind": WHOLE.encode() + b"\n\ndata: [DONE]\n\n",
+    "a page behind": WHOLE.encode() + b"<!-- served by node 3 --></html>",
+    "another value behind": WHOLE.encode() + b'\n{"trace": 1}',
+    "zeros behind": WHOLE.encode() + b"\0" * 8,
+    "stream": stream(*CHUNKS),
+    "stream of Windows": stream(*CHUNKS, end="\r\n\r\n"),
+    "stream of old Macs": stream(*CHUNKS, end="\r\r"),
+    "no blank": stream(*CHUNKS, lead="data:"),
+    "not done": stream(*CHUNKS, done=False),
+    "events": stream(*CHUNKS, lead="id: 1\nevent: message\nretry: 99\ndata: "),
+    "comments between": b": ping\n\n" + stream(*CHUNKS, end="\n\n: ping\n\n"),
+    "mark before a stream": b"\xef\xbb\xbf" + stream(*CHUNKS),
+    "usage in a chunk": stream(*CHUNKS, COUNTED),
+    "thoughts in chunks": stream(chunk(reasoning_content="They ask."), *CHUNKS),
+    "another choice between": stream(FIRST, chunk("length", 1, content="Bad"), SECOND, LAST),
+    "whole in a chunk": stream(WHOLE),
+    "whole behind chunks": stream(*CHUNKS, WHOLE),
+    "NaN in a chunk": stream(FIRST, SECOND.replace("{", '{"score": NaN, ', 1), LAST),
+    "an end with the text": stream(FIRST, SECOND.replace("null", '"stop"')),
+    "index as text": whole().replace(b'"index": 0', b'"index": "0"'),
+    "index null": whole().replace(b'"index": 0', b'"index": null'),
+    "index of a float": whole().replace(b'"index": 0', b'"index": 0.0'),
+    "no index": whole().replace(b'"index": 0, ', b""),
+    "no end": whole().replace(b', "finish_reason": "stop"', b""),
+    "end in capitals": whole("STOP"),
+    "end of an enum": whole("FinishReason.STOP"),
+    "end of a token": whole("eos_token"),
+    "end of a turn": whole("end_turn"),
+    "parts": whole(content=[{"type": "text", "text": SAID[:5]}, {"text": SAID[5:]}]),
+    "output parts": whole(content=[{"type": "output_text", "text": SAID}]),
+}
+WRONG = {
+    "data over several lines": (
+        "".join([f"data: {line}\n" for line in json.dumps(json.loads(WHOLE), indent=1).split("\n")])
+    ).encode(),
+    "a line separator in a chunk": stream(chunk(content=SAID, note="\u2028"), LAST),
+    "a next line in a chunk": stream(chunk(content=SAID, note="\x85"), LAST),
+    "parts in chunks": stream(chunk(content=[{"type": "text", "text": SAID}]), LAST),
+    "half a chunk behind the end": stream(*CHUNKS, done=False) + b'data: {"choi',
+    "chunks without data": "\n".join(CHUNKS).encode(),
+    "a list of one": f"[{WHOLE}]".encode(),
+    "UTF-16": WHOLE.encode("utf-16"),
+}
+
+
+def each(right, wrong):
+    """A test with bodies, those among them with which it fails today."""
+    params = [pytest.param(body, id=name) for name, body in right.items()]
+    mark = pytest.mark.xfail(strict=True, reason="reader.read_json")
+    params += [pytest.param(body, id=name, marks=mark) for name, body in wrong.items()]
+    return pytest.mark.parametrize("body", params)
+
+
+@each(FRAMES, WRONG)
+def test_a_whole_answer_is_read_in_any_frame(tmp_path, body):
+    """One request, the whole text, kept as an answer."""
+    with Server(Answer(200, body)) as server:
+        asked = ask(server, tmp_path)
+        assert (asked.reply.outcome, asked.reply.text) == ("ok", SAID)
+        assert (server.n_received, asked.stored, asked.failed_attempts) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 203, 206])
+def test_every_status_of_success_is_one(tmp_path, status):
+    """What stands in the body counts."""
+    with Server(Answer(status, WHOLE.encode())) as server:
+        assert ask(server, tmp_path).reply.text == SAID
+        assert server.n_received == 1
+
+
+@pytest.mark.parametrize("half", ["Good luck \\ud83d", "\\ude42 Good luck", "Good\\ud83dluck"])
+def test_half_a_character_is_a_replacement(tmp_path, half):
+    """Cut in an emoji, the rest of the text is kept, and it can be stored and judged."""
+    body = WHOLE.replace(json.dumps(SAID)[1:-1], half)
+    with Server(Answer(200, body.encode())) as server:
+        said = ask(server, tmp_path).reply.text
+        assert said.replace("\ufffd", "").split() in (["Good", "luck"], ["Goodluck"])
+        assert said.count("\ufffd") == 1
+        assert server.n_received == 1
+
+
+def test_halves_of_a_character_in_two_chunks_are_joined(tmp_path):
+    """As a server streams that escapes what it sends."""
+    chunks = [chunk(content="\ud83d"), chunk(content="\ude42 Hi"), LAST]
+    escaped = [json.dumps(json.loads(each)) for each in chunks]
+    with Server(Answer(200, stream(*escaped))) as server:
+        assert ask(server, tmp_path).reply.text == "\U0001f642 Hi"
+
+
+@pytest.mark.parametrize("end", [None, "", "null", "unknown", "none", "kernel_panic", 0])
+def test_an_end_that_tells_nothing_is_asked_twice_and_the_text_is_kept(tmp_path, end):
+    """It is paid for twice at most, and the line names the field and its value."""
+    with Server(Answer(200, whole(end))) as server:
+        asked = ask(server, tmp_path)
+        assert (asked.reply.outcome, asked.reply.text) == ("ok", SAID)
+        assert asked.reply.detail == f"unknown finish_reason {end or 'null'}"
+        assert (server.n_received, asked.stored) == (2, 1)
+        assert ask(server, tmp_path).reply.text == SAID
+        assert server.n_received == 2
+
+
+HALVES = {
+    "an error in the stream": stream(FIRST, '{"error": {"message": "broke", "code": 502}}'),
+    "an error as an event": stream(FIRST, '{"error": "broke"}', lead="event: error\ndata: "),
+    "half a body": WHOLE.encode()[:150],
+    "done alone": b"data: [DONE]\n\n",
+    "comments alone": b": PROCESSING\n\n: PROCESSING\n\n",
+    "another choice": whole(index=1),
+    "nothing": b"",
+}
+
+
+@each(HALVES, {"a stream without a choice": stream('{"choices": [], "model": "m"}')})
+def test_half_an_answer_is_none(tmp_path, body):
+    """It is asked again, and nothing of it is kept."""
+    answers = iter([Answer(200, body)])
+    with Server(lambda _: next(answers, text(PLAIN))) as server:
+        asked = ask(server, tmp_path)
+        assert asked.reply.text == PLAIN
+        assert (server.n_received, asked.stored, asked.failed_attempts) == (2, 1, 1)
+
+
+@pytest.mark.xfail(strict=True, reason="a stream without an end is kept as a whole text")
+@pytest.mark.parametrize("chunks", [(FIRST,), (chunk(content="Good"),)])
+def test_a_stream_that_breaks_off_is_no_whole_text(tmp_path, chunks):
+    """Neither an end nor [DONE]: what is there is half a sentence, however often it is asked."""
+    with Server(Answer(200, stream(*chunks, done=False))) as server:
+        asked = ask(server, tmp_path)
+        assert (asked.reply.outcome, asked.stored) == ("malformed", 0)
+
+
+def test_a_header_of_a_gateway_may_be_long(tmp_path):
+    """Policies and traces of 60 kB; a completion without a length that the connection ends."""
+    long = (("x-policy", "p" * 60_000), ("connection", "close"))
+    with Server(Answer(200, WHOLE.encode(), long)) as server:
+        assert ask(server, tmp_path).reply.text == SAID
+    raw = b"HTTP/1.0 200 OK\r\nconnection: close\r\n\r\n" + WHOLE.encode()
+    closing = Answer(body=raw, raw=True, headers=(("connection", "close"),))
+    with Server(closing) as server:
+        assert ask(server, tmp_path / "b").reply.text == SAID
+        assert server.n_received == 1
+
+
+@pytest.mark.parametrize("body", [*FRAMES.values(), *WRONG.values(), *HALVES.values()])
+def test_a_body_that_is_cut_anywhere_raises_nothing(body):
+    """Whatever is left of it is read, or is nothing."""
+    for end in range(0, len(body), 1 + len(body) // 200):
+        read_json(body[:end])
+        read_json(body[end:])
