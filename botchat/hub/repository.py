@@ -231,7 +231,7 @@ def fetch(workspace: Workspace, source: str) -> Result:
     place = f"{name}@{commit[:12]}"
     try:
         manifest = msgspec.json.decode(jsonl.content(path), type=Manifest)
-    except (ValueError, RecursionError) as error:
+    except Exception as error:
         raise DataError(f"{place}: {MANIFEST}: {error}") from None
     seed_set = manifest.seed_set
     workspace.seeds_path(seed_set)  # raises for an impossible name
@@ -241,8 +241,8 @@ def fetch(workspace: Workspace, source: str) -> Result:
     for file, digest in manifest.files.items():
         if file == ledger_file or _is_allowed(file, seed_set):
             contents[file] = jsonl.content(_download(name, file, commit))
-            _check(workspace, f"{place}: {file}", file, contents[file], digest)
-            named |= _named_calls(_records(file, contents[file], file))
+            records = _check(workspace, f"{place}: {file}", file, contents[file], digest)
+            named |= _named_calls(records)
     n_calls = 0
     origin = {"repository": name, "revision": commit}
     record = to_json(origin | {"files": manifest.files}).encode()
@@ -263,15 +263,20 @@ def _download(name: str, file: str, revision: str | None) -> Path:
         return Path(HfApi().hf_hub_download(name, file, repo_type="dataset", revision=revision))
 
 
-def _check(workspace: Workspace, place: str, file: str, content: bytes, digest: str) -> None:
-    """Refuse a file that was not published so, is none of its kind, or would replace another."""
+def _check(
+    workspace: Workspace, place: str, file: str, content: bytes, digest: str
+) -> list[msgspec.Struct]:
+    """Return the records of a file.
+
+    Refuses one that was not published so, is none of its kind, or would replace another.
+    """
     if sha256(content).hexdigest() != digest:
         raise DataError(f"{place} is not what {MANIFEST} says (another SHA-256); nothing is taken")
     try:
         if file.endswith(".toml"):
             msgspec.toml.decode(content, type=AboutSet)
-        _records(file, content, file)
-    except (ValueError, RecursionError, DataError) as error:
+        records = _records(file, content, file)
+    except Exception as error:
         raise DataError(f"{place}: a line is no record: {error}; nothing is taken") from None
     path = workspace.root / file
     folders = [path, *path.parents][: file.count("/") + 1]
@@ -280,3 +285,4 @@ def _check(workspace: Workspace, place: str, file: str, content: bytes, digest: 
             raise ConfigError(f"{folder} is a link; fetch into another folder with --dir")
     if path.exists() and not (path.is_file() and jsonl.content(path) == content):
         raise ConfigError(f"{path} exists and differs; fetch into another folder with --dir")
+    return records

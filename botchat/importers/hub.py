@@ -104,7 +104,7 @@ def _splits(folder: Path, config: str | None) -> IterableDatasetDict:
             raise _OutsideError(name)
     builder = load_dataset_builder(str(folder), config)
     if builder.__module__.rpartition(".")[2] not in _READERS:
-        raise DataError(f"{folder.name}: none of its files has rows ({', '.join(_READERS)})")
+        raise ValueError(f"none of its files has rows ({', '.join(_READERS)})")
     # In the hub's cache, files of a dataset are links to its blobs.
     places = (folder.resolve(), (folder.parents[1] / "blobs").resolve())
     for path in chain.from_iterable((builder.config.data_files or {}).values()):

@@ -38,7 +38,7 @@ all protocols are 50 MB; each pair's results on every seed are 120 MB for 1,000 
 KEPT = ("leaderboard.json", "leaderboard.md")
 """Files of a board that is kept by name."""
 
-FILES = (
+ENDINGS = (
     ".csv",
     ".html",
     ".js",
@@ -121,7 +121,7 @@ def _kept_folder(folder: Path, name: str) -> Path:
 
     kept = folder / name
     if re.fullmatch(r"\w[\w.-]*", name):
-        is_free = not kept.exists() and Path(name).suffix not in FILES and name != FOLDER
+        is_free = not kept.exists() and Path(name).suffix not in ENDINGS and name != FOLDER
         if (kept / KEPT[0]).is_file() or (is_free and re.fullmatch(PORTABLE + ".*", name)):
             return kept
     raise UsageError(

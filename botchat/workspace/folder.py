@@ -148,8 +148,9 @@ class Workspace:
             return msgspec.toml.decode(path.read_bytes(), type=AboutSet)
         except FileNotFoundError:
             return AboutSet()
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise DataError(f'{path}: {error}; it has lines such as language = "zh"') from None
+        except Exception as error:
+            fault = " ".join(str(error).split())[:200]
+            raise DataError(f'{path}: {fault}; it has lines such as language = "zh"') from None
 
     def language(self, seed_set: str) -> Language:
         """Return the language of a set; raises ConfigError if there is no pack of it."""

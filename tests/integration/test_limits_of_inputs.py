@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from botchat.cli.main import main
-from botchat.records import slug
+from botchat.records import Seed, slug
+from botchat.workspace.folder import Workspace
 from tests.integration.test_runs import commands, workspace
 from tests.openai_server import Server, converse
 
@@ -97,6 +98,17 @@ def test_stage_files_that_are_deep_or_long(tmp_path, capsys, stage, broken):
     path.write_text("\n".join([lines[0], f"{lines[1][:-1]},{broken}}}", *lines[2:]]) + "\n")
     for command in (judge, ["leaderboard", "--seeds", "sample"]):
         assert f"{path.name}:2: " in one_line([*command, *into], capsys)
+
+
+@pytest.mark.parametrize("text", [f"language = {DEEP}", f"{DEEP} = 1", "language = 1\n", "\xff"])
+def test_facts_of_a_set_that_are_deep_or_broken(tmp_path, capsys, text):
+    """The file is named."""
+    Workspace(tmp_path).write_seeds("x", [Seed("1", ("a", "b"))])
+    (tmp_path / "seeds" / "x.toml").write_text(text, "latin-1")
+    line = one_line(
+        ["generate", "--seeds", "x", "--model", "bot:parrot", "--dir", tmp_path], capsys
+    )
+    assert "x.toml: " in line
 
 
 def test_an_endless_file_is_not_read_to_its_end(tmp_path, capsys, monkeypatch):
