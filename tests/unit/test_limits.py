@@ -10,11 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botchat.interfaces import Decoding, Message, Quirks, Reply
 from botchat.models import limits
-from botchat.models.endpoint import LONGEST_WAIT_S, seconds_to_wait
+from botchat.models.attempts import Again, Answered
+from botchat.models.endpoint import seconds_to_wait
 from botchat.models.faults import Fault
 from botchat.models.limits import Retry, ServerLimit
 from botchat.models.reader import read_error
+from botchat.models.stored import open_model
+from botchat.workspace.ledger import Ledger
+from tests.rows import cases
 
 
 @given(
@@ -54,38 +59,7 @@ def test_what_costs_nothing_is_waited_for_ten_minutes():
     assert spans["down"] < 20
 
 
-@pytest.mark.parametrize(
-    ("headers", "body", "seconds"),
-    [
-        ({}, {}, 0),
-        ({"retry-after": "7"}, {}, 7),
-        ({"retry-after": "0.25"}, {}, 0.25),
-        ({"retry-after-ms": "2500"}, {}, 2.5),
-        ({"retry-after": "-3"}, {}, 0),
-        ({"retry-after": "soon"}, {}, 0),
-        ({"retry-after": "nan"}, {}, 0),
-        ({"retry-after": "inf"}, {}, LONGEST_WAIT_S),
-        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, {}, 0),
-        (
-            {
-                "retry-after": "Wed, 21 Oct 2015 07:28:09 GMT",
-                "date": "Wed, 21 Oct 2015 07:28:00 GMT",
-            },
-            {},
-            9,
-        ),
-        ({}, {"error": {"message": "Slow down", "retry_after": 12}}, 12),
-        ({}, {"error": {"message": "Slow down", "retry_after_ms": 1500}}, 1.5),
-        ({}, {"error": "Model is loading", "estimated_time": 33.5}, 33.5),
-        ({}, {"error": {"code": 429, "details": [{"@type": "x", "retryDelay": "41s"}]}}, 41),
-        ({}, {"error": {"message": "Please try again in 8.5s."}}, 8.5),
-        ({}, {"error": {"message": "Please try again in 1m30s."}}, 90),
-        ({}, {"error": {"message": "Please try again in 350ms."}}, 0.35),
-        ({}, {"error": {"message": "Please retry after 20 seconds."}}, 20),
-        ({}, {"detail": "Wait 2 minutes and 5 seconds before the next request"}, 125),
-        ({}, {"error": {"message": "You may retry your 3 messages"}}, 0),
-    ],
-)
+@pytest.mark.parametrize(("headers", "body", "seconds"), cases("waits_that_are_asked_for", 3))
 def test_a_wait_is_understood_in_all_its_forms(headers, body, seconds):
     """Header, date, field or words; never negative, never for ever."""
     error = read_error(json.dumps(body).encode())
@@ -98,25 +72,113 @@ class Clock:
     now = 1000.0
 
     def rule(self, patch):
-        """Be the clock of the limits."""
+        """Be the clock of the limits, and of whoever sleeps."""
         patch.setattr(limits, "time", SimpleNamespace(monotonic=lambda: self.now))
-        patch.setattr(limits.asyncio, "sleep", self.sleep)
+        self.passes = asyncio.sleep
+        patch.setattr(asyncio, "sleep", self.sleep)
 
     async def sleep(self, seconds):
-        """Go on."""
+        """Go on, and let others go on."""
         self.now += seconds
+        await self.passes(0)
 
 
-async def test_a_pause_asked_of_one_call_holds_every_other(monkeypatch):
-    """Retry-After is the whole server's: what waits for a place goes after it, and not before."""
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of a test."""
     clock = Clock()
     clock.rule(monkeypatch)
+    return clock
+
+
+async def test_a_pause_asked_of_one_call_holds_every_other(clock):
+    """Retry-After is the whole server's: what waits for a place goes after it, and not before."""
     limiter = ServerLimit(4)
     async with limiter.place():
         limiter.overloaded(clock.now, 7.0)
     for _ in range(3):
         async with limiter.place():
             assert clock.now == 1007.0
+
+
+class Overloaded:
+    """A sender that answers so many calls at a time, and asks the others to wait."""
+
+    name = "m"
+    identity = {"model": "m"}  # noqa: RUF012
+    context_window = None
+    parallel = 64
+    quirks = Quirks()
+    room = most_room = 0
+
+    def __init__(self, clock, *attempts, at_most=64):
+        """``attempts``: what comes of the calls first; the last for all, if it is no answer."""
+        self.clock, self.attempts, self.at_most = clock, list(attempts), at_most
+        self.times = []
+        self.out = 0
+
+    async def attempt(self, call):
+        """The next attempt."""
+        self.times.append(self.clock.now)
+        self.out += 1
+        is_full = self.out > self.at_most
+        for _ in range(9):
+            await self.clock.passes(0)
+        self.out -= 1
+        if is_full:
+            return Again(Reply("transport"), Fault.BUSY, status=429)
+        if self.attempts:
+            return self.attempts.pop(0) if len(self.attempts) > 1 else self.attempts[0]
+        return Answered(Reply("ok", call.messages[0]["content"]))
+
+
+async def asked(sender, limiter, *texts):
+    """The replies to these texts, asked for at once after a first one."""
+    model = open_model(sender, Ledger(None), "t", server_limit=limiter)
+    calls = [model.chat([Message(role="user", content=each)], Decoding()) for each in texts]
+    return [await calls[0], *await asyncio.gather(*calls[1:])]
+
+
+FINE = Answered(Reply("ok", "fine"))
+
+
+def busy(fault, after_s=0.0):
+    """An attempt that a server turns away."""
+    return Again(Reply("transport", detail="HTTP 429"), fault, after_s, status=429)
+
+
+@pytest.mark.parametrize("fault", [Fault.BUSY, Fault.LOADING])
+@pytest.mark.parametrize("asked_s", [0.25, 6.0, 20.0, 45.0, 300.0])
+async def test_a_wait_that_is_asked_for_is_kept(clock, fault, asked_s):
+    """By the call that is asked again; the test above says: by every other."""
+    limiter = ServerLimit(8)
+    sender = Overloaded(clock, busy(fault, asked_s), FINE)
+    (reply,) = await asked(sender, limiter, "a")
+    assert reply.text == "fine"
+    first, second = sender.times
+    assert second - first >= asked_s
+
+
+@pytest.mark.parametrize(
+    ("asked_s", "least", "most"), [(20.0, 12, 31), (0.0, 11, 30), (700.0, 1, 1)]
+)
+async def test_a_server_that_stays_busy_is_waited_for_ten_minutes(clock, asked_s, least, most):
+    """Not six attempts in 15 seconds; what is asked beyond patience is not waited for."""
+    sender = Overloaded(clock, busy(Fault.BUSY, asked_s))
+    (reply,) = await asked(sender, ServerLimit(8), "a")
+    assert reply.outcome == "transport"
+    assert least <= len(sender.times) <= most
+    assert sender.times[-1] - sender.times[0] <= 600.0
+
+
+@pytest.mark.parametrize("at_most", [1, 3, 7])
+async def test_a_server_that_takes_few_at_a_time_loses_no_call(clock, at_most):
+    """24 calls with 64 allowed: those turned away are asked again until all are answered."""
+    sender = Overloaded(clock, at_most=at_most)
+    texts = [f"call {n}" for n in range(24)]
+    replies = await asked(sender, ServerLimit(64), *texts)
+    assert [reply.text for reply in replies] == texts
+    assert len(sender.times) < 24 * 6
 
 
 async def test_no_more_are_in_flight_than_allowed_and_a_cancelled_waiter_loses_no_place():
