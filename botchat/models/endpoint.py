@@ -183,13 +183,16 @@ class EndpointModel:
 
     def _read(self, response: HttpResponse, sent: Sent) -> Attempt:
         parsed = reader.read_json(response.content)
+        if isinstance(parsed, list) and len(parsed) == 1:
+            (parsed,) = parsed
         is_success = 200 <= response.status < 300
         if is_success and isinstance(parsed, dict) and not reader.has_error(parsed):
             return self._read_completion(reader.read_completion(parsed), sent)
         error = reader.read_error(response.content)
         if is_success and not error.is_json:
-            advice = "correct its base_url" if error.is_page else "which is no JSON"
-            return self._unreadable(f"the reply is {error.message[:120]!r}: {advice}")
+            place = f"{error.message[:120] or 'nothing'} in the place of JSON"
+            advice = "; correct its base_url" if error.is_page else ""
+            return self._unreadable(f"HTTP {response.status}: {place}{advice}")
         return self._read_error(response, error, sent)
 
     def _read_completion(self, completion: Completion, sent: Sent) -> Attempt:

@@ -41,8 +41,16 @@ WORDINGS: dict[str, Any] = tomllib.loads(
     resources.files(__package__).joinpath("refusals.toml").read_text("utf-8")
 )
 _PATTERNS = {
-    name: re.compile(pattern, re.IGNORECASE) for name, pattern in WORDINGS["errors"].items()
+    name: re.compile(pattern, re.IGNORECASE)
+    for name, pattern in WORDINGS["errors"].items()
+    if isinstance(pattern, str)
 }
+_WINDOWS = [
+    re.compile(rf"{words}(?:(?! by )[^\d\n]){{0,40}}?(\d[\d,]{{2,10}})", re.IGNORECASE)
+    for words in WORDINGS["errors"]["windows"]
+]
+"""Words before a context window, the surest first."""
+_PROMPT_FIELDS = ("", "prompt", "messages", "input", "content", "message")
 _OPTIONAL = ("max_tokens", "temperature", "seed", "stream")
 """Fields of a request that an endpoint may refuse."""
 _VALUED = ("temperature", "seed")
@@ -71,7 +79,7 @@ class Fault(Enum):
 
     @property
     def facts(self) -> FaultFacts:
-        """What may be done about it."""
+        """Treatment of the fault."""
         return _FACTS[self]
 
 
@@ -128,6 +136,8 @@ def _status_in_disguise(error: ErrorBody) -> int:
         return int(number)
     if _PATTERNS["filtered"].search(error.code) or (error.is_json and says("too_long", error)):
         return 400
+    if error.is_json and says("account", error):
+        return 401
     return 404 if error.is_json and says("model", error) else 500
 
 
@@ -137,6 +147,8 @@ def says(name: str, error: ErrorBody) -> bool:
         return named_parameter(error) is not None
     if name == "too_long":
         return _is_overflow(error)
+    if name == "other_field":
+        return error.parameter not in _PROMPT_FIELDS
     return _PATTERNS[name].search(f"{error.code} {error.text}") is not None
 
 
@@ -148,7 +160,8 @@ def _is_overflow(error: ErrorBody) -> bool:
     about_reply = says("reply_limit", error) and not says("prompt", error)
     if about_reply or says("rate", error):
         return False
-    if says("overflow", error):
+    is_field = "string_above_max_length" in error.code and error.parameter in _PROMPT_FIELDS
+    if is_field or says("overflow", error):
         return True
     sizes = re.findall(r"\d[\d,]{2,10}", error.message)
     return len(sizes) > 1 and says("prompt", error) and "token" in error.text.lower()
@@ -156,8 +169,10 @@ def _is_overflow(error: ErrorBody) -> bool:
 
 def window_of(error: ErrorBody) -> int | None:
     """Return the context window that an overflow names, in tokens; None if it names none."""
-    sizes = [int(size.replace(",", "")) for size in _PATTERNS["window"].findall(error.text)]
-    for size in [error.window or 0, *sizes]:
+    sizes = [error.window or 0]
+    for pattern in _WINDOWS:
+        sizes += [int(size.replace(",", "")) for size in pattern.findall(error.text)]
+    for size in sizes:
         if size >= SMALLEST_WINDOW:
             return size
     return None
@@ -166,7 +181,10 @@ def window_of(error: ErrorBody) -> int | None:
 def named_parameter(error: ErrorBody) -> str | None:
     """Return the optional parameter that an error refuses; None if it refuses none."""
     for name in _OPTIONAL:
-        is_named = error.parameter == name or re.search(rf"\b{name}\b", error.text)
-        if is_named and (name in _VALUED or says("unsupported", error)):
+        is_named = error.parameter == name or re.search(rf"(?i)\b{name}\b", error.text)
+        is_refused = name in _VALUED or says("no_parameter", error) or says("unsupported", error)
+        # A cap on what is paid is not lifted for its value.
+        is_value = name == "max_tokens" and not says("no_parameter", error)
+        if is_named and is_refused and not (is_value and re.search(r"\d", error.text)):
             return name
     return None

@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from html import unescape
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -29,8 +30,8 @@ _ENDS: dict[str, Outcome] = {
 }
 _LEAD = re.compile(r"(?:\s|\ufeff|:[^\n]*\n)*")
 """Leave before a JSON value: blanks, a byte order mark, comments of an event stream."""
-_PAGE = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml|h1)", re.IGNORECASE)
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_PAGE = re.compile(r"<(?:!doctype|html|head|body|\?xml|h1|center|pre|title)\b", re.IGNORECASE)
+_TITLE = re.compile(r"<(title|h1|message|pre)\b[^>]*>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
 _WAIT = re.compile(
     r"(?:retry|again|wait|reset|available)[^\d\n]{0,40}?((?:\d+(?:\.\d+)?\s*(?:ms|milliseconds?|s|"
     r"secs?|seconds?|m|mins?|minutes?|h|hours?)\b\s*(?:and\s*)?)+|(?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?s\b)",
@@ -54,37 +55,57 @@ def read_json(content: bytes | str) -> Any:
     """
     with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
         return msgspec.json.decode(content)
-    text = content if isinstance(content, str) else content.decode("utf-8", "replace")
+    text = content
+    if isinstance(text, bytes):
+        text = text.decode(json.detect_encoding(text), "replace")
     text = _LEAD.sub("", text, count=1)
+    if re.match(r"(?:data|event|id|retry):", text):
+        return _join_chunks(_events(text))
+    value = _first_value(text)
+    return _join_chunks(text.splitlines()) if "delta" in first_choice(value) else value
+
+
+def _first_value(text: str) -> Any:
+    """Return the JSON value at the beginning of a text; None if there is none."""
     with suppress(ValueError, RecursionError):
-        if re.match(r"(?:data|event|id|retry):", text):
-            return _join_stream(text)
-        # What stands behind the value, such as "data: [DONE]", is no part of it.
+        # What stands behind it, such as "data: [DONE]", is no part of it.
         return json.JSONDecoder(strict=False).raw_decode(text)[0]
     return None
 
 
-def _join_stream(text: str) -> Any:
-    """Return the whole object of an event stream: its last one, or its chunks put together."""
+def _events(text: str) -> list[str]:
+    """Return the data of each event of a stream."""
+    events = []
+    for event in re.split(r"(?:\r\n|\r|\n){2,}", text):
+        lines = re.split(r"[\r\n]+", event)
+        data = [line.removeprefix("data:").strip() for line in lines if line.startswith("data:")]
+        events.append("\n".join(data))
+    return events
+
+
+def _join_chunks(events: Iterable[str]) -> Any:
+    """Return the whole object of a stream: its last one, or its chunks put together."""
     whole: dict[str, Any] = {}
-    message: dict[str, Any] = {"role": "assistant", "content": None}
-    finish: Any = None
-    for data in re.findall(r"^data:[ \t]*(\{.*)$", text, re.MULTILINE):
-        chunk = json.loads(data, strict=False)
+    message: dict[str, Any] = {}
+    finish: Any = "aborted"  # half a sentence, unless the stream says that it ended
+    for event in events:
+        chunk = _first_value(event)
+        if event == "[DONE]" and finish == "aborted":
+            finish = None
         choice = first_choice(chunk)
         if "message" in choice or json_get(chunk, "error"):
             return chunk
-        whole |= {key: value for key, value in chunk.items() if value is not None}
+        if isinstance(chunk, dict):
+            whole |= {key: value for key, value in chunk.items() if value not in (None, [])}
         finish = choice.get("finish_reason") or finish
         delta = choice.get("delta")
-        if not isinstance(delta, dict):
-            continue
-        for key, value in delta.items():
-            if isinstance(value, str) and key != "role":
-                message[key] = (message.get(key) or "") + value
-    if not whole:
-        return None
-    return whole | {"choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+        for key, value in delta.items() if isinstance(delta, dict) else ():
+            text = _content(delta) if isinstance(value, list) else value
+            if isinstance(text, str):
+                message[key] = message.get(key, "") + text
+    if message:
+        whole["choices"] = [{"message": message, "finish_reason": finish}]
+    return whole or None
 
 
 def json_get(value: Any, path: str) -> Any:
@@ -129,14 +150,14 @@ def leaves(value: Any, key: str = "", depth: int = 0) -> Iterator[Leaf]:
             yield from leaves(each, key, depth + 1)
 
 
-def _named(found: Iterable[Leaf], field: str) -> Iterator[Leaf]:
+def _named(body: Iterable[Leaf], field: str) -> Iterator[Leaf]:
     """Yield the leaves whose names stand in a list of ``fields.toml``."""
-    return (leaf for leaf in found if leaf.key in _FIELDS[field])
+    return (leaf for leaf in body if leaf.key in _FIELDS[field])
 
 
-def _first_count(found: Iterable[Leaf], field: str, least: int = 1) -> int | None:
+def _first_count(body: Iterable[Leaf], field: str, least: int = 1) -> int | None:
     """Return the first number of tokens, of at least so many, with a name of ``fields.toml``."""
-    for leaf in _named(found, field):
+    for leaf in _named(body, field):
         count = _count(leaf.value)
         if count is not None and count >= least:
             return count
@@ -188,8 +209,13 @@ def read_completion(parsed: Mapping[str, Any]) -> Completion:
         outcome = "malformed"
     elif not visible(visible_text):
         outcome = "empty"
-    detail = f"finish_reason {finish}"
-    if text is None:
+    details: dict[Outcome, str] = {
+        "ok": "" if end else f"unknown finish_reason {finish}",
+        "refused": "refusal",
+        "empty": f"no text (finish_reason {finish})",
+    }
+    detail = details.get(outcome, f"finish_reason {finish}")
+    if text is None and outcome == "malformed":
         detail = f"no choice with a message (it has {', '.join(sorted(parsed))[:120]})"
     reply = Reply(
         outcome,
@@ -197,7 +223,7 @@ def read_completion(parsed: Mapping[str, Any]) -> Completion:
         finish,
         token_usage(usage),
         cost_usd=reported_cost(usage),
-        detail="" if outcome == "ok" else detail,
+        detail=detail,
         model=str(parsed.get("model") or ""),
     )
     is_marked = visible_text != (text or "").strip()
@@ -318,27 +344,28 @@ def read_error(content: bytes) -> ErrorBody:
     is_json = isinstance(parsed, dict | list)
     if not is_json:
         line = _reason(parsed if isinstance(parsed, str) else text)
-        return ErrorBody(line, line, is_page=bool(_PAGE.match(text)), wait_s=seconds_in(line))
-    found = list(leaves(parsed))
-    reasons = [leaf for leaf in _named(found, "reasons") if str(leaf.value).strip()]
+        return ErrorBody(line, line, is_page=bool(_PAGE.search(text)), wait_s=seconds_in(line))
+    body = list(leaves(parsed))
+    reasons = [leaf for leaf in _named(body, "reasons") if str(leaf.value).strip()]
     message = _reason(text)
     if reasons:
-        message = _reason(str(max(reasons, key=lambda leaf: leaf.depth).value))
+        deepest = max(reasons, key=lambda leaf: (leaf.depth, leaf.key not in _FIELDS["names"]))
+        message = _reason(str(deepest.value))
     parameter = ""
-    for leaf in _named(found, "parameters"):  # the last one of a path
+    for leaf in _named(body, "parameters"):  # the last one of a path
         parameter = str(leaf.value).split(".")[0]
     if parameter and parameter not in message:
         message = f"{parameter}: {message}"
-    reasons_text = " ".join([message, *[str(leaf.value) for leaf in reasons]])
-    waits = [_wait_of(leaf) for leaf in _named(found, "waits")]
+    reasons_text = "\n".join([message, *[str(leaf.value) for leaf in reasons[1:]]])
+    waits = [_wait_of(leaf) for leaf in _named(body, "waits")]
     return ErrorBody(
         message,
         reasons_text,
-        code=" ".join([str(leaf.value) for leaf in _named(found, "codes")]),
+        code=" ".join([str(leaf.value) for leaf in _named(body, "codes")]),
         parameter=parameter,
         is_json=True,
-        window=_first_count(found, "windows"),
-        prompt_tokens=_first_count(found, "prompt_tokens"),
+        window=_first_count(body, "windows"),
+        prompt_tokens=_first_count(body, "prompt_tokens"),
         wait_s=max([seconds_in(reasons_text), *waits]),
     )
 
@@ -351,14 +378,20 @@ def has_error(parsed: Any) -> bool:
         return False
     if parsed.get("error") or first_choice(parsed).get("error"):
         return True
-    return "choices" not in parsed and "promptFeedback" not in parsed
+    if parsed.get("choices"):
+        return False
+    has_reason = any(_named(leaves(parsed), "reasons"))
+    return has_reason or ("choices" not in parsed and "promptFeedback" not in parsed)
 
 
 def _reason(text: str) -> str:
     """Return a text in one line; of a web page, that it is one, and its title."""
-    if _PAGE.match(text):
+    page = _PAGE.search(text)
+    if page is not None:
         title = _TITLE.search(text)
-        text = f"a web page: {title[1]}" if title else "a web page"
+        words = title[2] if title else re.sub(r"<[^>]*>", " ", text[page.start() :])
+        before = re.sub(r"\ufeff|<!--.*?-->", "", text[: page.start()], flags=re.DOTALL)
+        text = f"{before} a web page: {unescape(words)}"
     return " ".join(text.split())[:_LONGEST]
 
 

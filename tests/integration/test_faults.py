@@ -33,13 +33,13 @@ def test_each_row_of_the_table_is_a_member():
 def test_a_fault_is_what_its_row_says(fault):
     """Whether it ends the model, how long it is waited for, how often it is made."""
     becomes = TABLE[fault.value].split(":")[0]
-    assert fault.ends_the_model == (becomes == "ends the model")
-    assert fault.is_patient == becomes.startswith("waited")
+    assert fault.facts.ends_the_model == (becomes == "ends the model")
+    assert fault.facts.is_patient == becomes.startswith("waited")
     if becomes in ATTEMPTS:
-        assert fault.attempts == ATTEMPTS[becomes]
-    if fault.may_be_billed:
-        assert fault.attempts <= 3
-        assert not fault.is_patient
+        assert fault.facts.attempts == ATTEMPTS[becomes]
+    if fault.facts.may_be_billed:
+        assert fault.facts.attempts <= 3
+        assert not fault.facts.is_patient
 
 
 def rejected(name):
