@@ -13,15 +13,28 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from botchat.boards.tables import Column, Table, table, value_and_ci
-from botchat.interfaces import Row
+from botchat.interfaces import Row, round_floats, settings_digest
 from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED
 from botchat.metrics import lengths
 from botchat.metrics.agreement import Agreement
 from botchat.metrics.statistics import LEVEL, holm
-from botchat.records import Dialogues, Judgment
+from botchat.records import SIGNED, Dialogues, Judgment
 
 HUMAN_LABELS = "human labels"
 """Name of the labels where annotators gave them; no judge has such a name."""
+
+BUILT_IN = "the truth"
+"""The annotator that knows which side is human; no judge has such a name."""
+
+
+def agreement_signature(
+    command: str, subject: Mapping[str, str | None], data: Any, truth: str | None
+) -> str:
+    """Sign a comparison of judges; ``data``, JSON-ready, holds every verdict."""
+    labels = {None: "none", BUILT_IN: "built-in"}.get(truth, truth)
+    parts = [f"{key}:{value}" for key, value in subject.items() if value]
+    digest = settings_digest(round_floats(data))
+    return "|".join([SIGNED, command, *parts, f"truth:{labels}", f"data:{digest}"])
 
 
 class Gain(NamedTuple):
@@ -86,6 +99,31 @@ class AgreementReport(Agreement):
             debate = max(debates, key=itemgetter("accuracy"))
             texts = [_debate_gain(self, rows, debate), _debate_itself(self, rows, debate)]
         return [text for text in (*texts, _recommendation(self, [*rows.values()])) if text]
+
+    @property
+    def printed_rows(self) -> list[Row]:
+        """A row a judge: accuracy with its interval and kappa where known, and the price."""
+        rows: list[Row] = []
+        for judge in self.judges:
+            ends = value_and_ci(judge, "accuracy")
+            kappa = judge.get("kappa")
+            usd = judge.get("usd")
+            row = {
+                "judge": judge["judge"],
+                "n": judge["n"],
+                "accuracy (95 % CI)": "–",
+                "kappa": "–",
+                "USD/1000": "–",
+            }
+            if None not in ends:
+                value, low, high = (100 * end for end in ends)
+                row["accuracy (95 % CI)"] = f"{value:.0f} ({low:.0f}–{high:.0f})"
+            if kappa is not None:
+                row["kappa"] = f"{kappa:.2f}"
+            if usd is not None:
+                row["USD/1000"] = f"{1000 * usd:.2f}"
+            rows.append(row)
+        return rows
 
 
 def debate_of(judge: str) -> str | None:

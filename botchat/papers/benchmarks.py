@@ -18,7 +18,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from botchat.boards import judge_agreement
-from botchat.boards.judge_agreement import HUMAN_LABELS, PRICE, AgreementReport
+from botchat.boards.judge_agreement import (
+    HUMAN_LABELS,
+    PRICE,
+    AgreementReport,
+    agreement_signature,
+)
 from botchat.boards.tables import Column, Kind, Table, table
 from botchat.errors import ConfigError, DataError, listed
 from botchat.importers.tables import SUFFIXES, read_text, rows
@@ -26,7 +31,6 @@ from botchat.interfaces import Row
 from botchat.metrics import lengths
 from botchat.metrics.agreement import ItemScore, compare, compare_scores
 from botchat.metrics.annotations import VerdictArrays
-from botchat.pipeline.agree import signature
 from botchat.pipeline.judging import ProtocolCases
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labels
@@ -121,7 +125,7 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
         **vars(replace(agreement, judges=judge_agreement.by_accuracy(judges), annotators=())),
         subject=name,
         labels=HUMAN_LABELS,
-        signature=signature("bench", parts, arrays.digest, HUMAN_LABELS),
+        signature=agreement_signature("bench", parts, arrays.digest, HUMAN_LABELS),
     )
     return Comparison(report, judge_agreement.agreement_tables(report))
 
@@ -169,7 +173,7 @@ class RatedTexts:
                 price = prices[part].get(judge, {}) if prices else {}
                 judges.append({"judge": judge, self.part: part, **row, **price})
                 by_judge.setdefault(judge, {})[part] = judges[-1]
-        signed = signature("bench", {"benchmark": self.name}, data, HUMAN_LABELS)
+        signed = agreement_signature("bench", {"benchmark": self.name}, data, HUMAN_LABELS)
         figures = (f"{part}_{figure}" for part in (*self.parts, "average") for figure in RANKS)
         head = Column("judge", "Judge", "name")
         columns = [

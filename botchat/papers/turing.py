@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from botchat.boards import judge_agreement
-from botchat.boards.judge_agreement import AgreementReport
+from botchat.boards.judge_agreement import BUILT_IN, AgreementReport, agreement_signature
 from botchat.boards.tables import Column, table
 from botchat.errors import DataError, MissingDataError
 from botchat.importers.tables import json_rows, quoted
@@ -19,7 +19,6 @@ from botchat.metrics import lengths
 from botchat.metrics.agreement import compare
 from botchat.metrics.annotations import NO_CONTESTANT, Annotation
 from botchat.papers.benchmarks import Answered, Benchmark, Comparison, Files, with_ends
-from botchat.pipeline.agree import BUILT_IN, signature
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.rates import preferences
@@ -106,7 +105,7 @@ def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Compa
             equal = [t for t in TRAPS if by_judge[t]["accuracy"] >= (row["accuracy"] or 0)]
             if equal and judge in costs:
                 notes.append(f"{judge} is not more accurate than {' or '.join(equal)} on {source}.")
-    signed = signature("bench", {"benchmark": "turing"}, rows, BUILT_IN)
+    signed = agreement_signature("bench", {"benchmark": "turing"}, rows, BUILT_IN)
     title = "Is an AI involved? Judges, annotators and traps against the truth"
     note = "Brackets are 95 % CIs by dialogue; kappa is Cohen's with the annotators' majority."
     columns = [Column("source", "Source", "name"), *judge_agreement.JUDGES]

@@ -9,14 +9,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from botchat.boards import judge_agreement
 from botchat.boards.files import document, table_files, to_json
-from botchat.boards.judge_agreement import AgreementReport
+from botchat.boards.judge_agreement import BUILT_IN, AgreementReport, agreement_signature
 from botchat.boards.tables import Table
 from botchat.errors import ConfigError, MissingDataError, UsageError, did_you_mean, listed
-from botchat.interfaces import Row, round_floats, settings_digest
+from botchat.interfaces import Row
 from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED
 from botchat.metrics.agreement import compare
 from botchat.metrics.annotations import VerdictArrays, Votes, is_annotator
@@ -25,13 +24,10 @@ from botchat.pipeline.ledger import cost_per_verdict
 from botchat.pipeline.load import SeedSetData, load
 from botchat.protocols.rates import preferences
 from botchat.protocols.rates import truth as truth_of
-from botchat.records import HUMAN, SIGNED, Judgment
+from botchat.records import HUMAN, Judgment
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
-
-BUILT_IN = "the truth"
-"""The annotator that knows which side is human; no judge has such a name."""
 
 OF_WRITERS = "built-in"
 """Value of ``truth`` for `BUILT_IN` instead of a prefix of annotators, even if there are labels."""
@@ -169,7 +165,7 @@ def _report(
         **vars(replace(compared, judges=judge_agreement.by_accuracy(judged_rows))),
         subject=", ".join([*subject, *files]),
         labels={None: "", BUILT_IN: BUILT_IN}.get(prefix, judge_agreement.HUMAN_LABELS),
-        signature=signature("agree", parts, arrays.digest, prefix),
+        signature=agreement_signature("agree", parts, arrays.digest, prefix),
         notes=list(_notes(data, judged, prefix)),
     )
 
@@ -231,31 +227,7 @@ def publish(
         for chart in judge_charts(report):
             jsonl.write_atomic(out / f"{chart.name}.svg", chart.svg.encode())
         lines.append(f"Tables: {out / 'agreement.md'}")
-    pieces: list[Piece] = [judge_rows(report)] if report.judges else [*tables[:1]]
-    return Result(data, [tables[0].title, *pieces, *lines], table=tables[0])
-
-
-def judge_rows(report: AgreementReport) -> list[Row]:
-    """Return a row a judge: accuracy with its interval and kappa where known, and the price."""
-    rows: list[Row] = []
-    for judge in report.judges:
-        accuracy = [judge.get(key) for key in ("accuracy", "accuracy_low", "accuracy_high")]
-        known = [f"{100 * value:.0f}" for value in accuracy if value is not None]
-        kappa, usd = judge.get("kappa"), judge.get("usd")
-        rows.append(
-            {
-                "judge": judge["judge"],
-                "n": judge["n"],
-                "accuracy (95 % CI)": "{} ({}–{})".format(*known) if len(known) == 3 else "–",
-                "kappa": "–" if kappa is None else f"{kappa:.2f}",
-                "USD/1000": "–" if usd is None else f"{1000 * usd:.2f}",
-            }
-        )
-    return rows
-
-
-def signature(command: str, subject: Mapping[str, str | None], data: Any, truth: str | None) -> str:
-    """Sign a comparison of judges; ``data``, JSON-ready, holds every verdict."""
-    labels = {None: "none", BUILT_IN: "built-in"}.get(truth, truth)
-    parts = [SIGNED, command, *(f"{key}:{value}" for key, value in subject.items() if value)]
-    return "|".join([*parts, f"truth:{labels}", f"data:{settings_digest(round_floats(data))}"])
+    printed: Piece = tables[0]
+    if report.judges:
+        printed = report.printed_rows
+    return Result(data, [tables[0].title, printed, *lines], table=tables[0])

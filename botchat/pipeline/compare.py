@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from botchat.errors import (
@@ -25,7 +24,7 @@ from botchat.metrics.annotations import NOT_SAID
 from botchat.metrics.statistics import holm, proportion_ci, sign_flip
 from botchat.protocols.rates import PASS_AT
 from botchat.records import HUMAN
-from botchat.results import Result
+from botchat.results import Piece, Result
 from botchat.verdicts import Floats, Indices
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -56,9 +55,9 @@ def compare(
 
     if not 0 < alpha < 1:
         raise UsageError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
-    old, new = read_board(workspace, before), read_board(workspace, after)
-    boards = Boards(old, new)
-    if mismatches := list(_mismatches(boards)):
+    boards = Boards(read_board(workspace, before), read_board(workspace, after))
+    mismatches = list(_mismatches(boards))
+    if mismatches:
         raise DataError(f"{before} and {after} differ: {'; '.join(mismatches)}; make both alike")
     for name in models:
         if name not in boards.models:
@@ -66,58 +65,83 @@ def compare(
                 f"--model {name}: not on both boards{did_you_mean(name, boards.models)}; on both: "
                 f"{listed(boards.models)}"
             )
-    unchanged = [name for name in boards.models if boards.is_unchanged(name)]
-    candidates = models or [name for name in boards.models if not is_floor_bot(name)]
-    p = _p_values(boards, [name for name in candidates if name not in unchanged])
+    changed = [name for name in boards.models if not boards.is_unchanged(name)]
+    unchanged = [name for name in boards.models if name not in changed]
+    tested = models or [name for name in changed if not is_floor_bot(name)]
+    p = _p_values(boards, [name for name in tested if name in changed])
     fell = [name for name, value in p.items() if value <= alpha]
     lines = list(_lines(boards, unchanged, p, fell, alpha))
-    table = _table(boards, [name for name in boards.models if name not in unchanged], p)
-    paths = {"before": str(old.path), "after": str(new.path)}
-    data = {"rows": table.records, "alpha": alpha, "tested": list(p), "unchanged": unchanged}
-    data |= {"fell": fell, "notes": lines, **paths}
+    table = _table(boards, changed, p)
+    data = {
+        "rows": table.records,
+        "alpha": alpha,
+        "tested": list(p),
+        "unchanged": unchanged,
+        "fell": fell,
+        "notes": lines,
+        "before": boards.old.path,
+        "after": boards.new.path,
+    }
     failure = None
     if fell:
         failure = GateFailed(f"{len(fell)} of {len(p)} models fell")
-    elif not p and len(unchanged) < len(boards.models):
+    elif changed and not p:
         failure = GateFailed(
             "nothing was tested: no changed model has UniEval verdicts on seeds of both boards; "
             "judge UniEval, or name a model with --model"
         )
-    elif gone := [name for name in old.rows if name not in new.rows]:
-        failure = GateFailed(f"not tested: {', '.join(gone)}, not on the second board any more")
-    parts: list[Any] = [table, table.note] if table.records else []
+    elif boards.gone:
+        gone = ", ".join(boards.gone)
+        failure = GateFailed(f"not tested: {gone}, not on the second board any more")
+    parts: list[Piece] = []
+    if changed:
+        parts = [table, table.note]
     return Result(data, [*parts, *lines], failure=failure)
 
 
-@dataclass(frozen=True)
-class SavedBoard:
+class SavedBoard(msgspec.Struct, frozen=True):
     """A board as its ``leaderboard.json`` has it."""
 
-    path: Path
-    rows: Mapping[str, Row]
-    """Model -> its row; humans have none."""
-    signatures: Sequence[str]
-    by_seed: Mapping[str, Mapping[str, int | None]]
+    rows: list[Row]
+    """A row a contestant."""
+    signatures: list[str]
+    by_seed: dict[str, dict[str, int | None]] = {}
     """Model -> seed id -> index of the first AI utterance; 0 if none, None if unknown."""
-    dialogues: Mapping[str, str]
+    dialogues: dict[str, str] = {}
     """Model -> digest of its dialogues."""
-    topics: Mapping[str, str]
+    topics: dict[str, str] = {}
     """Seed id -> topic, where it has one."""
+    path: str = ""
+
+    @property
+    def models(self) -> list[str]:
+        """Contestants but for humans."""
+        names = [row.get("model", HUMAN) for row in self.rows]
+        return [name for name in names if name != HUMAN]
+
+    @property
+    def seeds(self) -> set[str]:
+        """Ids of the seeds that any model was judged on."""
+        return set().union(*self.by_seed.values())
 
     @property
     def n(self) -> int:
         """The largest N of its numbers; 0 where none is at an N."""
-        keys = (re.search(r"_n(\d+)$", key) for row in self.rows.values() for key in row)
-        return max((int(match[1]) for match in keys if match), default=0)
+        matches = [re.search(r"_n(\d+)$", key) for row in self.rows for key in row]
+        return max((int(match[1]) for match in matches if match), default=0)
 
     @property
     def settings(self) -> dict[tuple[str, str], str | None]:
         """Judge and prompt of each signature: (label, protocol and N) -> part."""
         settings: dict[tuple[str, str], str | None] = {}
         for signature in self.signatures:
-            parts = {part.partition(":")[0]: part for part in signature.split("|")}
-            protocol = " ".join([*signature.split("|")[1:2], *filter(None, [parts.get("n")])])
-            settings |= {(label, protocol): parts.get(label) for label in ("judge", "prompt")}
+            parts = signature.split("|")
+            by_label = {part.partition(":")[0]: part for part in parts}
+            protocol = " ".join(parts[1:2])
+            if "n" in by_label:
+                protocol += f" {by_label['n']}"
+            for label in ("judge", "prompt"):
+                settings[label, protocol] = by_label.get(label)
         return settings
 
 
@@ -137,13 +161,10 @@ def read_board(workspace: Workspace, name: str) -> SavedBoard:
             "such a file"
         )
     try:
-        data = json.loads(jsonl.content(path))
-        rows = {row["model"]: row for row in data["rows"] if row["model"] != HUMAN}
-        by_seed = {model: dict(seeds) for model, seeds in data.get("by_seed", {}).items()}
-        digests, topics = (dict(data.get(key, {})) for key in ("dialogues", "topics"))
-        return SavedBoard(path, rows, list(data["signatures"]), by_seed, digests, topics)
-    except (ValueError, KeyError, TypeError, AttributeError):
+        board = msgspec.json.decode(jsonl.content(path), type=SavedBoard)
+    except msgspec.DecodeError:
         raise DataError(f"{path} is not what leaderboard writes; make the board again") from None
+    return msgspec.structs.replace(board, path=str(path))
 
 
 class Boards:
@@ -151,9 +172,11 @@ class Boards:
 
     def __init__(self, old: SavedBoard, new: SavedBoard) -> None:
         """Raises `DataError` if no model is on both."""
-        self.old, self.new = old, new
-        self.tested_n = tuple(dict.fromkeys((old.n, FIRST_N)))
-        self.models = [name for name in old.rows if name in new.rows]
+        self.old = old
+        self.new = new
+        self.tested_n = dict.fromkeys((old.n, FIRST_N))
+        self.models = [name for name in old.models if name in new.models]
+        self.gone = [name for name in old.models if name not in new.models]
         if not self.models:
             raise DataError(f"no model is on both boards: {old.path} and {new.path}")
 
@@ -164,19 +187,24 @@ class Boards:
 
     def changes(self, model: str, n: int) -> tuple[Floats, Indices]:
         """Return success at N after less before on each seed known on both, and its cluster."""
-        old, new = (board.by_seed.get(model, {}) for board in (self.old, self.new))
+        old = self.old.by_seed.get(model, {})
+        new = self.new.by_seed.get(model, {})
         seeds = sorted(old.keys() & new.keys())
         topics = [self.new.topics.get(seed, seed) for seed in seeds]
-        pairs = [[_success(by[seed], n, self.old.n) for by in (new, old)] for seed in seeds]
-        changes = np.array([after - before for after, before in pairs], float)
+        before = np.array([_success(old[seed], n, self.old.n) for seed in seeds])
+        changes = np.array([_success(new[seed], n, self.old.n) for seed in seeds]) - before
         known = np.isfinite(changes)
         return changes[known], np.unique(topics, return_inverse=True)[1][known]
 
 
 def _p_values(boards: Boards, models: Sequence[str]) -> dict[str, float]:
     """Return model -> p that it did not fall at either N (Holm), where there is a seed to test."""
-    changes = [(name, boards.changes(name, n)) for name in models for n in boards.tested_n]
-    tests = [(name, p_fell(*change)) for name, change in changes if len(change[0])]
+    tests = []
+    for name in models:
+        for n in boards.tested_n:
+            changes, cluster = boards.changes(name, n)
+            if len(changes):
+                tests.append((name, p_fell(changes, cluster)))
     p: dict[str, float] = {}
     for (name, _), value in zip(tests, holm([value for _, value in tests]), strict=True):
         p[name] = min(value, p.get(name, 1.0))
@@ -199,17 +227,18 @@ def p_fell(changes: Floats, cluster: Indices) -> float:
 def _mismatches(boards: Boards) -> Iterator[str]:
     """Yield why no difference of two boards is a model's: other seeds, judges, prompts or N."""
     old, new = boards.old, boards.new
-    ids = [{seed for by in board.by_seed.values() for seed in by} for board in (old, new)]
-    if all(ids) and ids[0].isdisjoint(ids[1]):
+    if old.seeds and new.seeds and old.seeds.isdisjoint(new.seeds):
         yield "they share no seed"
     if old.n != new.n:
         yield f"N is {old.n} before, {new.n} after"
     lines: dict[str, None] = {}
-    for label, protocol in sorted(old.settings.keys() & new.settings.keys()):
-        before, after = (board.settings[label, protocol] for board in (old, new))
+    for key, before in sorted(old.settings.items()):
+        after = new.settings.get(key, before)
         if before != after:
-            suffix = f" of {protocol}" if label == "prompt" else ""
-            lines[f"{before} before, {after} after{suffix}"] = None
+            line = f"{before} before, {after} after"
+            if key[0] == "prompt":
+                line += f" of {key[1]}"
+            lines[line] = None
     yield from lines
 
 
@@ -221,16 +250,19 @@ def _lines(
     alpha: float,
 ) -> Iterator[str]:
     """Yield what does not agree between the boards, what was tested, and what came of it."""
-    old, new = boards.old, boards.new
-    for kind, board, other in (("gone", old, new), ("new", new, old)):
-        if names := [name for name in board.rows if name not in other.rows]:
-            yield f"{kind}: {', '.join(names)}"
-    if n := len(unchanged):
-        yield f"unchanged: {n} model{'s' * (n != 1)} answered word for word as before"
+    if boards.gone:
+        yield f"gone: {', '.join(boards.gone)}"
+    added = [name for name in boards.new.models if name not in boards.models]
+    if added:
+        yield f"new: {', '.join(added)}"
+    if len(unchanged) == 1:
+        yield "unchanged: 1 model answered word for word as before"
+    elif unchanged:
+        yield f"unchanged: {len(unchanged)} models answered word for word as before"
     if p:
         yield (
-            f"Tested: {', '.join(p)}; success at N = {old.n} and {FIRST_N}, paired by seed. A "
-            f"model fell where p (Holm) is at most {alpha:g}."
+            f"Tested: {', '.join(p)}; success at N = {boards.old.n} and {FIRST_N}, paired by seed. "
+            f"A model fell where p (Holm) is at most {alpha:g}."
         )
     yield from (f"{name} fell, p {p[name]:.2g} (Holm)" for name in fell)
     if p and not fell:

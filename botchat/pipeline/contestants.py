@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from operator import itemgetter
+from typing import Literal, TypeVar
 
 from botchat.errors import ConfigError, MissingDataError, did_you_mean, listed
 from botchat.judges.function import JudgeFunction
@@ -15,6 +17,8 @@ from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, Seed, human_di
 from botchat.workspace import config, panels
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.panels import PanelSettings
+
+T = TypeVar("T")
 
 
 def seed_set_of(workspace: Workspace, name: str = "") -> str:
@@ -65,6 +69,17 @@ def begun_seeds(seeds: Sequence[Seed], dialogues: Dialogues) -> Sequence[Seed]:
     """Return the seeds that any model was given; all of them if there is no model."""
     begun = {id_ for name, by in dialogues.items() if name != HUMAN for id_ in by}
     return [seed for seed in seeds if seed.id in begun] or seeds
+
+
+def in_turn(drawn: Iterable[tuple[object, T]]) -> list[T]:
+    """Return items, given as (group, item), in turn: the first of each group, then the second."""
+    n_before: Counter[object] = Counter()
+    rounds: list[tuple[int, T]] = []
+    for group, item in drawn:
+        rounds.append((n_before[group], item))
+        n_before[group] += 1
+    rounds.sort(key=itemgetter(0))
+    return [item for _, item in rounds]
 
 
 def stored_name(name: str, workspace: Workspace) -> str:

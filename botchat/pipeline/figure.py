@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,9 +58,9 @@ def write_figures(
     ``out``: a folder, by default that of the board, or for one figure a file. Raises as `figure`;
     the same arguments give the same bytes.
     """
-    from botchat.report.figures import FORMATS, WIDTH
+    from botchat.report.figures import FORMATS, read_size
 
-    width, height = _read_size(size) if size else (WIDTH, None)
+    width, height = read_size(size)
     if form not in FORMATS:
         raise UsageError(f"--format {form}: a figure is written as {', '.join(FORMATS)}")
     charts = _charts(workspace, seed_set, name, judge)
@@ -96,15 +95,3 @@ def _charts(workspace: Workspace, seed_set: str, name: str, judge: str | None) -
         hint = did_you_mean(name, names)
         raise MissingDataError(f"no figure {name!r} of {seed_set}{hint}; some are: {known}")
     return matches
-
-
-def _read_size(text: str) -> tuple[float, float | None]:
-    """Read ``7x4.5`` as width and height in inches, ``3.3`` as a width; or raise `ConfigError`."""
-    width, cross, height = text.lower().partition("x")
-    with suppress(ValueError):
-        size = float(width), float(height) if cross else None
-        if all(side is None or 1 <= side <= 100 for side in size):
-            return size
-    raise UsageError(
-        f"--size {text}: give width and height in inches (1 to 100), such as 7x4.5, or the width"
-    )

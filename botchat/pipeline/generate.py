@@ -5,20 +5,21 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from botchat.errors import ConfigError, UsageError
-from botchat.interfaces import ChatModel, Row, quirks_suffix, settings_digest
+from botchat.interfaces import ChatModel, quirks_suffix, settings_digest
 from botchat.metrics.reply_faults import dialogue_faults
 from botchat.models.self_chat import PROMPT, TokenCounter, generate_dialogue
 from botchat.parallel import EarlyStop, run_concurrently, together
-from botchat.pipeline.plan import Plan, plan, token_counter
+from botchat.pipeline.live_models import token_counter
+from botchat.pipeline.plan import Plan, plan
 from botchat.pipeline.resolved import ResolvedRun, SeedSet, first_seeds, read_seed_set
-from botchat.pipeline.session import Session, run_session
+from botchat.pipeline.session import Session, StageOutcome, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
 from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed
 from botchat.results import Result
@@ -50,7 +51,7 @@ class Generating:
 
 
 @dataclass(frozen=True)
-class Generated:
+class Generated(StageOutcome):
     """Dialogues of one contestant after `generate`."""
 
     model: str
@@ -60,13 +61,6 @@ class Generated:
     new: int
     """Dialogues made in this run."""
     path: Path
-    unanswered: int
-    """Dialogues that another run may still finish."""
-
-    @property
-    def row(self) -> Row:
-        """All but `unanswered`."""
-        return {key: value for key, value in asdict(self).items() if key != "unanswered"}
 
 
 def resolve(request: Generating, workspace: Workspace, limits: Spending) -> ResolvedRun:
@@ -98,9 +92,7 @@ def generate(
 ) -> Result:
     """Extend every ChatSEED by each model."""
     run = resolve(request, workspace, spending)
-    generated = run_session(run, meter, partial(ask, request))
-    rows = [each.row for each in generated]
-    return Result({"rows": rows}, [rows], sum(each.unanswered for each in generated))
+    return stage_result(run_session(run, meter, partial(ask, request)))
 
 
 async def ask(request: Generating, session: Session, stops: EarlyStop) -> list[Generated]:
@@ -196,21 +188,22 @@ class _Job:
         if request.partner is not None:
             names.append(request.partner)
         self.speakers = [session.speaker(name) for name in names]
-        self.contestant = " + ".join(speaker.model.name for speaker in self.speakers)
+        self.models = [speaker.model for speaker in self.speakers]
+        self.contestant = " + ".join(model.name for model in self.models)
         self.seed_set = run.seed_set.name
         self.turns = turns
         self._seeds = seeds
         self.language = run.seed_set.language
-        settings = settings_digest(
-            *((speaker.model.identity, speaker.decoding.settings) for speaker in self.speakers)
-        )
-        default = self.language.prompts_digest(PROMPT)
-        systems = [speaker.system for speaker in self.speakers]
-        # Two digests, where two have two prompts.
-        prompts = dict.fromkeys(default if s is None else settings_digest(s) for s in systems)
+        settings = [(each.model.identity, each.decoding.settings) for each in self.speakers]
+        prompts: dict[str, None] = {}  # two digests, where two have two prompts
+        for speaker in self.speakers:
+            digest = self.language.prompts_digest(PROMPT)
+            if speaker.system is not None:
+                digest = settings_digest(speaker.system)
+            prompts[digest] = None
         self._signature = (
             f"{SIGNED}|generate|set:{self.seed_set}{self.language.signed}|n:{turns}"
-            f"|prompt:{'+'.join(prompts)}|settings:{settings}"
+            f"|prompt:{'+'.join(prompts)}|settings:{settings_digest(*settings)}"
         )
         self.path = run.workspace.dialogues_path(self.seed_set, self.contestant)
         self.dialogues = run.workspace.dialogues(self.seed_set, self.contestant)
@@ -231,11 +224,11 @@ class _Job:
         return begins_as_seed and not _is_looked_up_again(dialogue)
 
     def sign(self) -> str:
-        return self._signature + quirks_suffix(speaker.model for speaker in self.speakers)
+        return self._signature + quirks_suffix(self.models)
 
     @property
     def _is_bot(self) -> bool:
-        return "bot" in self.speakers[0].model.identity
+        return "bot" in self.models[0].identity
 
     def refuse_others(self, ledger: Ledger) -> None:
         """Raise `ConfigError` if dialogues made with other settings would be overwritten."""
@@ -250,8 +243,8 @@ class _Job:
                 others.append(dialogue)
         if not others or self._is_bot:
             return
-        speaker, a_call = self.speakers[0], next(iter(_calls(others)), "")
-        before = call_facts(ledger, "key=?", a_call).settings
+        speaker = self.speakers[0]
+        before = call_facts(ledger, "key=?", next(_calls(others), "")).settings
         system = speaker.system or self.language.text(PROMPT)
         now = {**speaker.model.identity, **speaker.decoding.settings}
         now["system_prompt"] = settings_digest(system)
@@ -260,9 +253,10 @@ class _Job:
             for key in sorted({*before, *now})
             if before and before.get(key) != now.get(key)
         ]
+        changes = ", ".join(differ) or "unknown"
         raise ConfigError(
             f"{self.contestant} has {len(others)} dialogues on {self.seed_set} that were made with "
-            f"other settings ({', '.join(differ) or 'unknown'}), and nothing was sent; keep both: "
+            f"other settings ({changes}), and nothing was sent; keep both: "
             "set identity, revision or display_name in its [models] entry; or make them anew with "
             "--replace"
         )
@@ -288,7 +282,7 @@ class _Job:
 
     def _stopped_by(self, dialogue: Dialogue) -> ChatModel:
         """Return the model whose turn it was; `Watch` tells of empty replies of one that thinks."""
-        return self.speakers[len(dialogue.facts) % len(self.speakers)].model
+        return self.models[len(dialogue.facts) % len(self.models)]
 
     async def run(self, counter: TokenCounter, stops: EarlyStop) -> Generated:
         with jsonl.Appender[Dialogue](self.path) as file:
@@ -302,7 +296,7 @@ class _Job:
                 self.dialogues[seed.id] = dialogue
                 self._n_new += 1
 
-            parallel = min(speaker.model.parallel for speaker in self.speakers)
+            parallel = min(model.parallel for model in self.models)
             await run_concurrently(self.pending, extend, parallel, stops, self.contestant)
         if any(dialogue.answered for dialogue in self.dialogues.values()):
             jsonl.finish(self.path, self.dialogues.values(), stage_order)
@@ -313,4 +307,6 @@ class _Job:
         complete = counts.pop("complete", 0)
         stopped = {status.removeprefix("stopped:"): counts[status] for status in sorted(counts)}
         unanswered = len(self._seeds) - sum(dialogue.answered for dialogue in dialogues)
-        return Generated(self.contestant, complete, stopped, self._n_new, self.path, unanswered)
+        return Generated(
+            self.contestant, complete, stopped, self._n_new, self.path, unanswered=unanswered
+        )

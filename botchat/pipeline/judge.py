@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.interfaces import MakeCase, case_ref
-from botchat.pipeline.contestants import begun_seeds, human_dialogues, select_dialogues
-from botchat.pipeline.judging import JudgingJob, ProtocolCases, ask_all, plan_all, stage_result
+from botchat.pipeline.contestants import begun_seeds, human_dialogues, in_turn, select_dialogues
+from botchat.pipeline.judging import JudgingJob, ProtocolCases, ask_all, plan_all
 from botchat.pipeline.plan import Plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
+from botchat.pipeline.session import stage_result
 from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.protocols.catalogue import catalogue
 from botchat.protocols.protocol import Protocol
@@ -134,20 +135,15 @@ def _draw(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
     """
     if k < 2:
         raise UsageError(f"--comparisons {k}: give at least 2, both orders of a pair")
-    orders: dict[tuple[str, ...], dict[str, list[int]]] = {}
+    orders: dict[tuple[bytes, tuple[str, ...]], list[int]] = {}
     for i, make in enumerate(makers):
         case = case_ref(make)
-        pair = orders.setdefault(tuple(sorted(case.contestants)), {})
-        pair.setdefault(case.seed_id, []).append(i)
-    draws = []
-    for names, by_seed in orders.items():
-        digests = {
-            seed: hashlib.sha256("\0".join((*names, seed)).encode()).digest() for seed in by_seed
-        }
-        turns = enumerate(sorted(by_seed, key=digests.__getitem__))
-        draws += [(turn, digests[seed], by_seed[seed]) for turn, seed in turns]
+        names = tuple(sorted(case.contestants))
+        draw = sha256("\0".join((*names, case.seed_id)).encode()).digest()
+        orders.setdefault((draw, names), []).append(i)
+    drawn = sorted(orders.items())
     kept: list[int] = []
-    for _, _, both in sorted(draws):
+    for both in in_turn((names, both) for (_, names), both in drawn):
         if len(kept) + len(both) > k:
             break
         kept += both

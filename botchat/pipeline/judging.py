@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -14,11 +14,10 @@ from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.names import RULES
 from botchat.pipeline.plan import Plan, plan
 from botchat.pipeline.resolved import ResolvedRun
-from botchat.pipeline.session import Session, run_session
+from botchat.pipeline.session import Session, StageOutcome, run_session
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.protocol import Protocol
 from botchat.records import LOOKED_UP_AGAIN, NO_ROOM, SIGNED, UNANSWERED, Judgment, Outcome
-from botchat.results import Result
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, judgment_key, stage_order
 from botchat.workspace.ledger import Ledger
@@ -38,7 +37,7 @@ class ProtocolCases(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StageResult:
+class StageResult(StageOutcome):
     """Verdicts of a run in one protocol."""
 
     protocol: str
@@ -49,14 +48,6 @@ class StageResult:
     unreadable: int
     """Cases that were answered without a verdict, for whatever reason."""
     path: Path
-    unanswered: int
-    """Cases that another run may still get an answer for."""
-
-
-def stage_result(stages: Sequence[StageResult]) -> Result:
-    """Return a row a protocol."""
-    rows = [{k: v for k, v in asdict(each).items() if k != "unanswered"} for each in stages]
-    return Result({"rows": rows}, [rows], sum(each.unanswered for each in stages))
 
 
 @dataclass(frozen=True)
@@ -81,7 +72,7 @@ class JudgingJob:
         writers = self.writers(session)
         for writer, makers in writers:
             if len(writer.judgments) < len(makers):
-                writer.check_writable()
+                writer.file.ready()
         session.meter.begin("judge", sum(len(makers) for _, makers in writers))
         results = await together(
             writer.judge_cases(makers, session.meter, stops) for writer, makers in writers
@@ -119,12 +110,13 @@ def _check_rules(protocol: Protocol) -> None:
 
 def plan_all(jobs: Sequence[JudgingJob], run: ResolvedRun) -> Plan:
     """Return what `ask_all` would send."""
+    return plan(run, partial(walk_jobs, jobs))
 
-    async def walk(session: Session) -> None:
-        for job in jobs:
-            await job.walk(session)
 
-    return plan(run, walk)
+async def walk_jobs(jobs: Sequence[JudgingJob], session: Session) -> None:
+    """Answer every case of the jobs as a plan does."""
+    for job in jobs:
+        await job.walk(session)
 
 
 def ask_all(jobs: Sequence[JudgingJob], run: ResolvedRun, meter: Meter | None) -> list[StageResult]:
@@ -167,16 +159,12 @@ class JudgmentWriter:
         """All stored judgments, also of dialogues or settings that have changed."""
         self._asked: list[tuple[str, tuple[str, ...]]] = []
         self._new = self._unreadable = 0
-        self._file = jsonl.Appender[Judgment](self.path)
+        self.file = jsonl.Appender[Judgment](self.path)
         self.signature = self._sign()
 
     def _sign(self) -> str:
         """Return the signature, with what endpoints have refused by now."""
         return self._signature + quirks_suffix(self.judge.models)
-
-    def check_writable(self) -> None:
-        """Refuse, before anything is asked, a stage file that cannot be written."""
-        self._file.ready()
 
     def stored(self, case: Case | CaseRef) -> Judgment | None:
         """Return the stored judgment of this case as it is asked now, if it is final."""
@@ -207,7 +195,7 @@ class JudgmentWriter:
             await self.judge_case(make())
             meter.done += 1
 
-        with self._file:
+        with self.file:
             await run_concurrently(
                 left,
                 judge_next,
@@ -241,7 +229,7 @@ class JudgmentWriter:
         if self.stored(case) is not None:
             self._asked.append(key)
             return
-        self.check_writable()
+        self.file.ready()  # before anything is paid
         answer = await self.judge.answer(case)
         self._asked.append(key)
         self.signature = self._sign()
@@ -261,7 +249,7 @@ class JudgmentWriter:
         )
         if judgment == self.judgments.get(key):
             return  # it was looked up again, and nothing was paid
-        self._file.append(judgment)
+        self.file.append(judgment)
         self.judgments[key] = judgment
         self._new += 1
         if self.judge.models:

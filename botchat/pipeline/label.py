@@ -8,21 +8,19 @@ files under the judge ``human:NAME``.
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError, UsageError, listed
 from botchat.interfaces import Case, CaseRef, Row, case_ref
 from botchat.metrics.annotations import BLIND_PAGE, is_annotator
-from botchat.pipeline.contestants import begun_seeds, human_dialogues
+from botchat.pipeline.contestants import begun_seeds, human_dialogues, in_turn
 from botchat.pipeline.session import catalogue_of
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, MISSING, SIGNED, UNDECIDED, Dialogues, Judgment, Seed, Verdict
+from botchat.records import HUMAN, SIGNED, Dialogues, Judgment, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -59,16 +57,17 @@ def label(
         ConfigError: no such protocol, or a name that cannot be an annotator's.
         DataError: a file of something else, or a label of no case that can be asked now.
     """
-    seeds, dialogues = workspace.seeds(seed_set), workspace.all_dialogues(seed_set)
+    seeds = workspace.seeds(seed_set)
+    dialogues = workspace.all_dialogues(seed_set, seeds)
     if files:
-        human = human_dialogues(seeds)
-        return _file_labels(workspace, seed_set, files, {HUMAN: human, **dialogues})
+        everyone = {HUMAN: human_dialogues(seeds), **dialogues}
+        return _file_labels(workspace, seed_set, files, seeds, everyone)
     if most < 1:
         raise UsageError(f"--cases {most}: give 1 or more")
     asked = _protocol(workspace, seed_set, protocol)
     if asked.shows != "pair":
         dialogues = {HUMAN: human_dialogues(begun_seeds(seeds, dialogues)), **dialogues}
-    cases = _draw(asked, workspace, seed_set, dialogues)[:most]
+    cases = _draw(asked, seeds, dialogues)[:most]
     if not cases:
         raise MissingDataError(
             f"no dialogues of {seed_set} to label by {asked.name}; "
@@ -115,34 +114,30 @@ def _protocol(workspace: Workspace, seed_set: str, name: str | None) -> Protocol
     return known[0]
 
 
-def _draw(
-    protocol: Protocol, workspace: Workspace, seed_set: str, dialogues: Dialogues
-) -> list[list[Any]]:
+def _draw(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> list[Case | CaseRef]:
     """Return every case in random order, each pair of contestants (or each contestant) in turn.
 
-    Seed id, digest and utterances. A pair is in one of its orders; the order is always the same.
+    A pair is in one of its orders; the order is always the same.
     """
-    drawn: dict[tuple[str, frozenset[str]], tuple[bytes, Case | CaseRef]] = {}
-    for make in protocol.cases(workspace.seeds(seed_set), dialogues):
-        case = case_ref(make)
-        draw = sha256("\0".join((protocol.name, case.seed_id, *case.contestants)).encode()).digest()
-        key = (case.seed_id, frozenset(case.contestants))
-        if key not in drawn or draw < drawn[key][0]:
-            drawn[key] = draw, case
-    turns: Counter[frozenset[str]] = Counter()
-    ranked = []
-    for (_, names), (draw, case) in sorted(drawn.items(), key=lambda item: item[1][0]):
-        utterances = [dialogue.utterances for dialogue in case.dialogues]
-        ranked.append((turns[names], draw, [case.seed_id, case.digest, utterances]))
-        turns[names] += 1
-    return [row for *_, row in sorted(ranked, key=lambda entry: entry[:2])]
+
+    def draw(case: Case | CaseRef) -> bytes:
+        return sha256("\0".join((protocol.name, case.seed_id, *case.contestants)).encode()).digest()
+
+    drawn: dict[tuple[frozenset[str], str], Case | CaseRef] = {}
+    for case in sorted(map(case_ref, protocol.cases(seeds, dialogues)), key=draw):
+        drawn.setdefault((frozenset(case.contestants), case.seed_id), case)
+    return in_turn((names, case) for (names, _), case in drawn.items())
 
 
-def _page(protocol: Protocol, seed_set: str, cases: list[list[Any]]) -> str:
+def _page(protocol: Protocol, seed_set: str, cases: Sequence[Case | CaseRef]) -> str:
     from botchat.report import inert, policy, template, text
     from botchat.report.archive import about_protocol
 
-    about = {"set": seed_set, "protocol": about_protocol(protocol), "cases": cases}
+    rows = []
+    for case in cases:
+        utterances = [dialogue.utterances for dialogue in case.dialogues]
+        rows.append([case.seed_id, case.digest, utterances])
+    about = {"set": seed_set, "protocol": about_protocol(protocol), "cases": rows}
     script = text("label.js")
     return template("label.html").render(
         about_json=inert(about), script=script, style=text("paper.css"), policy=policy(script)
@@ -150,10 +145,14 @@ def _page(protocol: Protocol, seed_set: str, cases: list[list[Any]]) -> str:
 
 
 def _file_labels(
-    workspace: Workspace, seed_set: str, files: Sequence[Path], dialogues: Dialogues
+    workspace: Workspace,
+    seed_set: str,
+    files: Sequence[Path],
+    seeds: Sequence[Seed],
+    dialogues: Dialogues,
 ) -> Result:
     """Append the labels that are new to their judges' files."""
-    catalogue, seeds = catalogue_of(workspace, seed_set), workspace.seeds(seed_set)
+    catalogue = catalogue_of(workspace, seed_set)
     labels: dict[tuple[str, str], list[Judgment]] = {}
     for path in files:
         if not path.is_file():
@@ -181,11 +180,11 @@ def _file_labels(
                         last[judgment.case] = judgment.verdict
                         new += 1
             rows.append({"judge": judge, "protocol": name, "labels": len(judgments), "new": new})
-    return Result({"rows": rows}, [rows])
+    return Result({"rows": rows})
 
 
 def _judgment(
-    line: Label, seeds: list[Seed], seed_set: str, protocol: Protocol, dialogues: Dialogues
+    line: Label, seeds: Sequence[Seed], seed_set: str, protocol: Protocol, dialogues: Dialogues
 ) -> Judgment:
     """Return a label as a judgment of its case."""
     if not line.judge.startswith(PERSON):
@@ -205,7 +204,7 @@ def _judgment(
             f"{line.case[:16]!r}; make the page again: botchat label --seeds {seed_set}"
         )
     utterances = case.dialogues[0].utterances
-    if not _offers(protocol, utterances, line.verdict):
+    if not protocol.offers(utterances, line.verdict):
         raise DataError(
             f"label of {line.seed_id!r}: {protocol.name} does not offer {line.verdict[:40]!r}"
         )
@@ -221,10 +220,3 @@ def _judgment(
         case=line.case,
         signature=f"{SIGNED}|{protocol.base}|set:{seed_set}{n}|judge:{judge}|{BLIND_PAGE}|orders:1",
     )
-
-
-def _offers(protocol: Protocol, utterances: tuple[str, ...], verdict: Verdict) -> bool:
-    """Return whether an annotator may say that: what a judge may, or that they cannot tell."""
-    if protocol.kind == "place" and verdict in (UNDECIDED, MISSING):
-        return verdict == UNDECIDED
-    return verdict in protocol.reading(utterances).choices

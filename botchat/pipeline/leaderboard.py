@@ -135,35 +135,13 @@ def board_result(
 ) -> Result:
     """Return a board as written: its main numbers, headline, judge, and where its page is."""
     places = {"out": str(page.parent), "page": str(page), "notes": lines}
-    pieces: list[Piece] = [_main_numbers(view), view.headline.sentence]
+    from botchat.report.first_screen import printed_rows
+
+    pieces: list[Piece] = [printed_rows(view.board, view.costs), view.headline.sentence]
     if view.trust.failed:
         pieces.reverse()
     pieces += [view.trust.sentence(view.board.judge), *lines, f"Page: {page}"]
     return Result({**content, **places, **more}, pieces, table=view.board.main)
-
-
-def _main_numbers(view: View) -> list[Row]:
-    """Return a row a contestant: rank, the number of each protocol with its interval, and USD."""
-    from botchat.report.first_screen import numbers, protocol_columns, words
-
-    main = view.board.main
-    rows: list[Row] = [
-        {"rank": rank, "model": name}
-        for rank, name in zip(main.texts("rank"), main.frame["model"], strict=True)
-    ]
-    for i, part in enumerate(protocol_columns(view.board)):
-        heading = words(part, part.ranking[0])[0].lower()
-        # Said once, and where a criterion is called like another column.
-        heading += " (95 % CI)" * (i == 0 or any(heading in row for row in rows))
-        values, digits = numbers(part.table, part.ranking[0])
-        for row in rows:
-            known = [f"{value:.{digits}f}" for value in values.get(row["model"], ())]
-            row[heading] = "{} ({}–{})".format(*known) if known else "–"
-    if any(view.costs.values()):
-        for row in rows:
-            usd = view.costs.get(row["model"])
-            row["USD/dialogue"] = "–" if usd is None else f"{usd:.4f}"
-    return rows
 
 
 def write_charts(folder: Path, charts: Sequence[Chart]) -> None:
@@ -227,13 +205,15 @@ def _write_page(
 def _compared(reports: Mapping[str, AgreementReport]) -> list[JudgeComparison]:
     """Return the comparison of the judges in each protocol, human labels first."""
     from botchat import report as pages
-    from botchat.pipeline.agree import judge_rows
     from botchat.report.figures import judge_charts
 
-    return [
-        pages.JudgeComparison(each.subject, each.sentences, judge_rows(each), [*judge_charts(each)])
-        for each in sorted(reports.values(), key=lambda report: not report.labels)
-    ]
+    compared = []
+    for each in sorted(reports.values(), key=lambda report: not report.labels):
+        charts = list(judge_charts(each))
+        compared.append(
+            pages.JudgeComparison(each.subject, each.sentences, each.printed_rows, charts)
+        )
+    return compared
 
 
 def _panel_prompts(data: SeedSetData, judge: str) -> list[Prompt]:

@@ -11,7 +11,8 @@ from botchat.interfaces import ChatModel
 from botchat.metrics import lengths
 from botchat.models.attempts import Sender
 from botchat.models.learnt import Learnt
-from botchat.models.limits import FREE, Budget, Prices, Retry, ServerLimit
+from botchat.models.limits import Budget, Prices, Retry, ServerLimit
+from botchat.models.self_chat import TokenCounter
 from botchat.models.stored import StoredModel, open_model, rough_tokens
 from botchat.pipeline.names import ModelUse
 from botchat.pipeline.resolved import ResolvedRun
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("botchat")
+
+
+def token_counter() -> TokenCounter:
+    """Return how texts are counted: cl100k tokens, or a cautious guess where it cannot be had."""
+    counter = lengths.counter()
+    if counter.unit == "tokens":
+        return TokenCounter(counter.count, counter.count)
+    return TokenCounter(None, rough_tokens)
 
 
 class Connections:
@@ -105,12 +114,12 @@ class LiveModels:
     def _new_bot(self, use: ModelUse) -> StoredModel:
         # Bots are free: limits on money, calls and tokens are about endpoints.
         bot = self._run.seed_set.bot(use.model.target)
-        return self._stored(bot, use.stage, None, FREE, Budget())
+        return self._stored(bot, use.stage, None, use.prices, Budget())
 
     def _new_endpoint(self, use: ModelUse, settings: ModelSettings) -> StoredModel:
         from botchat.models.endpoint import EndpointModel
 
-        prices = Prices(settings.price_input, settings.price_output, settings.price_cached)
+        prices = use.prices
         server = self._connections.server(settings)
         if not self._run.limits.batch:
             model = EndpointModel(use.model.name, settings, server, self._learnt)
@@ -138,8 +147,6 @@ class LiveModels:
         prices: Prices,
         budget: Budget,
     ) -> StoredModel:
-        counter = lengths.counter()
-        count = counter.count if counter.unit == "tokens" else rough_tokens
         return open_model(
             sender,
             self._ledger,
@@ -149,7 +156,7 @@ class LiveModels:
             budget=budget,
             retry=Retry(),
             on_reply=partial(self._meter.count, sender.name),
-            count=count,
+            count=token_counter().estimate,
         )
 
     def stop(self) -> None:

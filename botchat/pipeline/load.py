@@ -201,7 +201,7 @@ def load(
                 else:
                     judgments, n_outdated = cases.current(name, path)
                     if protocol is not None:
-                        _check_verdicts(protocol, judgments)
+                        protocol.check(judgments)
                     verdicts[judge][name] = judgments
             except DataError as error:
                 fault = str(error)
@@ -225,25 +225,6 @@ def _in_use(
     used = [seed for seed in seeds if seed.id in ids] or list(seeds)
     human = {HUMAN: human_dialogues(used)} if HUMAN in dialogues else {}
     return used, {**dialogues, **human}
-
-
-def _check_verdicts(protocol: Protocol, judgments: Sequence[Judgment]) -> None:
-    """Raise `DataError` for a verdict that no judge can have given."""
-    kinds = {(judgment.verdict, judgment.shown): judgment for judgment in judgments}
-    for judgment in kinds.values():
-        verdict = judgment.verdict or ""
-        try:
-            protocol.values(judgment)
-            if protocol.kind == "report":
-                protocol.scores(judgment.verdict)
-            places = verdict.split(" ") if protocol.kind == "place" else []
-            if any(int(place) > judgment.shown for place in places if place.isdecimal()):
-                raise DataError(
-                    f"verdict {verdict!r} names an utterance that was not shown, of "
-                    f"{judgment.shown}; delete that line and judge again"
-                )
-        except DataError as error:
-            raise DataError(f"seed {judgment.seed_id}: {error}") from None
 
 
 def _files(

@@ -11,6 +11,7 @@ from botchat.errors import ConfigError, did_you_mean, listed
 from botchat.interfaces import Decoding
 from botchat.judges.function import JudgeFunction
 from botchat.judges.panel import CALL_MATCHED, equal_calls_panel
+from botchat.models.limits import FREE, Prices
 from botchat.pipeline.spending import JudgeName
 from botchat.workspace import config, panels
 from botchat.workspace.config import Config, JudgeSettings, ModelName
@@ -63,6 +64,14 @@ class ModelUse(NamedTuple):
     """Row of a plan that counts its calls: ``generate``, or a protocol."""
     max_tokens: int | None
     """Longest reply; None: no limit."""
+
+    @property
+    def prices(self) -> Prices:
+        """Prices of its entry; a bot has none and is free."""
+        settings = self.model.settings
+        if settings is None:
+            return FREE
+        return Prices(settings.price_input, settings.price_output, settings.price_cached)
 
 
 class Names:

@@ -8,28 +8,27 @@ already paid for are all in the plan, whatever the settings.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from botchat.errors import listed
 from botchat.interfaces import ChatModel, Decoding, Message, Quirks, Reply, Row
-from botchat.metrics import lengths
 from botchat.models.learnt import Learnt
-from botchat.models.limits import FREE, Prices
 from botchat.models.self_chat import TokenCounter, prompt_tokens
-from botchat.models.stored import rough_tokens, visible_reply, wants_more_room
+from botchat.models.stored import visible_reply, wants_more_room
 from botchat.parallel import run_sync
+from botchat.pipeline.live_models import token_counter
 from botchat.pipeline.names import ModelUse
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.session import Session
 from botchat.pipeline.spending import Meter, Spending
 from botchat.results import Result
 from botchat.workspace.ledger import Ledger, request_json, request_key
-from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.secrets import public
 
 LEVELS = ("expected", "high")
@@ -123,7 +122,7 @@ class DryRunModel:
         self._models = models
         self._use = use
         self._lengths = models.lengths(self.name, use.stage)
-        self._counted = models.counted(self.name, use.stage)
+        self._counted = models.counted[self.name, use.stage]
         self._prompts: list[int] = []
         """Tokens of the prompt of each call, as we count."""
 
@@ -138,7 +137,7 @@ class DryRunModel:
             level=LEVELS[self._models.level],
             calls=n_calls,
             tokens=prompt + completion,
-            cost_usd=_prices(self._use.model.settings).cost(prompt, completion),
+            cost_usd=self._use.prices.cost(prompt, completion),
             limited=self._use.model.kind == "endpoint",
         )
 
@@ -152,8 +151,9 @@ class DryRunModel:
     @property
     def unknown_room(self) -> int:
         """Tokens of a reply that nobody knows yet whether the model takes them to think."""
-        is_unknown = bool(self._prompts) and not self.room and not self._lengths.is_measured
-        return self._most_room if is_unknown else 0
+        if self.room or self._lengths.is_measured or not self._prompts:
+            return 0
+        return self._most_room
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Return the stored reply, or a made-up one that is counted."""
@@ -165,13 +165,6 @@ class DryRunModel:
             self._counted.add(key)
             self._prompts.append(prompt_tokens(messages, self._models.counter.estimate))
         return Reply("ok", text=_made_up(key, self._lengths.words), key=key)
-
-
-def _prices(settings: ModelSettings | None) -> Prices:
-    """Return the prices of a model's entry; a bot has none and is free."""
-    if settings is None:
-        return FREE
-    return Prices(settings.price_input, settings.price_output, settings.price_cached)
 
 
 def _made_up(key: str, tokens: int) -> str:
@@ -196,9 +189,10 @@ class DryRunModels:
         self.level = level
         self.counter = counter
         self.seed_set = seed_set
+        self.lengths = cache(self._expected)
+        self.counted = defaultdict[tuple[str, str], set[str]](set)
+        """Model and stage -> keys of the calls that were counted."""
         self._models: dict[tuple[str, str, str], DryRunModel] = {}
-        self._lengths: dict[tuple[str, str], ReplyLengths] = {}
-        self._counted: dict[tuple[str, str], set[str]] = {}
 
     def open(self, use: ModelUse) -> ChatModel:
         """Return a model that counts its calls."""
@@ -219,28 +213,17 @@ class DryRunModels:
             f"{name} thinks: a reply has {room:,} tokens for that (reasoning_tokens)."
             for name, room in thinking.items()
         ]
-        unknown = {each.name: each.unknown_room for each in self._models.values()}
-        names = [name for name, room in unknown.items() if room]
-        if names:
-            most = max(unknown.values())
+        models = self._models.values()
+        unknown = {each.name: each.unknown_room for each in models if each.unknown_room}
+        if unknown:
             notes.append(
-                f"Not asked yet: {listed(names)}. A model that thinks takes up to {most:,} tokens "
-                "more a reply (reasoning_tokens)."
+                f"Not asked yet: {listed(unknown)}. A model that thinks takes up to "
+                f"{max(unknown.values()):,} tokens more a reply (reasoning_tokens)."
             )
         return notes
 
-    def counted(self, model: str, stage: str) -> set[str]:
-        """Return the keys of a model's calls in a stage that were counted."""
-        return self._counted.setdefault((model, stage), set())
-
-    def lengths(self, model: str, stage: str) -> ReplyLengths:
-        """Return the lengths of a model's replies in a stage, as in the ledger or the papers."""
-        place = (model, stage)
-        if place not in self._lengths:
-            self._lengths[place] = self._expected(model, stage)
-        return self._lengths[place]
-
     def _expected(self, model: str, stage: str) -> ReplyLengths:
+        """Return the lengths of a model's replies in a stage, as in the ledger or the papers."""
         recent = self.ledger.recent(model, stage, RECENT_CALLS)
         if len(recent) < ENOUGH_CALLS:
             tokens = REPLY_TOKENS[stage][self.level]
@@ -324,16 +307,7 @@ def _minutes(ledger: Ledger, calls: int) -> list[str]:
     sql = "SELECT at FROM calls WHERE latency_s > 0 ORDER BY at DESC LIMIT ?"
     gaps = [a - b for (a,), (b,) in pairwise(ledger.select(sql, RECENT_CALLS))]
     n = next((i for i, gap in enumerate(gaps) if gap > 60), len(gaps))  # another run ends there
-    minutes = max(1, round(calls * sum(gaps[:n]) / max(1, n) / 60))
-    known = calls > 0 and n >= ENOUGH_CALLS
-    return [f"About {minutes:,} min at the rate of the last run."] * known
-
-
-def token_counter() -> TokenCounter:
-    """Return how texts are counted: cl100k tokens, or a cautious guess where it cannot be had."""
-    counter = lengths.counter()
-    exact = counter.unit == "tokens"
-    return TokenCounter(
-        exact=counter.count if exact else None,
-        estimate=counter.count if exact else rough_tokens,
-    )
+    if calls == 0 or n < ENOUGH_CALLS:
+        return []
+    minutes = max(1, round(calls * sum(gaps[:n]) / n / 60))
+    return [f"About {minutes:,} min at the rate of the last run."]

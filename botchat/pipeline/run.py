@@ -15,7 +15,7 @@ from botchat.pipeline import judge as judging
 from botchat.pipeline.contestants import seed_set_of, self_judged_models, stored_name
 from botchat.pipeline.generate import Generated, Generating
 from botchat.pipeline.judge import Judging
-from botchat.pipeline.judging import JudgingJob, StageResult, ask_jobs
+from botchat.pipeline.judging import JudgingJob, StageResult, ask_jobs, walk_jobs
 from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.names import RULES
 from botchat.pipeline.plan import Plan, plan
@@ -88,8 +88,7 @@ def plan_run(run: ResolvedRun) -> Plan:
     async def walk(session: Session) -> None:
         dialogues = await generating.walk(_generating(run), session)
         jobs, _ = _judging_jobs(run, run.models, dialogues)
-        for job in jobs:
-            await job.walk(session)
+        await walk_jobs(jobs, session)
 
     return plan(run, walk)
 
@@ -115,8 +114,7 @@ class RunOutcome:
     @property
     def unanswered(self) -> int:
         """Dialogues and verdicts that another run may still get."""
-        n_dialogues = sum(each.unanswered for each in self.generated)
-        return n_dialogues + sum(each.unanswered for each in self.judged)
+        return sum(each.unanswered for each in (*self.generated, *self.judged))
 
 
 def run(

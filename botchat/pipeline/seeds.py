@@ -12,7 +12,7 @@ from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.importers import dialogues, hub, tables
 from botchat.importers.dialogues import ImportedDialogue
 from botchat.interfaces import Row, settings_digest
-from botchat.pipeline.plan import token_counter
+from botchat.pipeline.live_models import token_counter
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED, SIGNED, Dialogue, Seed, Utterance
 from botchat.results import Result
 from botchat.workspace import jsonl

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import typing
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TypeVar
 
 from botchat.errors import ConfigError
-from botchat.interfaces import ChatModel, Judge
+from botchat.interfaces import ChatModel, Judge, Row
 from botchat.languages import ENGLISH
 from botchat.models.self_chat import Speaker
 from botchat.parallel import EarlyStop, run_sync, stoppable
@@ -21,6 +21,7 @@ from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.protocol import Protocol
+from botchat.results import Result
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 
@@ -39,6 +40,27 @@ def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue
     """Return the protocols that can be named in a workspace, asked in the set's language."""
     language = ENGLISH if seed_set is None else workspace.language(seed_set)
     return catalogue(workspace.config.protocols, language)
+
+
+@dataclass(frozen=True)
+class StageOutcome:
+    """What a stage has done for one contestant, or in one protocol."""
+
+    unanswered: int = field(kw_only=True)
+    """Dialogues or verdicts that another run may still get."""
+
+    @property
+    def row(self) -> Row:
+        """All but `unanswered`."""
+        row = asdict(self)
+        del row["unanswered"]
+        return row
+
+
+def stage_result(stages: Sequence[StageOutcome]) -> Result:
+    """Return a row a contestant or protocol."""
+    rows = [each.row for each in stages]
+    return Result({"rows": rows}, unanswered=sum(each.unanswered for each in stages))
 
 
 class OpenModels(typing.Protocol):

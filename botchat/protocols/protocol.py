@@ -25,7 +25,9 @@ from botchat.protocols.scores import Scale
 from botchat.protocols.verdicts import LABELS, ReplyReader, choice_reader, detection_reader
 from botchat.records import (
     HUMAN,
+    MISSING,
     N_SEED,
+    UNDECIDED,
     Dialogue,
     Dialogues,
     Judgment,
@@ -281,6 +283,34 @@ class Protocol:
             return []
         mean = sum(numbers) / len(numbers)
         return [(names[0], (mean - scale.lowest) / (scale.highest - scale.lowest))]
+
+    def check(self, judgments: Sequence[Judgment]) -> None:
+        """Raise `DataError` for a verdict that no judge can have given."""
+        kinds = {(judgment.verdict, judgment.shown): judgment for judgment in judgments}
+        for judgment in kinds.values():
+            try:
+                self._check(judgment)
+            except DataError as error:
+                raise DataError(f"seed {judgment.seed_id}: {error}") from None
+
+    def _check(self, judgment: Judgment) -> None:
+        self.values(judgment)
+        if self.kind == "report":
+            self.scores(judgment.verdict)
+        if self.kind != "place":
+            return
+        for place in (judgment.verdict or "").split(" "):
+            if place.isdecimal() and int(place) > judgment.shown:
+                raise DataError(
+                    f"verdict {judgment.verdict!r} names an utterance that was not shown, of "
+                    f"{judgment.shown}; delete that line and judge again"
+                )
+
+    def offers(self, utterances: tuple[str, ...], verdict: Verdict) -> bool:
+        """Return whether an annotator may say that: what judges may, or that they cannot tell."""
+        if self.kind == "place" and verdict in (UNDECIDED, MISSING):
+            return verdict == UNDECIDED
+        return verdict in self.reading(utterances).choices
 
     @property
     def passing(self) -> Verdict | None:

@@ -12,6 +12,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -29,6 +30,7 @@ from botchat.boards.board import Board
 from botchat.boards.judge_agreement import AgreementReport
 from botchat.boards.protocols import DetectionResult, GTEvalResult, SuccessCurve
 from botchat.boards.tables import Table, is_floor_bot, labels
+from botchat.errors import UsageError
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED
 
 INK, SOFT, PALE, PEOPLE = "#1a1917", "#6b6963", "#d5d3ce", "#a83c0e"
@@ -41,6 +43,8 @@ WIDTH = 6.3  # inches: a page of a paper; a column has 3.3
 MOST_DRAWN = 40  # contestants; of more the first, and the human dialogues
 
 FORMATS = ("svg", "png", "pdf")
+
+_LEAST, _MOST = 1, 100  # inches of a side
 
 _STYLE: Any = {
     "font.family": "DejaVu Sans", "font.size": 8, "axes.titlesize": 8.5, "axes.edgecolor": SOFT,
@@ -92,6 +96,25 @@ class Chart:
             warnings.simplefilter("ignore", UserWarning)  # a script that the font does not have
             figure.savefig(file, format=form, metadata={**facts, **dates})
         return file.getvalue()
+
+
+def read_size(text: str) -> tuple[float, float | None]:
+    """Read ``7x4.5`` as width and height in inches, ``3.3`` as a width, nothing as a page's.
+
+    Raises `UsageError`.
+    """
+    if not text:
+        return WIDTH, None
+    with suppress(ValueError):
+        sides = [float(side) for side in text.lower().split("x")]
+        if len(sides) <= 2 and all(_LEAST <= side <= _MOST for side in sides):
+            if len(sides) == 2:
+                return sides[0], sides[1]
+            return sides[0], None
+    raise UsageError(
+        f"--size {text}: give width and height in inches ({_LEAST} to {_MOST}), such as 7x4.5, or "
+        "the width"
+    )
 
 
 # ------------------------------------------------------------------------- figures of a board

@@ -16,6 +16,7 @@ from botchat.boards.board import Board
 from botchat.boards.judge_checks import Check, JudgeTrust
 from botchat.boards.protocols import DetectionResult, GTEvalResult, ProtocolResult
 from botchat.boards.tables import Column, Table, is_floor_bot, labels, value_and_ci
+from botchat.interfaces import Row
 from botchat.protocols.catalogue import VOTES
 from botchat.records import HUMAN, N_SEED
 
@@ -92,6 +93,34 @@ class Line(NamedTuple):
 def kind_of(name: str) -> str:
     """Return ``human``, ``bot``, or nothing for a model."""
     return "human" if name == HUMAN else "bot" if is_floor_bot(name) else ""
+
+
+def printed_rows(board: Board, costs: Mapping[str, float]) -> list[Row]:
+    """Return a row a contestant for a terminal: rank, the number of each protocol, and USD."""
+    main = board.main
+    rows: list[Row] = []
+    for rank, name in zip(main.texts("rank"), main.frame["model"], strict=True):
+        rows.append({"rank": rank, "model": name})
+    headings = {"rank", "model"}
+    for i, part in enumerate(protocol_columns(board)):
+        heading = words(part, part.ranking[0])[0].lower()
+        # Said once, and where a criterion is called like another column.
+        if i == 0 or heading in headings:
+            heading += " (95 % CI)"
+        headings.add(heading)
+        values, digits = numbers(part.table, part.ranking[0])
+        for row in rows:
+            known = [f"{value:.{digits}f}" for value in values.get(row["model"], ())]
+            row[heading] = "–"
+            if known:
+                row[heading] = "{} ({}–{})".format(*known)
+    if any(costs.values()):
+        for row in rows:
+            usd = costs.get(row["model"])
+            row["USD/dialogue"] = "–"
+            if usd is not None:
+                row["USD/dialogue"] = f"{usd:.4f}"
+    return rows
 
 
 def main_table(
