@@ -33,12 +33,14 @@ MAX_HEADER = 1 << 16
 """Bytes of a header: gateways put policies and traces into theirs."""
 
 
+_TLS_ALERT = r"\x15\x03"
+"""First bytes of a server that was asked without TLS, as an error shows them."""
 _PROXY = "correct the variable http_proxy, or use no_proxy"
 _FAILURES: Sequence[tuple[type[Exception], Fault, str]] = (
     (
         aiohttp.ClientHttpProxyError,
         Fault.SETTING,
-        f"the proxy {{proxy}} is no HTTP proxy, or lets nothing through; {_PROXY}",
+        f"the proxy {{proxy}} refuses the connection; {_PROXY}",
     ),
     (
         aiohttp.ClientProxyConnectionError,
@@ -74,6 +76,11 @@ _FAILURES: Sequence[tuple[type[Exception], Fault, str]] = (
         Fault.TIMEOUT,
         "no reply within timeout_s = {deadline}; it may have been billed; if it is slow, raise "
         "timeout_s in its [models] entry",
+    ),
+    (
+        aiohttp.ClientPayloadError,
+        Fault.LOST,
+        "the response broke off ({kind}); it may have been billed",
     ),
     (
         aiohttp.ClientResponseError,
@@ -150,7 +157,8 @@ class Server:
         """POST a JSON body, or GET if there is none."""
         session = self._session or self._connect()
         if self._proxy is not None and not self._proxy.startswith(("http://", "https://")):
-            return self._failure(aiohttp.ClientHttpProxyError, deadline_s)
+            fault = f"the proxy {public_url(self._proxy)} is no HTTP proxy; {_PROXY}"
+            return Failure(Fault.SETTING, fault)
         try:
             async with asyncio.timeout(deadline_s):
                 return await self._exchange(session, path, body)
@@ -161,21 +169,31 @@ class Server:
             if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
                 advice = "lower max_concurrency in its [models] entry"
                 return Failure(Fault.UNREACHABLE, f"too many open files; {advice}")
-            return self._failure(type(error), deadline_s)
+            if isinstance(error, aiohttp.ClientResponseError) and _TLS_ALERT in error.message:
+                advice = "write https:// in base_url"
+                return Failure(Fault.SETTING, f"{self._host} speaks TLS alone; {advice}")
+            return self._failure(error, deadline_s)
 
-    def _failure(self, kind: type[Exception], deadline_s: float) -> Failure:
+    @property
+    def _host(self) -> str:
+        return urlsplit(self.access.base_url).netloc.rpartition("@")[2]
+
+    def _failure(self, error: Exception, deadline_s: float) -> Failure:
         """Return how an exchange failed, and what to do about it."""
-        host = urlsplit(self.access.base_url).netloc.rpartition("@")[2]
         words = {
-            "host": host,
+            "host": self._host,
             "proxy": public_url(self._proxy or ""),
-            "kind": kind.__name__,
+            "kind": type(error).__name__,
             "deadline": f"{deadline_s:g}",
         }
-        for error, fault, sentence in _FAILURES:
-            if issubclass(kind, error):
+        for kind, fault, sentence in _FAILURES:
+            # Where there is a proxy, it is the one that is connected to.
+            is_proxy = kind is aiohttp.ClientProxyConnectionError and self._proxy is not None
+            is_connecting = isinstance(error, aiohttp.ClientConnectorError)
+            is_tls = isinstance(error, ssl.SSLError)
+            if isinstance(error, kind) or (is_proxy and is_connecting and not is_tls):
                 return Failure(fault, sentence.format_map(words))
-        return Failure(Fault.LOST, f"connection lost ({kind.__name__}); it may have been billed")
+        return Failure(Fault.LOST, f"connection lost ({words['kind']}); it may have been billed")
 
     async def _exchange(
         self, session: aiohttp.ClientSession, path: str, body: bytes | None
@@ -200,7 +218,7 @@ class Server:
         host = parts.netloc.rpartition("@")[2]
         # `trust_env` would look these up in another thread for every request.
         if not proxy_bypass(host):
-            self._proxy = getproxies().get(parts.scheme)
+            self._proxy = getproxies().get(parts.scheme) or getproxies().get("all")
         if self._proxy is not None and "://" not in self._proxy:
             self._proxy = f"http://{self._proxy}"
         own = {"content-type": "application/json", "user-agent": f"botchat/{VERSION}"}

@@ -32,6 +32,7 @@ from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.secrets import public_url
 
 _LONGEST_DETAIL = 500
+_LONGEST_NAME = 100
 _WINDOW_TIMEOUT_S = 10.0
 
 
@@ -77,6 +78,8 @@ class EndpointModel:
         self.parallel = self.settings.max_concurrency
         self.where = f"{self.name} at {self.server.name}"
         self._was_window_asked = False
+        self._odd_end: str | None = None
+        """Unknown end of the last reply, if it was unknown."""
         layout, system = self.settings.message_layout, self.settings.system_role
         self._arrangements: list[tuple[Layout, SystemRole]] = [
             p for p in ARRANGEMENTS if layout in ("auto", p[0]) and system in ("auto", p[1])
@@ -212,8 +215,11 @@ class EndpointModel:
                 self._learn(Quirks(thinks=True))
                 return Adapted(reply, 200, billed=True)
             return Answered(reply)
-        # Half a sentence of a server that broke down may be no answer, nor what counts no token.
-        is_doubtful = reply.outcome == "ok" and not completion.is_end_known
+        # Half a sentence of a server that broke down may be no answer, nor what counts no token;
+        # an end that all replies have is none of a breakdown.
+        is_odd = reply.outcome == "ok" and not completion.is_end_known
+        is_doubtful = is_odd and reply.finish_reason != self._odd_end
+        self._odd_end = reply.finish_reason if is_odd else None
         if is_doubtful or (reply.outcome == "empty" and completion.is_counted_empty):
             fault_reply = replace(reply, outcome="malformed", text="")
             return Again(fault_reply, Fault.UNREADABLE, kept=reply, status=200)
@@ -255,6 +261,8 @@ class EndpointModel:
         if fault is Fault.REDIRECT:
             target = public_url(response.headers.get("location", "")) or "elsewhere"
             return f"redirects to {target}: not followed; correct its base_url"
+        if fault is Fault.SETTING:
+            return "; this is the proxy's: correct http_proxy, or use no_proxy"
         if fault.facts.ends_the_model:
             return "; check its model, key, account and base_url"
         for name in ("max_tokens", "temperature", "seed", *self.settings.extra_body):
@@ -315,12 +323,18 @@ class EndpointModel:
                 text=redactor.clean_reply(reply.text),
                 finish_reason=reply.finish_reason and redactor.clean(reply.finish_reason),
                 detail=redactor.clean(detail)[:_LONGEST_DETAIL],
+                model=_one_line(redactor.clean(reply.model))[:_LONGEST_NAME],
                 raw=redactor.clean_reply(raw) if reply.usable else redactor.clean(raw),
                 sent=sent,
                 latency_s=latency_s,
             )
 
         return map_replies(attempt, finish)
+
+
+def _one_line(text: str) -> str:
+    """Return the printable characters of a text."""
+    return "".join([char for char in text if char.isprintable()])
 
 
 LONGEST_WAIT_S = 1e6

@@ -96,7 +96,10 @@ class PayingModel:
                 self._check_open()
                 self.in_flight.add(call.key)
                 cost = CallCost(None, None)  # also of a call that is cancelled in flight
-                attempt = map_replies(await self.sender.attempt(call), partial(self._price, call))
+                attempt = await self.sender.attempt(call)
+                if isinstance(attempt, Answered):
+                    self._watch.see(call.messages, attempt.reply)
+                attempt = map_replies(attempt, partial(self._price, call))
                 cost = self._cost(attempt, most)
                 self._tell_server_limit(attempt, sent_at)
                 # Before the place is free: nothing is sent after a write that failed.
@@ -166,7 +169,6 @@ class PayingModel:
 
     async def keep(self, call: Call, reply: Reply) -> None:
         """Store a reply as the answer to a call."""
-        self._watch.see(call.messages, reply)
         if call.replaces:
             self.ledger.forget([call.key])
         name = self.sender.name

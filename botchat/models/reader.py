@@ -93,7 +93,7 @@ def _join_chunks(events: Iterable[str]) -> Any:
         if event == "[DONE]" and finish == "aborted":
             finish = None
         choice = first_choice(chunk)
-        if "message" in choice or json_get(chunk, "error"):
+        if isinstance(chunk, list) or "message" in choice or json_get(chunk, "error"):
             return chunk
         if isinstance(chunk, dict):
             whole |= {key: value for key, value in chunk.items() if value not in (None, [])}
@@ -155,11 +155,11 @@ def _named(body: Iterable[Leaf], field: str) -> Iterator[Leaf]:
     return (leaf for leaf in body if leaf.key in _FIELDS[field])
 
 
-def _first_count(body: Iterable[Leaf], field: str, least: int = 1) -> int | None:
-    """Return the first number of tokens, of at least so many, with a name of ``fields.toml``."""
+def _first_count(body: Iterable[Leaf], field: str) -> int | None:
+    """Return the first number of tokens with a name of ``fields.toml``; None if there is none."""
     for leaf in _named(body, field):
         count = _count(leaf.value)
-        if count is not None and count >= least:
+        if count:
             return count
     return None
 
@@ -192,6 +192,7 @@ def read_completion(parsed: Mapping[str, Any]) -> Completion:
     choice = first_choice(parsed)
     message = choice.get("message")
     usage = parsed.get("usage")
+    model = parsed.get("model")
     text = _content(message)
     finish = None
     if "finish_reason" in choice:
@@ -224,7 +225,7 @@ def read_completion(parsed: Mapping[str, Any]) -> Completion:
         token_usage(usage),
         cost_usd=reported_cost(usage),
         detail=detail,
-        model=str(parsed.get("model") or ""),
+        model=model if isinstance(model, str) else "",
     )
     is_marked = visible_text != (text or "").strip()
     has_reasoning = is_marked or _has_reasoning(message) or _reasoning_count(usage) > 0
@@ -424,29 +425,36 @@ class ServedModel(NamedTuple):
 
 
 def read_models(content: bytes) -> list[ServedModel]:
-    """Read a list of models, under ``data`` or ``models`` or bare; rows that name none are left."""
+    """Read a list of models, in a field or bare; rows that name none are left."""
     parsed = read_json(content)
-    rows = json_get(parsed, "data") or json_get(parsed, "models") or parsed
+    rows = parsed
+    for field in ("data", "models", "result"):
+        rows = json_get(parsed, field) or rows
+    if rows is not parsed and isinstance(rows, dict):  # of facts by name
+        rows = [{"id": name, **facts} for name, facts in rows.items() if isinstance(facts, dict)]
     models = []
     for row in rows if isinstance(rows, list) else ():
         name = row if isinstance(row, str) else json_get(row, "id") or json_get(row, "name")
+        label = json_get(row, "name")
+        if isinstance(label, str) and "/" in label and "/" not in str(name):
+            name = label  # the id is a number of the provider's own
         if isinstance(name, str) and name.strip():
-            window = _first_count(leaves(row), "windows", SMALLEST_WINDOW)
-            prices = list(leaves(json_get(row, "pricing")))
-            models.append(
-                ServedModel(
-                    name, window, _price(prices, "price_input"), _price(prices, "price_output")
-                )
-            )
+            # A provider behind a router may have less than the model.
+            counts = [_count(leaf.value) or 0 for leaf in _named(leaves(row), "windows")]
+            window = min([count for count in counts if count >= SMALLEST_WINDOW], default=None)
+            price_input = _price(row, "price_input")
+            models.append(ServedModel(name, window, price_input, _price(row, "price_output")))
     return models
 
 
-def _price(prices: Iterable[Leaf], field: str) -> float | None:
+def _price(row: Any, field: str) -> float | None:
     """Return USD per million tokens.
 
     A text is per token (OpenRouter), a number above a thousandth is per million (Together).
     """
-    for leaf in _named(prices, field):
+    prices = json_get(row, "pricing") or json_get(row, "metadata.pricing")
+    per_token = [leaf for leaf in leaves(row) if leaf.key.endswith("_per_token")]
+    for leaf in _named([*leaves(prices), *per_token], field):
         with suppress(ValueError):
             price = float(leaf.value)
             if isinstance(leaf.value, str) or price < 1e-3:

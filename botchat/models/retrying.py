@@ -21,9 +21,6 @@ from botchat.models.paying import PayingModel
 HOPELESS = 8
 """Failures in a row for one reason after which a model is given up."""
 
-_PAID = (Fault.UNREADABLE, Fault.TIMEOUT)
-"""Faults whose attempts were answered, or would have been, and are billed by most."""
-
 MOST_EMPTY = 5
 """First replies of a run that hold nothing but reasoning, after which a model is given up."""
 
@@ -115,13 +112,13 @@ class RetryingModel:
             return reply
         if attempt.fault is Fault.UNREACHABLE and not self._has_answered:
             raise self._hopeless(reply)
-        if attempt.fault not in _PAID:
+        if not attempt.billed:
             self._count_failure(attempt.fault, reply)
         return reply
 
     def _count_paid_failure(self, attempt: Again) -> None:
-        """Count an attempt that was paid for in vain at once, not when its call is given up."""
-        if attempt.fault in _PAID and attempt.kept is None and not self.paying.ending:
+        """Count an attempt that may be billed at once, not when its call is given up."""
+        if attempt.billed and attempt.kept is None and not self.paying.ending:
             self._count_failure(attempt.fault, attempt.reply)
 
     def _count_failure(self, reason: Fault, reply: Reply) -> None:

@@ -17,7 +17,7 @@ _LEAST_BYTES = 2_000
 """Bytes of a prompt, before its count tells anything."""
 _MOST_LONGER = 4
 """Longer prompts of one count, after which the count does not grow."""
-_DATE = re.compile(r"[-@_.]?(?:20\d\d-?\d\d-?\d\d|\d{4}|latest|gguf|free)$")
+_DATE = re.compile(r"[-@_.:]?(?:20\d\d-?\d\d-?\d\d|\d{4}|latest|gguf|free)$")
 
 
 class Watch:
@@ -36,6 +36,8 @@ class Watch:
         """Look at the answer to a prompt."""
         if reply.model and not is_same_model(self._asked, reply.model):
             self._tell("model", f"asked for {self._asked}, and {reply.model} answers")
+        if reply.outcome == "ok" and reply.detail:
+            self._tell("end", f"{reply.detail}: such replies are taken as whole")
         if reply.outcome == "empty" and reply.sent.thinks:
             self._tell("empty", reply.detail)
         if reply.usage.prompt_tokens is not None:
@@ -72,5 +74,5 @@ def is_same_model(asked: str, answered: str) -> bool:
 
 def _folded(model: str) -> str:
     """Return a model's id without capitals, path and date."""
-    name = model.casefold().rstrip("/").rpartition("/")[2].partition(":")[0]
+    name = model.casefold().rstrip("/").rpartition("/")[2]
     return _DATE.sub("", _DATE.sub("", name))

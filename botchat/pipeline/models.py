@@ -30,6 +30,7 @@ from botchat.models.endpoint import identity
 from botchat.models.learnt import read_quirks
 from botchat.models.reader import (
     ServedModel,
+    json_get,
     read_error,
     read_json,
     read_models,
@@ -157,24 +158,41 @@ def _served(url: str) -> list[ServedModel]:
         target = public_url(response.headers.get("location", "")) or "elsewhere"
         raise ConfigError(f"{place} redirects to {target}: not followed; name that address")
     models = read_models(response.content) if status < 300 else []
-    if models:
-        return models
-    if status == 404 or read_json(response.content) is None:
+    usable = [model for model in models if _is_usable(model, url)]
+    if usable:
+        return usable
+    parsed = read_json(response.content)
+    answer = f"(HTTP {status}: {read_error(response.content).message[:120]})"
+    if status == 404 or parsed is None:
         advice = "name the address that ends with /v1"
         if public(url).rstrip("/").endswith("/v1"):
             advice = "correct the URL"
-        reason = read_error(response.content).message[:120]
-        raise ConfigError(f"{place} is no list of models (HTTP {status}: {reason}); {advice}")
+        raise ConfigError(f"{place} is no list of models {answer}; {advice}")
+    if status >= 400 or json_get(parsed, "error"):
+        raise ConfigError(f"{place} gives no list of models {answer}; try again when it does")
     raise ConfigError(f"{public(url)} lists no models (HTTP {status}); start the server with one")
+
+
+def _is_usable(model: ServedModel, url: str) -> bool:
+    """Return whether an entry can name a model; some names stand for something else."""
+    try:
+        ModelSettings(model=model.id, base_url=url)
+    except ValueError:
+        return False
+    return True
 
 
 async def _ask_for_models(url: str) -> HttpResponse | Failure:
     """Ask a server for its models as a run would: with its key, and nowhere else."""
-    from botchat.models.connection import server_of
+    from botchat.models.connection import Failure, server_of
 
     server = server_of(ModelSettings(model="m", base_url=url))
     async with aclosing(server):
-        return await server.send("/models", None, _LIST_TIMEOUT_S)
+        response = await server.send("/models", None, _LIST_TIMEOUT_S)
+        if isinstance(response, Failure):
+            return response
+        text = server.redactor.clean(response.content.decode("utf-8", "replace"))
+        return response._replace(content=text.encode())
 
 
 def _served_entries(url: str) -> dict[str, str]:
@@ -203,9 +221,9 @@ def _entry_lines(model: ServedModel, url: str) -> list[str]:
     if model.window:
         lines.append(f"context_window = {model.window}")
     lines.append(f"max_tokens = {UTTERANCE_TOKENS}")
-    if model.price_input and model.price_output is not None:
-        lines.append(f"price_input = {model.price_input:g}   # as the server lists it: look it up")
-        lines.append(f"price_output = {model.price_output:g}")
+    if model.price_input or model.price_output:
+        lines.append(f"price_input = {model.price_input or 0:g}   # as it is listed: look it up")
+        lines.append(f"price_output = {model.price_output or 0:g}")
     elif is_nearby(url):
         lines += ["price_input = 0", "price_output = 0"]
     else:

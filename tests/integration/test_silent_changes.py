@@ -21,13 +21,10 @@ OTHER = [
     ("gpt-4o", "gpt-4o-mini"), ("llama-7b", "llama-70b"), ("glm-4.5", "glm-4.5-air"),
     ("gemma-3-27b", "google/gemma-3-4b-it"), ("o1", "o1-preview"), ("m", "default"),
 ]  # fmt: skip
-TAGS = pytest.mark.xfail(strict=True, reason="watch._folded cuts the tag of Ollama off: its size")
 TAGGED = [("qwen2.5:7b", "qwen2.5:14b"), ("llama3:70b", "llama3:8b-instruct-q4_0")]
 
 
-@pytest.mark.parametrize(
-    ("asked_for", "answers"), [*OTHER, *[pytest.param(*pair, marks=TAGS) for pair in TAGGED]]
-)
+@pytest.mark.parametrize(("asked_for", "answers"), [*OTHER, *TAGGED])
 def test_another_model_is_another(asked_for, answers):
     """By size, by version, by a word of its name."""
     assert not is_same_model(asked_for, answers)
@@ -62,7 +59,6 @@ def test_a_model_that_is_not_named_or_is_the_same_is_not_said(tmp_path, caplog, 
     assert "answers" not in caplog.text
 
 
-@pytest.mark.xfail(strict=True, reason="endpoint._finished does not clean Reply.model")
 @pytest.mark.parametrize("name", [f"m-{KEY}", "m\x1b[2J\x07", "a\nbotchat: all is well"])
 def test_the_name_that_a_server_gives_holds_no_secret_and_steers_nothing(tmp_path, caplog, name):
     """It is the server's text as any other."""
@@ -97,8 +93,7 @@ GROWING = (400, 600, 800, 1000, 1200, 1400, 1600, 1800)
         ([90, 110, 128, 128, 128, 128, 128], GROWING),
         ([512], (3000, 6000, 12_000)),
         ([900, 1500, 2048, 2048, 2048], (4000, 8000, 30_000, 60_000, 90_000)),
-        pytest.param([40], (3000, 3500), marks=pytest.mark.xfail(
-            strict=True, reason="believable_usage drops the count before watch.see has it")),
+        ([40], (3000, 3500)),
     ],
     ids=["stuck", "stuck later", "far too few", "at a window", "hardly any"],
 )  # fmt: skip

@@ -415,7 +415,7 @@ def test_a_bound_grows_by_the_largest_overrun_and_not_by_their_sum():
         (Refused(Reply("transport", detail="m: HTTP 404"), Fault.ABSENT, 404), 1),
         (FatalModelError("no key for m"), 1),
         (Again(Reply("transport", detail="connection refused"), Fault.UNREACHABLE), 3),
-        (Again(NOTHING, Fault.SERVER, status=500), 3 * HOPELESS),
+        (Again(NOTHING, Fault.SERVER, status=500), HOPELESS),
         (Again(Reply("malformed"), Fault.UNREADABLE, status=200), HOPELESS),
         (Again(NOTHING, Fault.TIMEOUT), HOPELESS),
         (Refused(NOTHING, Fault.REQUEST, 400), HOPELESS),
