@@ -103,7 +103,7 @@ class AgreementReport(Agreement):
     @property
     def printed_rows(self) -> list[Row]:
         """A row a judge: accuracy with its interval and kappa where known, and the price."""
-        rows: list[Row] = []
+        rows = []
         for judge in self.judges:
             ends = value_and_ci(judge, "accuracy")
             kappa = judge.get("kappa")

@@ -20,6 +20,7 @@ from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED
 from botchat.metrics.agreement import compare
 from botchat.metrics.annotations import VerdictArrays, Votes, is_annotator
 from botchat.pipeline.contestants import stored_name, with_controls
+from botchat.pipeline.leaderboard import write_charts
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.pipeline.load import SeedSetData, load
 from botchat.protocols.rates import preferences
@@ -224,8 +225,7 @@ def publish(
         texts = {"agreement.md": document(report.subject, lines, tables)}
         texts["agreement.json"] = to_json(data)
         jsonl.write_all(out, {**table_files(tables, formats), **texts})
-        for chart in judge_charts(report):
-            jsonl.write_atomic(out / f"{chart.name}.svg", chart.svg.encode())
+        write_charts(out, judge_charts(report))
         lines.append(f"Tables: {out / 'agreement.md'}")
     printed: Piece = tables[0]
     if report.judges:

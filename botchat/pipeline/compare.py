@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 
+from botchat.boards.changes import p_values, success_changes
 from botchat.errors import (
     ConfigError,
     DataError,
@@ -20,8 +20,7 @@ from botchat.errors import (
     listed,
 )
 from botchat.interfaces import Row
-from botchat.metrics.annotations import NOT_SAID
-from botchat.metrics.statistics import holm, proportion_ci, sign_flip
+from botchat.metrics.statistics import proportion_ci
 from botchat.protocols.rates import PASS_AT
 from botchat.records import HUMAN
 from botchat.results import Piece, Result
@@ -68,7 +67,11 @@ def compare(
     changed = [name for name in boards.models if not boards.is_unchanged(name)]
     unchanged = [name for name in boards.models if name not in changed]
     tested = models or [name for name in changed if not is_floor_bot(name)]
-    p = _p_values(boards, [name for name in tested if name in changed])
+    tests = []
+    for name in tested:
+        if name in changed:
+            tests += [(name, *boards.changes(name, n)) for n in boards.tested_n]
+    p = p_values(tests)
     fell = [name for name, value in p.items() if value <= alpha]
     lines = list(_lines(boards, unchanged, p, fell, alpha))
     table = _table(boards, changed, p)
@@ -186,42 +189,10 @@ class Boards:
         return digest is not None and digest == self.new.dialogues.get(model)
 
     def changes(self, model: str, n: int) -> tuple[Floats, Indices]:
-        """Return success at N after less before on each seed known on both, and its cluster."""
+        """Return `success_changes` of a model at N."""
         old = self.old.by_seed.get(model, {})
         new = self.new.by_seed.get(model, {})
-        seeds = sorted(old.keys() & new.keys())
-        topics = [self.new.topics.get(seed, seed) for seed in seeds]
-        before = np.array([_success(old[seed], n, self.old.n) for seed in seeds])
-        changes = np.array([_success(new[seed], n, self.old.n) for seed in seeds]) - before
-        known = np.isfinite(changes)
-        return changes[known], np.unique(topics, return_inverse=True)[1][known]
-
-
-def _p_values(boards: Boards, models: Sequence[str]) -> dict[str, float]:
-    """Return model -> p that it did not fall at either N (Holm), where there is a seed to test."""
-    tests = []
-    for name in models:
-        for n in boards.tested_n:
-            changes, cluster = boards.changes(name, n)
-            if len(changes):
-                tests.append((name, p_fell(changes, cluster)))
-    p: dict[str, float] = {}
-    for (name, _), value in zip(tests, holm([value for _, value in tests]), strict=True):
-        p[name] = min(value, p.get(name, 1.0))
-    return p
-
-
-def _success(index: int | None, n: int, largest: int) -> float:
-    """Return whether a dialogue has no AI utterance up to N, given the ``index`` of the first."""
-    if index is None or index < 0 or (index == NOT_SAID and n < largest):
-        return np.nan
-    return float(index != NOT_SAID and not 0 < index <= n)
-
-
-def p_fell(changes: Floats, cluster: Indices) -> float:
-    """Return the one-sided p that a model did not fall: where it did, half of the two-sided one."""
-    sums = np.asarray(np.bincount(cluster, changes), np.float64)
-    return sign_flip(sums) / 2 if changes.sum() < 0 else 1.0
+        return success_changes(old, new, n, self.old.n, self.new.topics)
 
 
 def _mismatches(boards: Boards) -> Iterator[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError, UsageError, listed
-from botchat.interfaces import Case, CaseRef, Row, case_ref
+from botchat.interfaces import Case, CaseRef, case_ref
 from botchat.metrics.annotations import BLIND_PAGE, is_annotator
 from botchat.pipeline.contestants import begun_seeds, human_dialogues, in_turn
 from botchat.pipeline.session import catalogue_of
@@ -165,7 +165,7 @@ def _file_labels(
             labels.setdefault((judgment.judge, judgment.protocol), []).append(judgment)
     if not labels:
         raise DataError(f"no labels in {listed(map(str, files))}")
-    rows: list[Row] = []
+    rows = []
     with workspace.locked():
         for (judge, name), judgments in labels.items():
             # An exported file that was put there by hand goes on where it is.

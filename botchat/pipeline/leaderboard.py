@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,18 +72,22 @@ def leaderboard(
     browser; a board that is kept by a name stays there, `KEPT` of it. ``seeds``: the set, if it
     was read.
     """
-    meter, folder = meter or Meter(), out or workspace.out(seed_set)
-    kept = None if keep is None else _kept_folder(folder, keep)
-    by_judge = workspace.judgment_files(seed_set)
-    paged = [*dict.fromkeys(judges)] or only_judge(workspace, seed_set, None)
-    judgment_files = [path for name in paged for path in by_judge.get(name, {}).values()]
-    dialogue_files = workspace.dialogue_files(seed_set)
-    sizes = _megabytes(judgment_files), _megabytes(dialogue_files), len(dialogue_files)
-    large = any(size > most for size, most in zip(sizes, MOST_IN_READER, strict=True))
-    # A judge is checked with all judges of the set, on the page or not.
+    meter = meter or Meter()
+    folder = out or workspace.out(seed_set)
+    kept = None
+    if keep is not None:
+        kept = _kept_folder(folder, keep)
     if seeds is None:
         seeds = workspace.seeds(seed_set)
-    loaded = paged if large else [*paged, *by_judge]
+    by_judge = workspace.judgment_files(seed_set)
+    paged = list(dict.fromkeys(judges)) or only_judge(workspace, seed_set, None)
+    judgment_files = [path for name in paged for path in by_judge.get(name, {}).values()]
+    dialogue_files = workspace.dialogue_files(seed_set)
+    sizes = (_megabytes(judgment_files), _megabytes(dialogue_files), len(dialogue_files))
+    large = any(size > most for size, most in zip(sizes, MOST_IN_READER, strict=True))
+    loaded = paged
+    if not large:  # a judge is checked with all judges of the set, on the page or not
+        loaded = [*paged, *by_judge]
     data = load(workspace, seed_set, loaded, large=large, seeds=seeds)
     from botchat.boards import files as board_files
 
@@ -96,18 +100,22 @@ def leaderboard(
     if kept is not None:
         write_all(kept, {name: texts[name] for name in KEPT})
     write_charts(folder, view.charts)
-    judgments = [each for by in data.judgments[view.board.judge].values() for each in by]
-    usd = total_cost(workspace, data.dialogues, judgments) if judgments else None
+    n = int(view.board.main.frame["complete"].max())
+    coverage = f"{n:,} of {len(seeds):,} dialogues"
+    judgments = data.judgments_of(paged[0])
+    usd = None
+    if judgments:
+        usd = total_cost(workspace, data.dialogues, judgments)
+        unreadable = sum(judgment.verdict is None for judgment in judgments)
+        coverage += f"; {unreadable:,} of {len(judgments):,} verdicts unreadable"
+    if usd is not None:
+        coverage += f". ${usd:,.2f}"
     page = _write_page(data, views, reports, folder, usd, meter)
     if opens:
         webbrowser.open(page.absolute().as_uri())
-    lines = [*view.board.notes, *[_NO_READER.format(*sizes, *MOST_IN_READER)] * large]
-    n = int(view.board.main.frame["complete"].max())
-    coverage = f"{n:,} of {len(seeds):,} dialogues"
-    if judgments:
-        unreadable = sum(judgment.verdict is None for judgment in judgments)
-        coverage += f"; {unreadable:,} of {len(judgments):,} verdicts unreadable"
-        coverage += "" if usd is None else f". ${usd:,.2f}"
+    lines = list(view.board.notes)
+    if large:
+        lines.append(_NO_READER.format(*sizes, *MOST_IN_READER))
     return board_result(view, content, [*lines, coverage], page)
 
 
@@ -144,7 +152,7 @@ def board_result(
     return Result({**content, **places, **more}, pieces, table=view.board.main)
 
 
-def write_charts(folder: Path, charts: Sequence[Chart]) -> None:
+def write_charts(folder: Path, charts: Iterable[Chart]) -> None:
     """Write figures as svg; `botchat figure` draws them in other forms."""
     for chart in charts:
         jsonl.write_atomic(folder / f"{chart.name}.svg", chart.svg.encode())

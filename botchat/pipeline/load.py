@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,16 +59,19 @@ class SeedSetData:
     @cached_property
     def judgments(self) -> dict[str, dict[str, list[Judgment]]]:
         """Judge -> protocol -> judgments with their reasons, read when they are asked for."""
-        return {
-            judge: {
-                name: self.cases.current(name, self.files[judge][name])[0]
-                if isinstance(verdicts, Verdicts)
-                else verdicts
-                for name, verdicts in by_protocol.items()
-                if not (self.large and isinstance(verdicts, Verdicts))
-            }
-            for judge, by_protocol in self.verdicts.items()
-        }
+        judgments: dict[str, dict[str, list[Judgment]]] = {}
+        for judge, by_protocol in self.verdicts.items():
+            judgments[judge] = {}
+            for name, verdicts in by_protocol.items():
+                if not isinstance(verdicts, Verdicts):
+                    judgments[judge][name] = verdicts
+                elif not self.large:
+                    judgments[judge][name], _ = self.cases.current(name, self.files[judge][name])
+        return judgments
+
+    def judgments_of(self, judge: str) -> list[Judgment]:
+        """Return one judge's judgments in all protocols, as far as `judgments` has them."""
+        return list(chain.from_iterable(self.judgments[judge].values()))
 
     def board(self, judge: str) -> Board:
         """Return one judge's numbers."""
@@ -119,7 +123,7 @@ class SeedSetData:
         ]
         if parts := [*parts, *reply_faults.fault_clauses(self.dialogues)]:
             yield f"Dialogues: {'; '.join(parts)}."
-        judgments = [each for by in self.judgments[judge].values() for each in by]
+        judgments = self.judgments_of(judge)
         yield from lost_calls_note(self.workspace, self.dialogues.values(), judgments)
 
 
@@ -302,14 +306,18 @@ class Run:
     def generations(self) -> DataFrame:
         """One row a generated dialogue that begins with a ChatSEED of the set as it is now."""
         dialogues = self.workspace.all_dialogues(self.seed_set, unanswered=True)
-        return _frame((each for by in dialogues.values() for each in by.values()), Dialogue)
+        by_contestant = (by_seed.values() for by_seed in dialogues.values())
+        return _frame(chain.from_iterable(by_contestant), Dialogue)
 
     @cached_property
     def judgments(self) -> DataFrame:
         """One row a judgment on the dialogues as they are now."""
-        by_judge = load(self.workspace, self.seed_set).judgments if self.judges else {}
-        files = (judgments for by in by_judge.values() for judgments in by.values())
-        return _frame((each for judgments in files for each in judgments), Judgment)
+        judgments: list[Judgment] = []
+        if self.judges:
+            data = load(self.workspace, self.seed_set)
+            for judge in data.judgments:
+                judgments += data.judgments_of(judge)
+        return _frame(judgments, Judgment)
 
     @property
     def frame(self) -> DataFrame:

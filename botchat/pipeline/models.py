@@ -9,7 +9,6 @@ import json
 import re
 import secrets
 import tomllib
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing, closing
 from dataclasses import replace
@@ -109,33 +108,42 @@ def settings_text(providers: Sequence[str], seeds: str) -> str:
 
     Raises `ConfigError` if there is none at a URL that was named.
     """
-    known, models = templates(), dict[str, str]()
+    known = templates()
+    models: dict[str, str] = {}
     for provider in providers:
         if _is_url(provider):
             models |= _served_entries(provider)
         else:
             name, lines = known[provider]
             models[name] = _with_served_model(lines)
-    entries = "".join(f"[models.{name}]\n{lines}\n\n" for name, lines in models.items())
-    matches = [re.search(r"(?m)^price_input = ([\d.]+)", text) for text in models.values()]
-    prices = [price and float(price[1]) for price in matches]
-    is_free = not any(price != 0 for price in prices)
+    prices = {tomllib.loads(lines).get("price_input") for lines in models.values()}
+    contestants = [*list(models)[:_MOST_RUN], "bot:parrot"]
+    entries = ""
+    if models:
+        entries = str(_TEXTS["names"])
+        for name, lines in models.items():
+            entries += f"[models.{name}]\n{lines}\n\n"
+    else:
+        contestants.append("bot:retrieval")
+    judge = RULES
+    about_judge = _TEXTS["offline_judge"]
+    budget = ""
+    if prices - {0}:
+        judge = next(iter(models))
+        about_judge = _TEXTS["own_judge"]
+        comment = ""
+        if None in prices:
+            comment = "# "
+        budget = _TEXTS["budget"].format(comment=comment)
     return str(_TEXTS["file"]).format(
-        entries=f"{_TEXTS['names']}{entries}" if entries else "",
+        entries=entries,
         about_seeds=_TEXTS["about_seeds"].get(seeds, ""),
         seeds=seeds,
-        models=json.dumps(_run_models(list(models))),
-        about_judge=_TEXTS["offline_judge" if is_free else "own_judge"],
-        judge=RULES if is_free else next(iter(models)),
-        budget="" if is_free else _TEXTS["budget"].format(comment="# " * (None in prices)),
+        models=json.dumps(contestants),
+        about_judge=about_judge,
+        judge=judge,
+        budget=budget,
     )
-
-
-def _run_models(entries: list[str]) -> list[str]:
-    """Return the models that a first run compares: of a router's hundreds the first ones."""
-    if not entries:
-        return ["bot:parrot", "bot:retrieval"]
-    return [*entries[:_MOST_RUN], "bot:parrot"]
 
 
 def _is_url(provider: str) -> bool:
@@ -198,11 +206,10 @@ async def _ask_for_models(url: str) -> HttpResponse | Failure:
 def _served_entries(url: str) -> dict[str, str]:
     """Return an entry for each model of a server; raises `ConfigError` if it serves none."""
     served = _served(url)
-    tails = Counter(_entry_name(model.id.rpartition("/")[2]) for model in served)
+    tails = [_entry_name(model.id.rpartition("/")[2]) for model in served]
     entries: dict[str, str] = {}
-    for model in served:
-        name = _entry_name(model.id.rpartition("/")[2])
-        if tails[name] > 1:
+    for model, name in zip(served, tails, strict=True):
+        if tails.count(name) > 1:
             name = _entry_name(model.id)
         first = name
         while name in entries:
@@ -327,27 +334,34 @@ def _reply_facts(reply: Reply, asked: str) -> list[str]:
 
 def _rows(workspace: Workspace) -> list[Row]:
     """Return models with window, prices and quirks, then bots, forms of names, and judges."""
-    facts = ("context_window", "price_input", "price_output", "max_concurrency")
     own = workspace.config
+    rows = []
     with closing(workspace.ledger(readonly=True)) as ledger:
-        rows: list[Row] = [
-            {"name": name, "kind": "endpoint", "what": _described(settings)}
-            | {fact: getattr(settings, fact) for fact in facts}
-            | {"adapted": ", ".join(read_quirks(ledger, identity(settings)).changes) or None}
-            for name, settings in sorted(own.models.items())
-        ]
-    judges = [(name, "judge", f"single judge, asks {j.model}") for name, j in own.judges.items()]
-    panels = (*sorted(own.panels.items()), *PRESETS.items())
-    others = [
-        *((f"bot:{name}", "bot", text) for name, text in BASELINES.items()),
-        ("openai:MODEL", "form", "a model of OpenAI, key in OPENAI_API_KEY"),
-        ("http://HOST:PORT/v1#MODEL", "form", "a model of any OpenAI-compatible server"),
-        (HUMAN, "human", "the set's own dialogues; a contestant, never generated"),
-        (RULES, "judge", "offline judge: thresholds from the set's human dialogues"),
-        *sorted(judges),
-        *((name, "panel", f"{p.strategy}, judges: {len(p.members)}") for name, p in panels),
+        for name, settings in sorted(own.models.items()):
+            row = _row(name, "endpoint", _described(settings))
+            row["context_window"] = settings.context_window
+            row["price_input"] = settings.price_input
+            row["price_output"] = settings.price_output
+            row["max_concurrency"] = settings.max_concurrency
+            changes = read_quirks(ledger, identity(settings)).changes
+            row["adapted"] = ", ".join(changes) or None
+            rows.append(row)
+    rows += [_row(f"bot:{name}", "bot", text) for name, text in BASELINES.items()]
+    rows += [
+        _row("openai:MODEL", "form", "a model of OpenAI, key in OPENAI_API_KEY"),
+        _row("http://HOST:PORT/v1#MODEL", "form", "a model of any OpenAI-compatible server"),
+        _row(HUMAN, "human", "the set's own dialogues; a contestant, never generated"),
+        _row(RULES, "judge", "offline judge: thresholds from the set's human dialogues"),
     ]
-    return rows + [{"name": name, "kind": kind, "what": text} for name, kind, text in others]
+    for name, judge in sorted(own.judges.items()):
+        rows.append(_row(name, "judge", f"single judge, asks {judge.model}"))
+    for name, panel in [*sorted(own.panels.items()), *PRESETS.items()]:
+        rows.append(_row(name, "panel", f"{panel.strategy}, judges: {len(panel.members)}"))
+    return rows
+
+
+def _row(name: str, kind: str, what: str) -> Row:
+    return {"name": name, "kind": kind, "what": what}
 
 
 def _described(settings: ModelSettings) -> str:

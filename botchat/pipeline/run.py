@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from botchat.errors import ConfigError, FatalModelError, LimitReached, MissingDataError
@@ -145,7 +145,7 @@ def run(
         **board.data,
         "plan": planned.rows,
         "generated": [each.row for each in outcome.generated],
-        "judged": [asdict(each) for each in outcome.judged],
+        "judged": [each.row | {"unanswered": each.unanswered} for each in outcome.judged],
         "left_out": outcome.left_out,
     }
     return Result(data, board.pieces, outcome.unanswered)

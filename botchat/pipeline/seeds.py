@@ -43,28 +43,30 @@ def import_seeds(
 
 def show_seeds(workspace: Workspace, name: str = "", seed_id: str = "") -> Result:
     """List the seed sets, the dialogues of one, or the utterances of one dialogue."""
+    rows = []
     if not name:
-        sets = workspace.seed_sets().items()
-        return Result({"rows": [_set_row(workspace, set_, path) for set_, path in sets]})
-    seeds = workspace.seeds(name)
+        for set_, path in workspace.seed_sets().items():
+            rows.append(_set_row(workspace, set_, path))
+        return Result({"rows": rows})
+    seeds = {seed.id: seed.utterances for seed in workspace.seeds(name)}
     if not seed_id:
-        rows: list[Row] = [
-            {"id": s.id, "utterances": len(s.utterances), "begins": "".join(s.utterances[:1])[:70]}
-            for s in seeds
-        ]
+        for id_, utterances in seeds.items():
+            begins = "".join(utterances[:1])[:70]
+            rows.append({"id": id_, "utterances": len(utterances), "begins": begins})
         return Result({"set": name, "rows": rows})
-    utterances = {seed.id: seed.utterances for seed in seeds}.get(seed_id)
-    if utterances is None:
+    if seed_id not in seeds:
         raise MissingDataError(f"no dialogue {seed_id!r} in {name}; see: botchat seeds {name}")
-    rows = [
-        {"n": n, "speaker": "BA"[n % 2], "part": "seed" if n <= N_SEED else "human", "said": text}
-        for n, text in enumerate(utterances, 1)
-    ]
+    for n, text in enumerate(seeds[seed_id], 1):
+        part = "seed"
+        if n > N_SEED:
+            part = "human"
+        rows.append({"n": n, "speaker": "BA"[n % 2], "part": part, "said": text})
     return Result({"set": name, "id": seed_id, "rows": rows})
 
 
 def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
-    seeds, about = workspace.seeds(name), workspace.about(name)
+    seeds = workspace.seeds(name)
+    about = workspace.about(name)
     row: Row = {
         "set": name,
         "n_seeds": len(seeds),
@@ -73,7 +75,9 @@ def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
         "invented": about.invented,
         "path": path,
     }
-    return row | ({"source": about.source} if about.source else {})
+    if about.source:
+        row["source"] = about.source
+    return row
 
 
 def read_source(source: str, cache_dir: Path) -> list[Seed]:
@@ -84,9 +88,11 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
         return dialogues.read_seeds(tables.rows_of(hub.load_rows(source), source), source)
     path = Path(source).expanduser()
     if path.is_dir():
-        names = {file.relative_to(path).as_posix(): file for file in path.rglob("test_*.txt")}
-        kept = {name: f for name, f in names.items() if dialogues.MUTUAL_FILE.fullmatch(name)}
-        files = {name: jsonl.content(file) for name, file in kept.items()}
+        files = {}
+        for file in path.rglob("test_*.txt"):
+            name = file.relative_to(path).as_posix()
+            if dialogues.MUTUAL_FILE.fullmatch(name):
+                files[name] = jsonl.content(file)
         return dialogues.read_mutual(files, str(path))
     if not path.is_file() or path.suffix.lower() not in tables.SUFFIXES:
         kinds = f"mutual, a folder of MuTual, a file ({', '.join(tables.SUFFIXES)}), {hub.SYNTAX}"
@@ -111,7 +117,9 @@ def import_dialogues(
     form, imported = dialogues.read_dialogues(rows, source)
     is_new = seed_set not in workspace.seed_sets()
     with workspace.locked():
-        known = [] if is_new else workspace.seeds(seed_set)
+        known = []
+        if not is_new:
+            known = workspace.seeds(seed_set)
         matches, new_seeds, left_out = _matches(imported, known, is_new)
         left = "; ".join(f"{n} {why}" for why, n in left_out.items())
         if not matches:
@@ -126,10 +134,15 @@ def import_dialogues(
         if new_seeds:
             workspace.write_seeds(seed_set, [*known, *new_seeds])
         jsonl.finish(path, records, stage_order)
-    row: Row = {"set": seed_set, "model": model, "dialogues": len(matches)}
-    row["stopped"] = sum(not record.complete for record in records)
-    row |= {"new_seeds": len(new_seeds), "path": path}
-    more = {"format": form, "read": len(imported), "left_out": {**left_out}, "signature": signature}
+    row: Row = {
+        "set": seed_set,
+        "model": model,
+        "dialogues": len(matches),
+        "stopped": sum(not record.complete for record in records),
+        "new_seeds": len(new_seeds),
+        "path": path,
+    }
+    more = {"format": form, "read": len(imported), "left_out": left_out, "signature": signature}
     counts = f"{len(imported)} dialogues read ({form}), {len(matches)} imported"
     return Result(row | more, [f"{counts}; left out: {left or 'none'}", [row]])
 
@@ -182,18 +195,25 @@ def _new_seed(dialogue: ImportedDialogue, ids: set[str]) -> Seed:
 
 def _dialogue(seed: Seed, imported: ImportedDialogue, model: str, signature: str) -> Dialogue:
     """Make the record, with the seed's own spelling of the ChatSEED and no ledger keys."""
-    start, is_ok = seed.utterances[:N_SEED], imported.outcome == "ok"
-    replies, count = imported.utterances[len(start) :], token_counter().exact
-    fault = f"imported: its utterance {len(imported.utterances) + 1} is no reply"
+    replies = imported.utterances[N_SEED:]
+    facts = [Utterance() for _ in replies]
+    count = token_counter().exact
+    if count is not None:
+        facts = [Utterance(tokens=count(text)) for text in replies]
+    status = "complete"
+    detail = ""
+    if imported.outcome != "ok":
+        status = f"stopped:{imported.outcome}"
+        detail = f"imported: its utterance {len(imported.utterances) + 1} is no reply"
     return Dialogue(
         seed_id=seed.id,
         model=model,
-        utterances=(*start, *replies),
-        n_seed=len(start),
-        facts=tuple(Utterance(tokens=count(text) if count else None) for text in replies),
-        status="complete" if is_ok else f"stopped:{imported.outcome}",
+        utterances=(*seed.utterances[:N_SEED], *replies),
+        n_seed=N_SEED,
+        facts=tuple(facts),
+        status=status,
         signature=signature,
-        detail="" if is_ok else fault,
+        detail=detail,
     )
 
 

@@ -44,7 +44,7 @@ def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue
 
 @dataclass(frozen=True)
 class StageOutcome:
-    """What a stage has done for one contestant, or in one protocol."""
+    """Outcome of a stage for one contestant, or in one protocol."""
 
     unanswered: int = field(kw_only=True)
     """Dialogues or verdicts that another run may still get."""

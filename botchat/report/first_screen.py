@@ -98,7 +98,7 @@ def kind_of(name: str) -> str:
 def printed_rows(board: Board, costs: Mapping[str, float]) -> list[Row]:
     """Return a row a contestant for a terminal: rank, the number of each protocol, and USD."""
     main = board.main
-    rows: list[Row] = []
+    rows = []
     for rank, name in zip(main.texts("rank"), main.frame["model"], strict=True):
         rows.append({"rank": rank, "model": name})
     headings = {"rank", "model"}
