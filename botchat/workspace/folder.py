@@ -245,8 +245,8 @@ class Workspace:
                 )
                 stack.callback(lock.close)
                 lock.execute("BEGIN EXCLUSIVE")
-                stack.callback(holder.unlink, missing_ok=True)
                 holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", "utf-8")
+                stack.callback(holder.unlink, missing_ok=True)
             except sqlite3.Error as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                     raise BotChatError(f"cannot lock {self.hidden}: {error}") from None
