@@ -149,7 +149,7 @@ class Workspace:
         except FileNotFoundError:
             return AboutSet()
         except Exception as error:
-            fault = " ".join(str(error).split())[:200]
+            fault = str(error)[:200]
             raise DataError(f'{path}: {fault}; it has lines such as language = "zh"') from None
 
     def language(self, seed_set: str) -> Language:

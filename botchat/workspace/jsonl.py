@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -202,7 +201,7 @@ def finish(path: Path, records: Iterable[R], order: Callable[[R], Any]) -> None:
 def write_atomic(path: Path, data: bytes | bytearray) -> None:
     """Write a file so that readers see the old or the new content, never a part."""
     make_folder(path.parent)
-    temporary = path.parent / f".{path.name[:40]}.{secrets.token_hex(8)}"
+    temporary = path.parent / f".{path.name[:40]}.{os.urandom(8).hex()}"
     try:
         # Not `tempfile`, whose files are 0600: who may read this one is for the umask to say.
         with temporary.open("xb") as file:

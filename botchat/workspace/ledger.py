@@ -260,9 +260,7 @@ class Ledger:
         """Return what earlier runs learnt that this model's endpoint refuses."""
         rows = self.select("SELECT value FROM quirks WHERE identity=?", identity_key(identity))
         with self._reading():
-            for (value,) in rows:
-                return msgspec.json.decode(value, type=dict)
-        return {}
+            return msgspec.json.decode(rows[0][0], type=dict) if rows else {}
 
     def set_quirks(self, identity: Mapping[str, Any], quirks: Mapping[str, Any]) -> None:
         """Store what a model's endpoint refuses, so that it refuses only once."""

@@ -236,8 +236,8 @@ def _facts_of_days(ledger: Ledger, calls: Iterable[_CountedCall]) -> list[CallFa
     facts = []
     for _, of_day in groupby(calls, lambda call: call.at // _DAY_S):
         rowids = [call.rowid for call in of_day]
-        facts.append(call_facts(ledger, "rowid=?", rowids[0]))
-        facts.append(call_facts(ledger, "rowid=?", rowids[-1]))
+        for rowid in (rowids[0], rowids[-1]):
+            facts.append(call_facts(ledger, "rowid=?", rowid))
     return facts
 
 
