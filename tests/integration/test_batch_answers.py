@@ -224,29 +224,29 @@ def test_a_limit_counts_what_is_pending(tmp_path, capsys, flags, most):
     assert f"stopped at {flags[0]} {flags[1]}" in capsys.readouterr().err
 
 
-def test_no_file_has_more_requests_or_bytes_than_an_endpoint_takes(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "most"), [("MAX_REQUESTS", 2), ("MAX_BYTES", 4000), ("MAX_BYTES", 10)]
+)
+def test_no_file_has_more_requests_or_bytes_than_an_endpoint_takes(
+    tmp_path, monkeypatch, name, most
+):
     """Several batches at once; a request that is larger by itself goes alone."""
     with OddServer() as server:
         plain = workspace(tmp_path / "plain", server, 7)
         assert run(plain) == DONE
-        for name, most in (("MAX_REQUESTS", 2), ("MAX_BYTES", 4000), ("MAX_BYTES", 10)):
-            with monkeypatch.context() as patched:
-                patched.setattr(batch, name, most)
-                server.uploads.clear()
-                server.paid.clear()
-                folder = workspace(tmp_path / f"{name}{most}", server, 7)
-                to_the_end(folder)
-            sizes = [len(data.splitlines()) for data in server.uploads]
-            assert sum(sizes) == 14
-            if name == "MAX_REQUESTS":
-                assert max(sizes) == most
-            elif most == 10:
-                assert set(sizes) == {1}
-            else:
-                assert max(map(len, server.uploads)) <= most
-                assert 1 < max(sizes) < 7
-            assert set(server.paid.values()) == {1}
-            assert stage_files(folder) == stage_files(plain)
+        monkeypatch.setattr(batch, name, most)
+        folder = workspace(tmp_path / "w", server, 7)
+        to_the_end(folder)
+        sizes = [len(data.splitlines()) for data in server.uploads]
+        assert (sum(sizes), set(server.paid.values())) == (14, {1})
+        assert stage_files(folder) == stage_files(plain)
+        if name == "MAX_REQUESTS":
+            assert max(sizes) == most
+        elif most == 10:
+            assert set(sizes) == {1}
+        else:
+            assert 1 < max(sizes) < 7
+            assert max(map(len, server.uploads)) <= most
 
 
 LOGIN = "someone:p4ss-w0rd-0123"
