@@ -6,11 +6,15 @@ from contextlib import closing
 
 import pytest
 
+from botchat.cli.main import main
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage, visible
 from botchat.models import reader
+from botchat.models.limits import Retry
+from botchat.pipeline import live_models
 from botchat.workspace.ledger import Ledger
 from tests.integration.test_endpoints import ASK, ask
+from tests.integration.test_runs import workspace
 from tests.openai_server import Answer, Server, completion, faults, per_request, text
 from tests.rows import rows
 
@@ -35,7 +39,26 @@ def ended(reason, content="Half a sent", **choice):
     return completion([{"index": 0, "message": message, "finish_reason": reason, **choice}])
 
 
+ZERO = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+SAFE = {"hate": {"filtered": False, "severity": "safe"}}
+HIGH = {"hate": {"filtered": True, "severity": "high"}}
+AT_ONCE = pytest.mark.xfail(
+    strict=True, reason="endpoint._read_completion keeps nothing with an unknown end as empty"
+)
 NO_ANSWER = {
+    "no choices, nothing filtered": Answer(
+        200, {"choices": [], "prompt_filter_results": [{"content_filter_results": SAFE}]}
+    ),
+    "no message, nothing filtered": completion([{"index": 0, "content_filter_results": SAFE}]),
+    "nothing of zero tokens": text(None, usage=ZERO),
+    "no text of zero tokens": text("", usage=ZERO | {"prompt_tokens": 9}),
+    "no parts of zero tokens": text([], usage=ZERO),
+    "no message of zero tokens": completion([{"message": {}, "finish_reason": "stop"}], usage=ZERO),
+    "an error in the choice": completion([{"index": 0, "error": {"message": "no", "code": 502}}]),
+    "no text, unknown end": pytest.param(
+        text("", finish_reason="panic", usage=None), marks=AT_ONCE
+    ),
+    "no text, no end": pytest.param(text("", finish_reason=None, usage=None), marks=AT_ONCE),
     "finish error": ended("error"),
     "finish resource": ended("insufficient_system_resource"),
     "finish unknown": ended("kernel_panic"),
@@ -65,7 +88,41 @@ def test_what_is_no_answer_is_asked_again_as_it_was(tmp_path, fault):
     assert asked.quirks == {}
 
 
+@pytest.mark.parametrize("usage", [ZERO, ZERO | {"prompt_tokens": 9}])
+@pytest.mark.parametrize("content", [None, "", [], " \n"])
+def test_nothing_of_zero_tokens_twice_is_kept_as_nothing(tmp_path, usage, content):
+    """Asked once more, not for ever."""
+    with Server(text(content, usage=usage)) as server:
+        asked = ask(server, tmp_path, ASK, ASK)
+        assert [reply.outcome for reply in asked.replies] == ["empty"] * 2
+        assert (server.n_received, asked.stored) == (2, 1)
+
+
+PAGE = "This request was blocked by the content policy of your company: context length exceeded"
+
+
+@pytest.mark.parametrize("status", [200, 400, 403, 413, 451, 502])
+@pytest.mark.parametrize("form", ["<html><title>Blocked</title><body>{}</body></html>", "{}"])
+def test_a_page_of_a_company_is_nobodys_answer(tmp_path, monkeypatch, capsys, status, form):
+    """Five dialogues behind it: one line, at most a request each, no outcome in the ledger."""
+    monkeypatch.setattr(live_models, "Retry", lambda: Retry(first_s=0.0))
+    generate = ["generate", "--seeds", "small", "--turns", "3", "--model", "alpha", "--dir"]
+    with Server(Answer(status, form.format(PAGE).encode())) as server:
+        folder = workspace(tmp_path / "w", server, 5)
+        assert main([*generate, str(folder)]) == 1
+        assert server.n_received <= {200: 8, 403: 1, 502: 15}.get(status, 5)
+        said = capsys.readouterr().err
+        with closing(Ledger(folder / ".botchat" / "ledger.sqlite3", readonly=True)) as ledger:
+            assert ledger.select("SELECT outcome FROM calls") == []
+    assert "<" not in said
+    assert said.count("botchat: ") == said.count("\n") <= 2
+
+
 FILTERED = {
+    "its field, prompt": Answer(
+        200, {"choices": [], "prompt_filter_results": [{"content_filter_results": HIGH}]}
+    ),
+    "its field, reply": ended("stop", "", content_filter_results=HIGH),
     "finish, no message": completion([{"index": 0, "finish_reason": "content_filter"}]),
     "finish, null message": ended("content_filter", None),
     "native SAFETY": ended("error", "", native_finish_reason="SAFETY"),

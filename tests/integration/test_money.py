@@ -44,7 +44,63 @@ SILENT = {
     "negative": usage(prompt_tokens=-100, completion_tokens=-1),
     "half": usage(prompt_tokens=10),
     "zero": usage(prompt_tokens=0, completion_tokens=0, total_tokens=0),
+    "one of each": usage(prompt_tokens=1, completion_tokens=1, total_tokens=2),
+    "one and none": usage(prompt_tokens=1, completion_tokens=0),
+    "ten, in text": usage(prompt_tokens="10", completion_tokens="10"),
+    "no prompt": usage(prompt_tokens=3, completion_tokens=500, total_tokens=503),
+    "no reply": usage(prompt_tokens=250, completion_tokens=0, total_tokens=250),
+    "absurd": usage(prompt_tokens=10**30, completion_tokens=-(2**70)),
+    "fractions": usage(prompt_tokens=0.5, completion_tokens=1.5),
+    "a list": lambda call: text(f"answer {call.n}", usage=[1]),
 }
+
+
+LIES = {
+    "a tiny cost": ({"prompt_tokens": 300, "completion_tokens": 2000}, 1e-12),
+    "no cost": ({"prompt_tokens": 300, "completion_tokens": 2000}, 0),
+    "a cost below zero": ({"prompt_tokens": 300, "completion_tokens": 2000}, -1.0),
+    "a cost in text": ({"prompt_tokens": 300, "completion_tokens": 2000}, "0.0"),
+    "a cost that is none": ({"prompt_tokens": 300, "completion_tokens": 2000}, 1e300),
+    "a tiny cost alone": ({}, 1e-12),
+    "a tiny cost beside one of each": ({"prompt_tokens": 1, "completion_tokens": 1}, 1e-12),
+    "a cost of its own": ({"prompt_tokens": 300, "completion_tokens": 200}, 0.03),
+}
+ALONE = pytest.mark.xfail(
+    strict=True, reason="Prices.cost_of believes a cost beside counts that are unknown"
+)
+COSTS = []
+for name, lie in LIES.items():
+    COSTS.append(pytest.param(*lie, id=name, marks=[ALONE] if "tiny cost " in name else []))
+
+
+@pytest.mark.parametrize(("counts", "cost"), COSTS)
+def test_a_cost_is_believed_where_it_is_more_than_what_was_said(tmp_path, capsys, counts, cost):
+    """Not where it is less than tokens times price, or nothing tells the tokens: two calls."""
+    with Server(usage(**counts, cost=cost)) as server:
+        folder = workspace(tmp_path / "w", server, **PRICES)
+        assert run(folder, "--max-usd", "0.05") == 3
+        assert 1 <= server.n_received <= 2
+    assert "stopped at --max-usd 0.05" in capsys.readouterr().err
+
+
+def thinks(call):
+    """A model that shows nothing without room, and bills all that it may."""
+    cap = call.body["max_tokens"]
+    counts = {"prompt_tokens": 300, "completion_tokens": cap, "total_tokens": 300 + cap}
+    return text("" if cap == 2048 else f"answer {call.n}", finish_reason="length", usage=counts)
+
+
+@pytest.mark.parametrize(("flag", "most"), [("--max-tokens", 30_000), ("--max-usd", 0.3)])
+def test_a_limit_holds_where_a_model_turns_out_to_think(tmp_path, capsys, flag, most):
+    """The room is reserved for as the rest; what was billed before it was learnt counts, too."""
+    with Server(thinks) as server:
+        folder = workspace(tmp_path / "w", server, **PRICES)
+        assert run(folder, flag, str(most)) == 3
+        caps = [call.body["max_tokens"] for call in server.calls]
+        assert caps[:2] == [2048, 2048 + 8192]
+        billed = {"--max-tokens": sum(caps) + 300 * len(caps), "--max-usd": sum(caps) * 1e-5}
+        assert 0.5 * most < billed[flag] <= most
+    assert f"stopped at {flag}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", SILENT)
