@@ -21,9 +21,18 @@ from msgspec.structs import replace
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Reply, settings_digest
-from botchat.models.attempts import Answered, Attempt, Call, Pending, Refused, map_replies
+from botchat.models.attempts import (
+    Again,
+    Answered,
+    Attempt,
+    Call,
+    Pending,
+    Refused,
+    map_replies,
+)
 from botchat.models.connection import HttpResponse
 from botchat.models.endpoint import EndpointModel
+from botchat.models.faults import Fault
 from botchat.models.limits import Prices
 from botchat.models.reader import BatchState, read_batch_lines, read_batches
 from botchat.workspace.jsonl import write_atomic
@@ -38,8 +47,8 @@ MAX_PAGES = 50
 _PAGE = 100
 """Batches of a page."""
 
-ENDED = ("completed", "expired", "cancelled", "canceled", "failed")
-_FAILED = ENDED[1:]
+_FAILED = ("expired", "cancelled", "canceled", "failed")
+_UNDER_WAY = ("validating", "in_progress", "finalizing", "cancelling", "queued", "running")
 _URL: Final = "/v1/chat/completions"
 _QUIET_PASSES = 32
 """Passes of the event loop without a new call, after which no task makes one."""
@@ -151,7 +160,9 @@ class BatchModel(EndpointModel):
             self._states.add("sent")
         elif batch is None:  # it was sent, and the endpoint does not show it
             self._states.add("not listed")
-        elif batch.status in ENDED:
+        elif batch.status in ("completed", *_FAILED) or (
+            batch.files and batch.status not in _UNDER_WAY
+        ):
             return await self._collect(client, batch, path)
         else:
             self._states.add(batch.status or "under way")
@@ -188,12 +199,25 @@ class BatchModel(EndpointModel):
                 if line.key not in requests:
                     continue
                 attempt = self.read(HttpResponse(line.status, {}, line.body), self._sent())
+                if isinstance(attempt, Again):
+                    if batch.status in _FAILED:
+                        continue  # it was not run, and goes with a new one
+                    attempt = _settled(attempt)
                 await self._keep(line.key, requests[line.key], attempt)
                 if isinstance(attempt, Refused) and attempt.fatal:
                     faults.append(attempt.reply.detail)
+        for key in requests:
+            # Of a batch that failed, what it lacks goes with a new one; else it has failed itself.
+            if batch.status not in _FAILED:
+                self._collected.setdefault(key, self._lost(batch))
         path.unlink()
         _id_path(path).unlink(missing_ok=True)
         return faults
+
+    def _lost(self, batch: BatchState) -> Refused:
+        """Return what came of a call that a batch has no answer to."""
+        detail = f"batch {batch.id} has {batch.status} without an answer that can be read"
+        return Refused(Reply("malformed", detail=detail), Fault.UNREADABLE)
 
     async def _keep(self, key: str, request: bytes, attempt: Attempt) -> None:
         """Store an answer, also one that nobody waits for in this run."""
@@ -205,6 +229,13 @@ class BatchModel(EndpointModel):
         self._collected[key] = attempt
         if isinstance(attempt, Answered):
             await self.ledger.keep(key, request, attempt.reply, model=self.name, stage=self.stage)
+
+
+def _settled(attempt: Again) -> Answered | Refused:
+    """Return a call that was paid for as answered or failed: another run may ask again."""
+    if attempt.kept is not None:
+        return Answered(attempt.kept)
+    return Refused(attempt.reply, attempt.fault, attempt.status)
 
 
 def _requests(path: Path) -> dict[str, bytes]:

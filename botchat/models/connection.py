@@ -33,6 +33,7 @@ MAX_HEADER = 1 << 16
 """Bytes of a header: gateways put policies and traces into theirs."""
 
 
+_NO_KEY = "none"
 _TLS_ALERT = r"\x15\x03"
 """First bytes of a server that was asked without TLS, as an error shows them."""
 _PROXY = "correct the variable http_proxy, or use no_proxy"
@@ -250,7 +251,7 @@ class Server:
             # The client refuses to go without one, so it is taken off what it sends.
             transport.event_hooks = {"request": [_without_authorization]}
         client = openai.AsyncOpenAI(
-            api_key="none",
+            api_key=_NO_KEY,
             base_url=access.base_url,
             default_query=dict(parse_qsl(access.query[1:], keep_blank_values=True)),
             default_headers=headers,
@@ -272,7 +273,9 @@ class Server:
 
 
 async def _without_authorization(request: Any) -> None:
-    request.headers.pop("authorization", None)
+    """Take off the key that stands for none; a login of the URL stays."""
+    if request.headers.get("authorization") == f"Bearer {_NO_KEY}":
+        del request.headers["authorization"]
 
 
 def server_of(settings: ModelSettings) -> Server:

@@ -219,8 +219,10 @@ class EndpointModel:
         # an end that all replies have is none of a breakdown.
         is_odd = reply.outcome == "ok" and not completion.is_end_known
         is_doubtful = is_odd and reply.finish_reason != self._odd_end
+        if reply.outcome == "empty":
+            is_doubtful = completion.is_counted_empty or not completion.is_end_known
         self._odd_end = reply.finish_reason if is_odd else None
-        if is_doubtful or (reply.outcome == "empty" and completion.is_counted_empty):
+        if is_doubtful:
             fault_reply = replace(reply, outcome="malformed", text="")
             return Again(fault_reply, Fault.UNREADABLE, kept=reply, status=200)
         return Answered(reply)

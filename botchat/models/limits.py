@@ -39,14 +39,14 @@ class Prices:
     def cost_of(self, usage: Usage, reported: float | None) -> float | None:
         """Return USD that a call cost: the greater of what is reported and its tokens' price.
 
-        None if unknown, also if zero is reported and the model has a price.
+        None if unknown: also of a report alone, and of zero, where the model has a price.
         """
         by_tokens = self.cost(
             usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens or 0
         )
         if reported is None or not 0 <= reported < math.inf:
             return by_tokens
-        if reported == 0 and self.cost(1, 1):
+        if self.cost(1, 1) and (reported == 0 or by_tokens is None):
             return None
         return max(reported, by_tokens or 0.0)
 

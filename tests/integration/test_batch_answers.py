@@ -163,7 +163,6 @@ def test_a_batch_whose_answers_cannot_be_read_raises_nothing(tmp_path, capsys, k
         assert n_answers(capsys, folder) == 0
 
 
-@pytest.mark.xfail(strict=True, reason="batch._collect: a completed batch is sent again in silence")
 @pytest.mark.parametrize("kind", UNUSABLE.values(), ids=UNUSABLE)
 def test_a_batch_whose_answers_cannot_be_read_is_said_and_not_paid_again(tmp_path, capsys, kind):
     """It is completed: its calls have failed, with a reason, and are in no batch."""
@@ -176,7 +175,6 @@ def test_a_batch_whose_answers_cannot_be_read_is_said_and_not_paid_again(tmp_pat
         assert set(server.paid.values()) == {1}
 
 
-@pytest.mark.xfail(strict=True, reason="batch.ENDED: another word is waited for without end")
 @pytest.mark.parametrize("word", ["ended", "succeeded", "done", "JOB_STATE_SUCCEEDED", "finished"])
 def test_an_end_in_other_words_is_one(tmp_path, word):
     """All requests are done, and there is a file of answers."""
@@ -263,13 +261,10 @@ FORMS = {
 }
 
 
-HIDDEN = pytest.mark.xfail(
-    strict=True, reason="connection.openai_client: a login in the URL is taken off what is sent"
-)
-USES = [(form, way) for form in FORMS for way in ("chat", "batch") if form + way != "loginbatch"]
+USES = [(form, way) for form in FORMS for way in ("chat", "batch")]
 
 
-@pytest.mark.parametrize(("form", "way"), [*USES, pytest.param("login", "batch", marks=HIDDEN)])
+@pytest.mark.parametrize(("form", "way"), USES)
 def test_every_form_of_authentication_goes_with_every_request(
     tmp_path, capsys, monkeypatch, form, way
 ):

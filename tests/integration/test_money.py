@@ -65,15 +65,9 @@ LIES = {
     "a tiny cost beside one of each": ({"prompt_tokens": 1, "completion_tokens": 1}, 1e-12),
     "a cost of its own": ({"prompt_tokens": 300, "completion_tokens": 200}, 0.03),
 }
-ALONE = pytest.mark.xfail(
-    strict=True, reason="Prices.cost_of believes a cost beside counts that are unknown"
-)
-COSTS = []
-for name, lie in LIES.items():
-    COSTS.append(pytest.param(*lie, id=name, marks=[ALONE] if "tiny cost " in name else []))
 
 
-@pytest.mark.parametrize(("counts", "cost"), COSTS)
+@pytest.mark.parametrize(("counts", "cost"), LIES.values(), ids=LIES)
 def test_a_cost_is_believed_where_it_is_more_than_what_was_said(tmp_path, capsys, counts, cost):
     """Not where it is less than tokens times price, or nothing tells the tokens: two calls."""
     with Server(usage(**counts, cost=cost)) as server:
