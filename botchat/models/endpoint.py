@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from email.utils import formatdate, parsedate_to_datetime
+from email.utils import mktime_tz, parsedate_tz
 from typing import Any
 
 import msgspec
@@ -351,8 +351,17 @@ def seconds_to_wait(headers: Mapping[str, str], error: ErrorBody) -> float:
         waits.append(float(headers.get("retry-after-ms", "0")) / 1000)
     with suppress(ValueError):
         waits.append(float(header))
-    with suppress(ValueError, TypeError):
+    date = _timestamp(header)
+    if date is not None:
         # By the server's clock, where it tells the time.
-        now = parsedate_to_datetime(headers.get("date", formatdate(usegmt=True)))
-        waits.append((parsedate_to_datetime(header) - now).total_seconds())
+        now = _timestamp(headers.get("date", "")) or time.time()
+        waits.append(date - now)
     return min(max([wait for wait in waits if wait >= 0]), LONGEST_WAIT_S)  # NaN is not
+
+
+def _timestamp(date: str) -> float | None:
+    """Return the seconds of a date of HTTP, in Greenwich's time unless it says otherwise."""
+    parts = parsedate_tz(date)
+    if parts is None:
+        return None
+    return float(mktime_tz((*parts[:9], parts[9] or 0)))

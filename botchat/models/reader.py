@@ -32,13 +32,17 @@ _LEAD = re.compile(r"(?:\s|\ufeff|:[^\n]*\n)*")
 """Leave before a JSON value: blanks, a byte order mark, comments of an event stream."""
 _PAGE = re.compile(r"<(?:!doctype|html|head|body|\?xml|h1|center|pre|title)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<(title|h1|message|pre)\b[^>]*>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
-_WAIT = re.compile(
-    r"(?:retry|again|wait|reset|available)[^\d\n]{0,40}?((?:\d+(?:\.\d+)?\s*(?:ms|milliseconds?|s|"
-    r"secs?|seconds?|m|mins?|minutes?|h|hours?)\b\s*(?:and\s*)?)+|(?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?s\b)",
-    re.IGNORECASE,
+_NUMBER = r"(?:\d+(?:\.\d+)?|\bone|\ba)"
+_UNITS = _FIELDS["units"]
+_SPAN = (
+    rf"((?:{_NUMBER}\s*(?:{'|'.join(_UNITS)})(?![a-z])\s*(?:and\s*)?)+"
+    r"|(?:\d+[hm])*\d+(?:\.\d+)?s\b)"
 )
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|milli|s|m|h)?", re.IGNORECASE)
-_UNITS = {"ms": 0.001, "milli": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_WAITS = [
+    re.compile(pattern.replace("SPAN", _SPAN).replace("NUMBER", _NUMBER), re.IGNORECASE)
+    for pattern in _FIELDS["wait_words"]
+]
+_PART = re.compile(rf"({_NUMBER})\s*({'|'.join(_UNITS)})?(?![a-z])", re.IGNORECASE)
 _LONGEST = 400
 """Characters of a reason."""
 _DEEPEST = 40
@@ -398,17 +402,25 @@ def _reason(text: str) -> str:
 
 def seconds_in(text: str) -> float:
     """Return the seconds that a text asks to wait; 0 if it names none."""
-    match = _WAIT.search(text)
-    return _duration(match[1]) if match else 0.0
+    for pattern in _WAITS:
+        match = pattern.search(text)
+        if match is not None:
+            return _duration(match[1])
+    return 0.0
 
 
 def _duration(text: str) -> float:
     """Return the seconds of a text such as ``1m30.5s``, ``20 seconds`` or ``7``."""
-    return sum([float(number) * _UNITS[unit.lower()] for number, unit in _DURATION.findall(text)])
+    seconds = 0.0
+    for number, unit in _PART.findall(text):
+        value = 1.0 if number.isalpha() else float(number)
+        seconds += value * _UNITS.get(unit.lower(), 1.0)
+    return seconds
 
 
 def _wait_of(leaf: Leaf) -> float:
-    seconds = _duration(str(leaf.value))
+    text = str(leaf.value)
+    seconds = 0.0 if text.startswith("-") else _duration(text)
     return seconds / 1000 if leaf.key.endswith("_ms") else seconds
 
 
