@@ -91,11 +91,6 @@ def body_as_text(line):
     return line
 
 
-def completed(word):
-    """Another word for a batch that is completed."""
-    return {"status": lambda status: word if status == "completed" else status}
-
-
 READ = {
     "as OpenAI": {},
     "states in capitals": {"shown": {"status": str.upper}},
@@ -128,7 +123,10 @@ def test_what_a_batch_gives_is_read_in_its_layout(tmp_path, kind):
         plain = workspace(tmp_path / "plain", server, 3)
         assert run(plain) == DONE
         folder = workspace(tmp_path / "w", server, 3)
-        assert to_the_end(folder) == 2
+        assert run(folder, "--batch") == SENT
+        (kept,) = folder.glob(".botchat/batches/*/*.batch")
+        assert kept.read_text() == server.jobs[0].id
+        assert to_the_end(folder) == 1
         check(server, folder, stage_files(plain))
         n_pages = [call.path.split("?")[0] for call in server.seen].count("/v1/batches")
         assert n_pages <= 3 * batch.MAX_PAGES
@@ -169,7 +167,8 @@ def test_a_batch_whose_answers_cannot_be_read_is_said_and_not_paid_again(tmp_pat
 @pytest.mark.parametrize("word", ["ended", "succeeded", "done", "JOB_STATE_SUCCEEDED", "finished"])
 def test_an_end_in_other_words_is_one(tmp_path, word):
     """All requests are done, and there is a file of answers."""
-    with OddServer(shown=completed(word)) as server:
+    shown = {"status": lambda status: word if status == "completed" else status}
+    with OddServer(shown=shown) as server:
         folder = workspace(tmp_path / "w", server, 3)
         assert run(folder, "--batch") == SENT
         assert run(folder, "--batch") == SENT
