@@ -22,8 +22,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def listed(names: Iterable[str]) -> str:
     """Return at most eight names, and how many more there are; empty without any."""
-    first, more = (known := [*names])[:8], len(known) - 8
-    return ", ".join(first) + (f" and {more:,} more" if more > 0 else "")
+    known = list(names)
+    first = ", ".join(known[:8])
+    n_more = len(known) - 8
+    return f"{first} and {n_more:,} more" if n_more > 0 else first
+
+
+def one_line(reason: object) -> str:
+    """Return what an exception says, in one line; of one that says nothing its name."""
+    return " ".join(str(reason).split())[:200] or type(reason).__name__
 
 
 class BotChatError(Exception):

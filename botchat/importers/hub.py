@@ -20,7 +20,14 @@ from urllib.request import urlopen
 
 import msgspec
 
-from botchat.errors import BotChatError, ConfigError, DataError, MissingDataError, UsageError
+from botchat.errors import (
+    BotChatError,
+    ConfigError,
+    DataError,
+    MissingDataError,
+    UsageError,
+    one_line,
+)
 from botchat.workspace.jsonl import write_atomic
 
 if TYPE_CHECKING:
@@ -76,7 +83,7 @@ def load_rows(uri: str) -> Iterator[dict[str, Any]]:
     except BotChatError:
         raise
     except Exception as error:  # `datasets` raises whatever its readers raise
-        raise DataError(f"{uri}: cannot be read as a dataset: {_one_line(error)}") from error
+        raise DataError(f"{uri}: cannot be read as a dataset: {one_line(error)}") from error
 
 
 class _OutsideError(Exception):
@@ -154,7 +161,7 @@ def fetch_mutual(cache_dir: Path, *, url: str = MUTUAL_URL, digest: str = MUTUAL
         if isinstance(error, HTTPError):
             error.close()
         advice = f"download {MUTUAL_URL} by hand and give the file's path instead of 'mutual'"
-        raise DataError(f"cannot download {url}: {_one_line(error)}; {advice}") from error
+        raise DataError(f"cannot download {url}: {one_line(error)}; {advice}") from error
     return target
 
 
@@ -183,7 +190,7 @@ def hub_errors(name: str) -> Iterator[None]:
         status = str(getattr(getattr(error, "response", None), "status_code", ""))
         cause = type(error).__name__ if type(error).__name__ in _FAULTS else status
         kind, fault = _FAULTS.get(cause, (DataError, f"the hub answers {status}"))
-        raise kind(f"{name}: {fault} ({_one_line(error)})") from None
+        raise kind(f"{name}: {fault} ({one_line(error)})") from None
 
 
 def _snapshot(uri: str) -> tuple[re.Match[str], Path]:
@@ -223,7 +230,3 @@ def refuse_large(
     if size > most:
         fault = f"{size:,} bytes, more than {most:,}; take single files by hand"
         raise ConfigError(f"{name}: {fault}")
-
-
-def _one_line(reason: object) -> str:
-    return " ".join(str(reason).split())[:200] or type(reason).__name__

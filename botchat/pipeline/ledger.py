@@ -202,6 +202,13 @@ def total_cost(
     return usage.total(_bills(workspace, keys), keys, "cost_usd")
 
 
+_OF_VERDICT: Mapping[str, usage.Figure] = {
+    "tokens": "tokens",
+    "usd": "cost_usd",
+    "seconds": "latency_s",
+}
+
+
 def cost_per_verdict(
     workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]
 ) -> dict[str, Row]:
@@ -219,7 +226,7 @@ def cost_per_verdict(
     for name, keys in calls.items():
         n = len(judged[name])
         costs[name] = {"calls": len(keys) / n}
-        for key, figure in (("tokens", "tokens"), ("usd", "cost_usd"), ("seconds", "latency_s")):
+        for key, figure in _OF_VERDICT.items():
             total = usage.total(bills, keys, figure)
             costs[name][key] = None if total is None else total / n
     return costs

@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from botchat.errors import BotChatError, DataError
+from botchat.errors import BotChatError, DataError, one_line
 
 log = logging.getLogger("botchat")
 
@@ -119,7 +119,7 @@ def _decode(
         try:
             records.append(decoder.decode(line))
         except Exception as error:
-            fault = f"{' '.join(str(error).split())[:300]}; correct or delete this line"
+            fault = f"{one_line(error)}; correct or delete this line"
             raise DataError(f"{path}:{n}: {fault} (it begins {line[:40]!r})") from None
     return records
 

@@ -26,7 +26,7 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from botchat.errors import BotChatError, DataError
+from botchat.errors import BotChatError, DataError, one_line
 from botchat.interfaces import Decoding, Message, Reply, Sent, Usage
 from botchat.records import Outcome
 from botchat.workspace.jsonl import make_folder
@@ -339,10 +339,8 @@ class Ledger:
     def _failed(self, error: BaseException) -> BotChatError:
         """Return the error of the first write that failed, for `check_writable`."""
         if self._failure is None:
-            line = _one_line(error)
-            self._failure = BotChatError(
-                f"cannot write the ledger {self.path}: {line}; nothing before this call is lost"
-            )
+            fault = f"cannot write the ledger {self.path}: {one_line(error)}"
+            self._failure = BotChatError(f"{fault}; nothing before this call is lost")
         return self._failure
 
     @contextmanager
@@ -354,7 +352,7 @@ class Ledger:
         except Exception as error:  # of SQLite, zlib and JSON, or of a cell of another type
             # With its folder: SQLite would put the log (-wal) of the old file into a new one.
             raise DataError(
-                f"cannot read the ledger {self.path}: {_one_line(error)}; if it is damaged, move "
+                f"cannot read the ledger {self.path}: {one_line(error)}; if it is damaged, move "
                 f"{self.path and self.path.parent} away, and copy it back from a backup"
             ) from None
 
@@ -369,10 +367,6 @@ def _address(path: Path | None, readonly: bool) -> str:
         if not os.access(path.parent, os.W_OK):
             mode = "immutable=1"  # nothing can be written in its folder
     return f"{path.absolute().as_uri()}?{mode}"
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def _pack(data: bytes) -> bytes:

@@ -162,12 +162,18 @@ def _address_values(settings: ModelSettings, env: Mapping[str, str]) -> dict[str
 
 def _faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
     variable = settings.api_key_env
-    for key in ("model", "display_name", "revision", "identity"):
-        name = getattr(settings, key) or ""
+    names = {
+        "model": settings.model,
+        "display_name": settings.display_name,
+        "revision": settings.revision,
+        "identity": settings.identity,
+    }
+    for key, name in names.items():
+        if name is None:
+            continue
         if public(name) != name:
             yield key, "a secret stands where a name belongs"
-        is_name = bool(name.strip()) and (name.isprintable() or key == "model")
-        if getattr(settings, key) is not None and not is_name:
+        if not name.strip() or not (name.isprintable() or key == "model"):
             yield key, "give a name of printable characters"
     if settings.model == HUMAN or settings.model.startswith("bot:"):
         yield "model", f"{settings.model!r} is no model of an endpoint"

@@ -15,17 +15,16 @@ import msgspec
 from botchat.interfaces import Subject
 from botchat.workspace.model_settings import Positive, Price
 
-ROLES = (
-    *("general-public", "critic", "news-author", "psychologist", "scientist"),
-    *("annotator", "evaluator"),
-)
-"""Roles with a text in ``botchat/prompts/roles``; the first five are ChatEval's (Appendix A)."""
-
-CHATEVAL = ROLES[:5]
+CHATEVAL = ("general-public", "critic", "news-author", "psychologist", "scientist")
 """ChatEval's roles. Their text asks which of two responses is the better one; other subjects have
 texts of their own."""
 
-DECOMPOSER, FEEDBACK, SUMMARIZER = "Decomposer", "Feedback", "Summarizer"
+ROLES = (*CHATEVAL, "annotator", "evaluator")
+"""Roles with a text in ``botchat/prompts/roles``; the first five are ChatEval's (Appendix A)."""
+
+DECOMPOSER = "Decomposer"
+FEEDBACK = "Feedback"
+SUMMARIZER = "Summarizer"
 """Speakers that take part in a debate but have no vote."""
 
 CONTROL = "control:"

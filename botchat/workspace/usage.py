@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from botchat.interfaces import Usage, settings_digest
 from botchat.records import VERSION, Provenance
@@ -70,7 +70,11 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
     return by_key
 
 
-def total(paid: Mapping[str, Bill], calls: Collection[str], figure: str) -> float | None:
+Figure: TypeAlias = Literal["tokens", "cost_usd", "latency_s"]
+"""A field of `Bill`."""
+
+
+def total(paid: Mapping[str, Bill], calls: Collection[str], figure: Figure) -> float | None:
     """Return the sum of a figure over calls; None if it is not known of each."""
     known = [getattr(paid[call], figure) for call in calls if call in paid]
     return math.fsum(known) if None not in known and len(known) == len(calls) else None
