@@ -4,12 +4,12 @@
 | --- | --- | --- |
 | ``redirect`` | 3xx | ends the model: no redirect is followed |
 | ``account`` | 401, 402, 403; a quota used up, an account blocked | ends the model |
-| ``busy`` | 429, or words about a rate | waited for up to ten minutes |
-| ``loading`` | 423, 424, 425, 503, 529 | waited for up to ten minutes |
+| ``busy`` | 420, 429, or words about a rate | waited for up to ten minutes |
+| ``loading`` | 423, 424, 425, 503, 529; a 4xx of a model that is loading | waited for up to ten minutes |
 | ``server`` | any other 5xx; 408, 409, 499 | made three times |
-| ``absent`` | 404; the model is unknown | ends the model |
+| ``absent`` | 404, 405; the model is unknown | ends the model |
 | ``filtered`` | a 4xx of a content filter: its code, or words about the prompt | an answer |
-| ``overflow`` | a 4xx about a prompt that is too long | an answer |
+| ``overflow`` | a 413, or a 4xx about a prompt that is too long | an answer |
 | ``parameter`` | a 4xx that refuses a parameter that can be left out | adapted, made again |
 | ``layout`` | a chat template that refuses roles or their order | adapted, made again |
 | ``request`` | any other 4xx | not made again in this run |
