@@ -440,7 +440,7 @@ def read_models(content: bytes) -> list[ServedModel]:
     """Read a list of models, in a field or bare; rows that name none are left."""
     parsed = read_json(content)
     rows = parsed
-    for field in ("data", "models", "result"):
+    for field in ("result", "models", "data"):  # llama.cpp has the facts in the last
         rows = json_get(parsed, field) or rows
     if rows is not parsed and isinstance(rows, dict):  # of facts by name
         rows = [{"id": name, **facts} for name, facts in rows.items() if isinstance(facts, dict)]
