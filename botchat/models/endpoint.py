@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from email.utils import mktime_tz, parsedate_tz
 from typing import Any
 
@@ -346,7 +347,7 @@ LONGEST_WAIT_S = 1e6
 def seconds_to_wait(headers: Mapping[str, str], error: ErrorBody) -> float:
     """Return the least seconds before the next attempt, as headers, fields or words ask for."""
     header = headers.get("retry-after", "")
-    waits = [error.wait_s, 0.0]
+    waits = [error.wait_s, reader.seconds_in(f"wait {header}"), 0.0]
     with suppress(ValueError):
         waits.append(float(headers.get("retry-after-ms", "0")) / 1000)
     with suppress(ValueError):
@@ -361,6 +362,9 @@ def seconds_to_wait(headers: Mapping[str, str], error: ErrorBody) -> float:
 
 def _timestamp(date: str) -> float | None:
     """Return the seconds of a date of HTTP, in Greenwich's time unless it says otherwise."""
+    with suppress(ValueError):
+        if "T" in date:
+            return datetime.fromisoformat(date).timestamp()
     parts = parsedate_tz(date)
     if parts is None:
         return None

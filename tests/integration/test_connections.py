@@ -179,8 +179,10 @@ def test_tls_behind_http_is_said(tmp_path):
     ids=["reset", "closed", "broken off", "SSH"],
 )
 def test_what_was_sent_may_have_been_billed(tmp_path, fault, words):
-    """The line says so."""
+    """The line says so; nothing is kept, so the next run asks again."""
     with Server(fault) as server:
         detail = ask(server, tmp_path).reply.detail
+        server.play(text("back"))
+        assert ask(server, tmp_path).reply.text == "back"
     assert words in detail
     assert "it may have been billed" in detail

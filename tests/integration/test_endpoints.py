@@ -135,30 +135,6 @@ def test_a_passing_fault_is_tried_again_and_noted(tmp_path, fault):
 
 
 @pytest.mark.parametrize(
-    ("fault", "outcome", "attempts"),
-    [
-        (faults.server_error(503), "transport", QUICK.most),
-        (faults.rate_limited(), "transport", QUICK.most),
-        (faults.server_error(500), "transport", 3),
-        (faults.cut(), "transport", 3),
-        (faults.html(), "malformed", 2),
-    ],
-    ids=["503", "429", "500", "reset", "html"],
-)
-def test_a_lasting_fault_is_asked_again_by_what_it_may_have_cost(
-    tmp_path, fault, outcome, attempts
-):
-    """Never for ever; nothing is stored as an answer, so the next run asks again."""
-    with Server(fault) as server:
-        asked = ask(server, tmp_path)
-        assert asked.reply.outcome == outcome
-        assert f"tried {attempts} times" in asked.reply.detail
-        assert (server.n_received, asked.stored, asked.failed_attempts) == (attempts, 0, attempts)
-        server.play(text("back"))
-        assert ask(server, tmp_path).reply.text == "back"
-
-
-@pytest.mark.parametrize(
     "fault",
     [
         faults.unauthorized(),
@@ -182,14 +158,6 @@ def test_a_fatal_fault_stops_the_model_at_once(tmp_path, fault):
     assert "m at http://127.0.0.1" in message
     assert KEY not in message
     assert pickle.loads(pickle.dumps(caught.value)).args == caught.value.args  # noqa: S301
-
-
-def test_a_redirect_takes_the_prompt_nowhere(tmp_path):
-    """The other host never hears of the dialogue."""
-    with Server() as other, Server(faults.redirect(f"{other.url}/chat/completions")) as server:
-        with pytest.raises(FatalModelError, match="redirects to"):
-            ask(server, tmp_path)
-        assert other.n_received == 0
 
 
 @pytest.mark.parametrize("fault", [faults.huge(), faults.huge(chunked=True), faults.gzip_bomb()])
@@ -241,18 +209,6 @@ def test_strict_chat_templates_are_pleased_once_and_for_all(tmp_path, name):
         assert later.reply.text == "fine"
         assert server.n_received == before + 1
     assert bool(asked.quirks) == bool(refused)
-
-
-def test_a_reasoning_model_gets_the_parameters_it_takes(tmp_path):
-    """max_tokens is renamed, temperature dropped, each refused once."""
-    with Server(text("fine"), models={"m": templates.REASONING}) as server:
-        asked = ask(server, tmp_path, ASK, [*ASK, *ASK])
-        assert [reply.text for reply in asked.replies] == ["fine", "fine"]
-        assert server.n_received == 4
-        body = server.calls[-1].body
-        assert body["max_completion_tokens"] == 50
-        assert "temperature" not in body
-        assert "max_tokens" not in body
 
 
 def test_what_the_environment_adds_for_openai_goes_to_openai_only(tmp_path, monkeypatch):

@@ -169,34 +169,6 @@ def test_an_unknown_model_is_asked_for_once_whatever_the_status(tmp_path, fault)
         assert server.n_received == 1
 
 
-@each("QUIRKS")
-def test_a_parameter_is_left_out_only_where_it_is_refused_by_name(tmp_path, fault):
-    """Once; every later call goes without it."""
-    with Server(per_request(fault, FINE)) as server:
-        asked = ask(server, tmp_path, ASK, [*ASK, *ASK])
-        assert server.n_received == 3
-        (left_out,) = asked.quirks["parameters"]
-        assert left_out in server.calls[0].body
-        assert left_out not in server.calls[1].body
-        assert left_out not in server.calls[2].body
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        of(400, "max_tokens must be at most 4096"),
-        of(400, "I could not parse the JSON of your request near max_tokens"),
-        of(500, "Unsupported value: 'temperature' is not supported", param="temperature"),
-    ],
-)
-def test_a_parameter_with_a_bad_value_is_not_left_out(tmp_path, fault):
-    """The run says what the endpoint says; nothing is learnt."""
-    with Server(fault) as server:
-        asked = ask(server, tmp_path)
-    assert asked.reply.outcome == "transport"
-    assert asked.quirks == {}
-
-
 def test_a_server_that_refuses_everything_in_turn_is_asked_a_bounded_number_of_times(tmp_path):
     """Each parameter and layout once; then it is a failure like others."""
 

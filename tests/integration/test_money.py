@@ -118,16 +118,6 @@ def test_a_limit_stops_also_where_no_reply_says_what_it_took(tmp_path, capsys, k
         assert account(folder)[:2] == (2 * most, 0)
 
 
-def test_a_cost_of_zero_beside_a_price_counts_as_reserved(tmp_path, capsys):
-    """A router that says that calls are free does not switch the limit off."""
-    free = usage(prompt_tokens=5, completion_tokens=5, cost=0)
-    with Server(free) as server:
-        folder = workspace(tmp_path / "w", server, **PRICES)
-        assert run(folder, "--max-usd", "0.05", "--json") == 3
-        assert server.n_received == 2
-    assert json.loads(capsys.readouterr().out)["cost_usd"] is None
-
-
 def test_a_dollar_with_64_in_flight_is_never_exceeded(tmp_path, capsys):
     """Every reply takes all that it may: 50 calls of 2 cents, whatever is in flight."""
     with Server(usage(prompt_tokens=20, completion_tokens=2000), latency_s=0.001) as server:

@@ -32,6 +32,7 @@ def response(said):
 
 NONE = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"
 EXTRA = {
+    "nothing": b"",
     "a whole answer": response(WRONG),
     "two": response(WRONG) * 2,
     "half of one": response(WRONG)[:60],
@@ -135,21 +136,5 @@ async def test_what_comes_behind_an_answer_is_no_answer(tmp_path, extra, when):
         return
     assert await replies(server, tmp_path / "ledger.sqlite3", late) == OWN
     assert server.n_posts == N
-
-
-async def test_a_connection_on_which_nothing_comes_is_kept(tmp_path):
-    """One for all that is asked one after the other."""
-    server = TwiceServer(b"")
-    assert await replies(server, tmp_path / "ledger.sqlite3") == OWN
-    assert len(server.writers) == 1
-
-
-async def test_many_at_once_get_their_own(tmp_path):
-    """Connections that hold more are closed while others are in flight."""
-    server = TwiceServer(response(WRONG))
-    async with asking(server, tmp_path / "ledger.sqlite3") as model:
-        await model.chat(question(0), Decoding())
-        calls = [model.chat(question(n), Decoding()) for n in range(40)]
-        said = [reply.text for reply in await asyncio.gather(*calls)]
-    assert said == [question(n)[0]["content"] for n in range(40)]
-    assert server.n_posts == 40
+    if not extra:  # one connection is kept for all
+        assert len(server.writers) == 1

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.errors import FatalModelError, LimitReached
-from botchat.interfaces import Decoding, Message, Quirks, Reply, Sent, Usage
+from botchat.interfaces import Decoding, Message, Quirks, Reply, Usage
 from botchat.models.attempts import Adapted, Again, Answered, Pending, Refused
 from botchat.models.faults import Fault
 from botchat.models.limits import Budget, CallCost, CostBound, Prices, Retry, ServerLimit
@@ -452,15 +452,6 @@ async def test_eight_failures_in_a_row_end_a_model_also_after_it_has_answered():
     fatal = [end for end in found if isinstance(end, FatalModelError)]
     assert "has failed 8 times in a row: no JSON" in str(fatal[0])
     assert len({str(end) for end in fatal}) == 1
-
-
-async def test_a_model_whose_first_five_replies_are_nothing_but_reasoning_is_asked_no_more():
-    """It says what went into it, and what to set."""
-    spent = Reply("empty", detail="all 512 tokens went into reasoning", sent=Sent(thinks=True))
-    model = Held(Answered(spent))
-    found = await ends(asking(recorded(model), 30), model)
-    assert model.sent == 5
-    assert "went into reasoning; its first 5 replies hold no visible text" in str(found[-1])
 
 
 async def test_after_a_write_that_failed_nothing_more_is_sent(monkeypatch):

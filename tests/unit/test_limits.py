@@ -159,18 +159,6 @@ async def test_a_wait_that_is_asked_for_is_kept(clock, fault, asked_s):
     assert second - first >= asked_s
 
 
-@pytest.mark.parametrize(
-    ("asked_s", "least", "most"), [(20.0, 12, 31), (0.0, 11, 30), (700.0, 1, 1)]
-)
-async def test_a_server_that_stays_busy_is_waited_for_ten_minutes(clock, asked_s, least, most):
-    """Not six attempts in 15 seconds; what is asked beyond patience is not waited for."""
-    sender = Overloaded(clock, busy(Fault.BUSY, asked_s))
-    (reply,) = await asked(sender, ServerLimit(8), "a")
-    assert reply.outcome == "transport"
-    assert least <= len(sender.times) <= most
-    assert sender.times[-1] - sender.times[0] <= 600.0
-
-
 @pytest.mark.parametrize("at_most", [1, 3, 7])
 async def test_a_server_that_takes_few_at_a_time_loses_no_call(clock, at_most):
     """24 calls with 64 allowed: those turned away are asked again until all are answered."""
