@@ -149,22 +149,6 @@ UNUSABLE = {
 }
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("kind", UNUSABLE.values(), ids=UNUSABLE)
-def test_a_batch_whose_answers_cannot_be_read_raises_nothing(tmp_path, capsys, kind):
-    """One line a run, without a traceback; nothing is kept as an answer."""
-    with OddServer(**kind) as server:
-        folder = workspace(tmp_path / "w", server, 3)
-        assert run(folder, "--batch") == SENT
-        capsys.readouterr()
-        assert run(folder, "--batch") in (1, SENT)
-        assert len(capsys.readouterr().err.splitlines()) == 1
-        assert n_answers(capsys, folder) == 0
-
-
-=======
-@pytest.mark.xfail(strict=True, reason="batch._collect: a completed batch is sent again in silence")
->>>>>>> h3
 @pytest.mark.parametrize("kind", UNUSABLE.values(), ids=UNUSABLE)
 def test_a_batch_whose_answers_cannot_be_read_is_said_and_not_paid_again(tmp_path, capsys, kind):
     """It is completed: its calls have failed, with a reason in one line, and are in no batch."""
@@ -265,15 +249,8 @@ FORMS = {
 }
 
 
-<<<<<<< HEAD
 USES = [(form, way) for form in FORMS for way in ("chat", "batch")]
-=======
-HIDDEN = pytest.mark.xfail(
-    strict=True, reason="connection.openai_client: a login in the URL is taken off what is sent"
-)
-USES = [(form, way) for form in FORMS for way in ("chat", "batch") if form + way != "loginbatch"]
 USES += [("none", "list"), ("bearer", "list"), ("login", "list")]
->>>>>>> h3
 
 
 @pytest.mark.parametrize(("form", "way"), USES)
