@@ -41,6 +41,27 @@ class Message(TypedDict):
     content: str
 
 
+class Identity(TypedDict, total=False):
+    """What decides a model's answers besides the request: free of secrets, part of ledger keys.
+
+    An endpoint's model has the first eight, the last two where they are set; a bot the others.
+    """
+
+    model: str
+    base_url: str
+    temperature: bool
+    """Whether it is sent."""
+    layout: str
+    system: str
+    extra: dict[str, Any]
+    revision: str
+    headers: dict[str, str]
+    bot: str
+    version: int
+    corpus: str
+    language: str
+
+
 @dataclass(frozen=True)
 class Decoding:
     """Sampling of a reply. The defaults are the papers' (temperature 0)."""
@@ -184,11 +205,8 @@ class ModelFacts(Protocol):
         """The name users call it by."""
 
     @property
-    def identity(self) -> Mapping[str, Any]:
-        """All that decides its answers besides the request: model id, endpoint, fixed parameters.
-
-        Part of the ledger key: models with equal identities share replies. JSON-ready, no secrets.
-        """
+    def identity(self) -> Identity:
+        """All that decides its answers besides the request; equal ones share replies."""
 
     @property
     def context_window(self) -> int | None:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botchat.errors import ConfigError
-from botchat.interfaces import Decoding, Message, Quirks, Reply
+from botchat.interfaces import Decoding, Identity, Message, Quirks, Reply
 from botchat.languages import ENGLISH, Language
 from botchat.languages.text import split
 from botchat.models.attempts import Answered, Attempt, Call
@@ -62,7 +62,7 @@ class Bot:
     """An offline `ChatModel`: the same utterances and ``sample`` always get the same reply."""
 
     name: str
-    identity: Mapping[str, Any]
+    identity: Identity
     speak: Callable[[tuple[str, ...], Dice], str]
     """Returns the next utterance after some, oldest first, each in one line."""
     context_window: int | None = None
@@ -95,13 +95,15 @@ def baseline(
     if name not in BASELINES:
         names = ", ".join(f"bot:{known}" for known in BASELINES)
         raise ConfigError(f"unknown bot bot:{name}: name one of {names}")
-    identity = {"bot": name, "version": VERSION}
+    identity: Identity = {"bot": name, "version": VERSION}
     if name != "retrieval":
         if not language.english:
             raise ConfigError(f"bot:{name} speaks English only and this set is {language.name}")
         return Bot(f"bot:{name}", identity, parrot if name == "parrot" else verbose)
     corpus = hashlib.sha256(json.dumps(human_dialogues).encode("ascii")).hexdigest()[:16]
-    identity |= {"corpus": corpus} | ({} if language.english else {"language": language.code})
+    identity["corpus"] = corpus
+    if not language.english:
+        identity["language"] = language.code
     return Bot(f"bot:{name}", identity, Retrieval(human_dialogues, language).speak)
 
 

@@ -20,7 +20,16 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from botchat.interfaces import Decoding, Layout, Message, Quirks, Reply, Sent, SystemRole
+from botchat.interfaces import (
+    Decoding,
+    Identity,
+    Layout,
+    Message,
+    Quirks,
+    Reply,
+    Sent,
+    SystemRole,
+)
 from botchat.models import reader
 from botchat.models.attempts import Adapted, Again, Answered, Attempt, Call, Refused, map_replies
 from botchat.models.connection import HttpResponse, Server
@@ -37,10 +46,10 @@ _LONGEST_NAME = 100
 _WINDOW_TIMEOUT_S = 10.0
 
 
-def identity(settings: ModelSettings) -> dict[str, Any]:
+def identity(settings: ModelSettings) -> Identity:
     """Return what decides an endpoint model's answers besides the request; free of secrets."""
     plain = {name: value for name, value in settings.headers.items() if "$" not in value}
-    known = {
+    known: Identity = {
         "model": settings.model,
         "base_url": settings.identity or public_url(settings.base_url),
         "temperature": settings.temperature is not None,
@@ -75,7 +84,7 @@ class EndpointModel:
 
     def __post_init__(self) -> None:
         """Derive what callers ask for."""
-        self.identity: Mapping[str, Any] = identity(self.settings)
+        self.identity = identity(self.settings)
         self.parallel = self.settings.max_concurrency
         self.where = f"{self.name} at {self.server.name}"
         self._was_window_asked = False

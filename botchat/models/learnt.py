@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
-from botchat.interfaces import Quirks
+from botchat.interfaces import Identity, Quirks
 from botchat.workspace.ledger import Ledger, identity_key
 
 log = logging.getLogger("botchat")
@@ -22,14 +20,14 @@ class Learnt:
         self._ledger = ledger
         self._known: dict[str, Quirks] = {}
 
-    def of(self, identity: Mapping[str, Any]) -> Quirks:
+    def of(self, identity: Identity) -> Quirks:
         """Return what is known of a model."""
         key = identity_key(identity)
         if key not in self._known:
             self._known[key] = read_quirks(self._ledger, identity)
         return self._known[key]
 
-    def add(self, name: str, identity: Mapping[str, Any], news: Quirks) -> None:
+    def add(self, name: str, identity: Identity, news: Quirks) -> None:
         """Add what a model's endpoint refused or told; where two differ, the newer one counts.
 
         What changes the meaning of requests is told once.
@@ -46,7 +44,7 @@ class Learnt:
             log.warning(f"{name} is asked {how} from now on: its endpoint refuses otherwise")
 
 
-def read_quirks(ledger: Ledger, identity: Mapping[str, Any]) -> Quirks:
+def read_quirks(ledger: Ledger, identity: Identity) -> Quirks:
     """Return what the ledger keeps of a model; nothing where that cannot be read."""
     try:
         return msgspec.convert(ledger.quirks(identity), Quirks)

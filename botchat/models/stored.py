@@ -7,9 +7,8 @@ call. What was stored before a quirk of the endpoint was learnt answers the same
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -50,7 +49,7 @@ class StoredModel:
         self.paying = self.retrying.paying
         self.sender = self.paying.sender
         self.name: str = self.sender.name
-        self.identity: Mapping[str, Any] = self.sender.identity
+        self.identity = self.sender.identity
         self.parallel: int = self.sender.parallel
 
     @property

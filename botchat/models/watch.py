@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from botchat.interfaces import Message, Reply
+from botchat.interfaces import Identity, Message, Reply
 
 log = logging.getLogger("botchat")
 
@@ -23,7 +22,7 @@ _DATE = re.compile(r"[-@_.:]?(?:20\d\d-?\d\d-?\d\d|\d{4}|latest|gguf|free)$")
 class Watch:
     """Looks at the answers of one model in one stage."""
 
-    def __init__(self, name: str, identity: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, identity: Identity) -> None:
         """Watch the model of that name; its identity tells the id that is asked for."""
         self._name = name
         self._asked = str(identity.get("model", ""))

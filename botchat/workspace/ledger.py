@@ -27,7 +27,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from botchat.errors import BotChatError, DataError, one_line
-from botchat.interfaces import Decoding, Message, Reply, Sent, Usage
+from botchat.interfaces import Decoding, Identity, Message, Reply, Sent, Usage
 from botchat.records import Outcome
 from botchat.workspace.jsonl import make_folder
 
@@ -125,9 +125,7 @@ _CELLS = {field.name: field.type for field in msgspec.structs.fields(StoredCall)
 """Name of a column -> type of its cells; a damaged file may hold anything."""
 
 
-def request_json(
-    identity: Mapping[str, Any], messages: Sequence[Message], decoding: Decoding
-) -> bytes:
+def request_json(identity: Identity, messages: Sequence[Message], decoding: Decoding) -> bytes:
     """Return the canonical request: what decides the answer, in one byte order."""
     request = {"schema": SCHEMA, "identity": identity, "messages": messages}
     return msgspec.json.encode(request | {"sampling": decoding.settings}, order="deterministic")
@@ -256,13 +254,13 @@ class Ledger:
         with self.transaction():
             self._db.execute("INSERT INTO attempts VALUES (?,?,?,?,?,?,?)", row)
 
-    def quirks(self, identity: Mapping[str, Any]) -> dict[str, Any]:
+    def quirks(self, identity: Identity) -> dict[str, Any]:
         """Return what earlier runs learnt that this model's endpoint refuses."""
         rows = self.select("SELECT value FROM quirks WHERE identity=?", identity_key(identity))
         with self._reading():
             return msgspec.json.decode(rows[0][0], type=dict) if rows else {}
 
-    def set_quirks(self, identity: Mapping[str, Any], quirks: Mapping[str, Any]) -> None:
+    def set_quirks(self, identity: Identity, quirks: Mapping[str, Any]) -> None:
         """Store what a model's endpoint refuses, so that it refuses only once."""
         row = (identity_key(identity), json.dumps(dict(quirks), sort_keys=True))
         with self.transaction():
@@ -376,6 +374,6 @@ def _pack(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-def identity_key(identity: Mapping[str, Any]) -> str:
+def identity_key(identity: Identity) -> str:
     """Return the key of a model's identity."""
     return hashlib.sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()

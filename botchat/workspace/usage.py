@@ -15,7 +15,7 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from botchat.interfaces import Usage, settings_digest
+from botchat.interfaces import Identity, Usage, settings_digest
 from botchat.records import VERSION, Provenance
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -119,7 +119,7 @@ def stats(ledger: Ledger) -> list[ModelStats]:
 class CallFacts(NamedTuple):
     """Identity and settings of a call, and who answered; all empty if there is no such call."""
 
-    identity: dict[str, Any]
+    identity: Identity
     settings: dict[str, Any]
     """Identity, decoding, and a digest of the system prompt."""
     answered_by: str
@@ -209,18 +209,19 @@ def _provenance(
             for _, at, rowid, prompt, completion, cost in of_model
         ]
         ends = _facts_of_days(ledger, calls)
+        identity = ends[-1].identity
         settings = ends[-1].settings
-        if "bot" in settings or not settings:
+        if "bot" in identity or not identity:
             continue
         costs = [call.cost_usd for call in calls if call.cost_usd is not None]
         cost_usd = round(math.fsum(costs), 9) if len(costs) == len(calls) else None
-        revision = settings.get("revision")
-        where = str(settings.get("base_url", ""))
+        revision = identity.get("revision")
+        where = str(identity.get("base_url", ""))
         yield Provenance(
             stage=stage,
             name=name,
             model=model,
-            asked=str(settings.get("model")),
+            asked=str(identity.get("model")),
             answered=tuple(sorted({end.answered_by for end in ends} - {""})),
             host=where.partition("//")[2].partition("/")[0] or where,
             temperature=settings["temperature"],
