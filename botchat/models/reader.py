@@ -22,13 +22,16 @@ from botchat.interfaces import Reply, Usage, token_count, visible
 from botchat.records import Outcome
 from botchat.thoughts import strip_thoughts
 
-_FIELDS: dict[str, Any] = tomllib.loads(
-    resources.files(__package__).joinpath("fields.toml").read_text("utf-8")
-)
+
+def package_data(name: str) -> dict[str, Any]:
+    """Return the tables of a TOML file beside this module."""
+    return tomllib.loads(resources.files(__package__).joinpath(name).read_text("utf-8"))
+
+
+_FIELDS = package_data("fields.toml")
 _ENDS: dict[str, Outcome] = {
     reason: outcome for outcome, reasons in _FIELDS["finish"].items() for reason in reasons
 }
-_PRECEDENCE: list[Outcome] = _FIELDS["precedence"]
 _LEAD = re.compile(r"(?:\s|\ufeff|:[^\n]*\n)*")
 """Leave before a JSON value: blanks, a byte order mark, comments of an event stream."""
 _DATA = re.compile(r"(?:^|[\r\n])data:[ \t]*([^\r\n]*)")
@@ -158,11 +161,11 @@ class Leaf(NamedTuple):
 
 
 def leaves(value: Any, key: str = "", depth: int = 0) -> Iterator[Leaf]:
-    """Yield all texts and numbers of parsed JSON, also of JSON within a text."""
+    """Yield all texts and numbers of parsed JSON, also of JSON within a text; no blank ones."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         inner = read_json(value)
         value = value if inner is None else inner
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
+    if type(value) in (str, int, float) and str(value).strip():
         yield Leaf(depth, re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", key).lower(), value)
     elif isinstance(value, dict) and depth < _DEEPEST:
         for name, each in value.items():
@@ -175,6 +178,11 @@ def leaves(value: Any, key: str = "", depth: int = 0) -> Iterator[Leaf]:
 def _named(body: Iterable[Leaf], field: str) -> Iterator[Leaf]:
     """Yield the leaves whose names stand in a list of ``fields.toml``."""
     return (leaf for leaf in body if leaf.key in _FIELDS[field])
+
+
+def _texts(body: Iterable[Leaf], field: str) -> list[str]:
+    """Return the values with names of ``fields.toml`` as texts."""
+    return [str(leaf.value) for leaf in _named(body, field)]
 
 
 def _counts(body: Iterable[Leaf], field: str) -> list[int]:
@@ -218,37 +226,38 @@ def read_completion(parsed: Mapping[str, Any]) -> Completion:
     end = _end(finish or "stop")
     refusal = str(json_get(message, "refusal") or "").strip()
     visible_text = strip_thoughts(text or "")
-    signs: set[Outcome | None] = {"ok", end, _end(str(choice.get("native_finish_reason")))}
-    is_cut = "truncated" in signs
-    if _is_blocked(parsed, choice):
-        signs.add("filtered")
-    if refusal:
-        signs.add("refused")
-    if text is None:
-        signs.add("malformed")
-    if not visible(visible_text):
-        signs.add("empty")
-    outcome: Outcome = next(sign for sign in _PRECEDENCE if sign in signs)
+    ends = (end, _end(str(choice.get("native_finish_reason"))))
+    # The first one counts.
+    signs: dict[Outcome, bool] = {
+        "filtered": _is_blocked(parsed, choice),
+        "refused": refusal != "",
+        "malformed": text is None,
+        "empty": not visible(visible_text),
+        "truncated": False,
+        "ok": True,
+    }
+    outcome = next(sign for sign in signs if signs[sign] or sign in ends)
     kind: str = outcome
     if outcome == "malformed" and text is None:
         kind = "no_message"
     elif outcome == "ok" and end is None:
         kind = "odd_end"
     reasoning = _counts(leaves(usage), "reasoning_tokens")
-    names = ", ".join(sorted(parsed))[:120]
     reply = Reply(
         outcome,
         refusal or text or "",
         finish,
         token_usage(usage),
         cost_usd=reported_cost(usage),
-        detail=_FIELDS["details"][kind].format(finish=finish, names=names),
+        detail=_FIELDS["details"][kind].format(
+            finish=finish, names=", ".join(sorted(parsed))[:120]
+        ),
         model=_text(parsed, "model"),
     )
     is_marked = visible_text != (text or "").strip()
     return Completion(
         reply,
-        is_cut,
+        "truncated" in ends,
         has_reasoning=is_marked or _has_reasoning(message) or any(reasoning),
         is_counted_empty=json_get(usage, "completion_tokens") == 0,
         is_end_known=end is not None,
@@ -357,23 +366,21 @@ def read_error(content: bytes) -> ErrorBody:
     """Read an error from a body."""
     parsed = read_json(content)
     text = content[:100_000].decode("utf-8", "replace")
-    is_json = isinstance(parsed, dict | list)
-    body = list(leaves(parsed))
     if isinstance(parsed, str):
-        body = [Leaf(0, "message", parsed)]
-    elif not is_json:
-        body = [Leaf(0, "message", text)]
-    reasons = [leaf for leaf in _named(body, "reasons") if str(leaf.value).strip()]
-    message = _reason(text)
-    if reasons:
-        deepest = max(reasons, key=lambda leaf: (leaf.depth, leaf.key not in _FIELDS["names"]))
-        message = _reason(str(deepest.value))
+        text = parsed
+    body = list(leaves(parsed))
+    deepest = max(
+        _named(body, "reasons"),
+        key=lambda leaf: (leaf.depth, leaf.key not in _FIELDS["names"]),
+        default=Leaf(0, "", text),
+    )
+    message = _reason(str(deepest.value))
     parameter = ""
-    for leaf in _named(body, "parameters"):  # the last one of a path
-        parameter = str(leaf.value).split(".")[0]
+    for path in _texts(body, "parameters"):  # the last one of a path
+        parameter = path.split(".")[0]
     if parameter and parameter not in message:
         message = f"{parameter}: {message}"
-    reasons_text = "\n".join([message, *[str(leaf.value) for leaf in reasons[1:]]])
+    reasons_text = "\n".join([message, *_texts(body, "reasons")[1:]])
     units = _FIELDS["waits"]
     waits = [
         seconds_in(f"retry after {leaf.value}{units[leaf.key]}") for leaf in _named(body, "waits")
@@ -381,9 +388,9 @@ def read_error(content: bytes) -> ErrorBody:
     return ErrorBody(
         message,
         reasons_text,
-        code=" ".join([str(leaf.value) for leaf in _named(body, "codes")]),
+        code=" ".join(_texts(body, "codes")),
         parameter=parameter,
-        is_json=is_json,
+        is_json=isinstance(parsed, dict | list),
         is_page=_PAGE.search(text) is not None,
         window=max(_counts(body, "windows"), default=0),
         prompt_tokens=max(_counts(body, "prompt_tokens"), default=0),
@@ -395,7 +402,7 @@ def has_error(parsed: Mapping[str, Any]) -> bool:
     """Return whether a body of status 200 is an error: it says so, or has nothing of an answer."""
     if parsed.get("error") or first_choice(parsed).get("error"):
         return True
-    has_reason = any(_named(leaves(parsed), "reasons"))
+    has_reason = _texts(leaves(parsed), "reasons") != []
     is_other = "choices" not in parsed and "promptFeedback" not in parsed
     return not parsed.get("choices") and (has_reason or is_other)
 
@@ -507,9 +514,9 @@ def read_batch_lines(content: bytes) -> Iterator[BatchLine]:
             status = status or 500
         if not isinstance(body, str):
             body = json.dumps(body)
-        if isinstance(json_get(parsed, "custom_id"), str):
-            text = body.encode("utf-8", "surrogatepass")
-            yield BatchLine(parsed["custom_id"], status or 200, text)
+        key = _text(parsed, "custom_id")
+        if key:
+            yield BatchLine(key, status or 200, body.encode("utf-8", "surrogatepass"))
 
 
 class BatchState(NamedTuple):
@@ -532,13 +539,13 @@ def read_batches(content: bytes) -> list[BatchState]:
     batches = []
     for row in _items(json_get(parsed, "data")) or [parsed]:
         files = [_text(row, "output_file_id"), _text(row, "error_file_id")]
-        faults = _named(leaves(json_get(row, "errors")), "reasons")
+        faults = _texts(leaves(json_get(row, "errors")), "reasons")
         batch = BatchState(
             _text(row, "id"),
             _text(row, "status").lower(),
             _text(row, "metadata.botchat"),
             [file for file in files if file],
-            [_reason(str(leaf.value)) for leaf in faults],
+            [_reason(fault) for fault in faults],
         )
         if batch.id:
             batches.append(batch)
