@@ -29,7 +29,7 @@ class Watch:
         self._asked = str(identity.get("model", ""))
         self._told: set[str] = set()
         self._count = 0
-        self._lengths: list[int] = []  # of the prompts of that count, each longer than the last
+        self._lengths = [0]  # of the prompts of that count, each longer than the last
 
     def see(self, messages: Sequence[Message], reply: Reply) -> None:
         """Look at the answer to a prompt."""
