@@ -362,8 +362,11 @@ def seconds_to_wait(headers: Mapping[str, str], error: ErrorBody) -> float:
     """Return the least seconds before the next attempt, as headers, fields or words ask for."""
     header = headers.get("retry-after", "")
     header_ms = headers.get("retry-after-ms", "")
-    words = [f"retry after {header}", f"retry after {header_ms}ms"]
-    waits = [error.wait_s, *[reader.seconds_in(text) for text in words]]
+    waits = [
+        error.wait_s,
+        reader.seconds_in(f"retry after {header}"),
+        reader.seconds_in(f"retry after {header_ms}ms"),
+    ]
     with suppress(ValueError):
         waits.append(float(header))
     date = _timestamp(header)

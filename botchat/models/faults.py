@@ -36,13 +36,11 @@ from botchat.models.reader import SMALLEST_WINDOW, ErrorBody, package_data
 
 _WORDINGS = package_data("refusals.toml")
 _PATTERNS = {
-    name: re.compile(pattern, re.IGNORECASE)
-    for name, pattern in _WORDINGS["errors"].items()
-    if isinstance(pattern, str)
+    name: re.compile(pattern, re.IGNORECASE) for name, pattern in _WORDINGS["errors"].items()
 }
 _WINDOWS = [
     re.compile(rf"{words}(?:(?! by )[^\d\n]){{0,40}}?(\d[\d,]{{2,10}})", re.IGNORECASE)
-    for words in _WORDINGS["errors"]["windows"]
+    for words in _WORDINGS["windows"]
 ]
 """Words before a context window, the surest first."""
 _PROMPT_FIELDS = ("", "prompt", "messages", "input", "content", "message")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from html import unescape
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -28,6 +28,7 @@ def package_data(name: str) -> dict[str, Any]:
     return tomllib.loads(resources.files(__package__).joinpath(name).read_text("utf-8"))
 
 
+T = TypeVar("T")
 _FIELDS = package_data("fields.toml")
 _ENDS: dict[str, Outcome] = {
     reason: outcome for outcome, reasons in _FIELDS["finish"].items() for reason in reasons
@@ -97,11 +98,11 @@ def _join_chunks(events: list[str]) -> Any:
         choice = first_choice(chunk)
         if isinstance(chunk, list) or "message" in choice or json_get(chunk, "error"):
             return chunk
-        for key, value in _object(chunk).items():
+        for key, value in _as(dict, chunk).items():
             if value not in (None, []):
                 whole[key] = value
         finish = choice.get("finish_reason") or finish
-        delta = _object(choice.get("delta"))
+        delta = _as(dict, choice, "delta")
         for key, value in delta.items():
             text = value
             if isinstance(value, list):
@@ -116,35 +117,22 @@ def _join_chunks(events: list[str]) -> Any:
 def json_get(value: Any, path: str) -> Any:
     """Return the value at a path of names with dots in parsed JSON; None if there is none."""
     for key in path.split("."):
-        value = _object(value).get(key)
+        value = _as(dict, value).get(key)
     return value
 
 
-def _object(value: Any) -> dict[str, Any]:
-    """Return a value of JSON if it has fields; empty if it has none."""
-    if isinstance(value, dict):
+def _as(kind: type[T], value: Any, path: str = "") -> T:
+    """Return a value, or what is at a path in it, if it is of a kind; else an empty one."""
+    if path:
+        value = json_get(value, path)
+    if isinstance(value, kind):
         return value
-    return {}
-
-
-def _text(value: Any, path: str) -> str:
-    """Return the text at a path; empty if there is none."""
-    text = json_get(value, path)
-    if isinstance(text, str):
-        return text
-    return ""
-
-
-def _items(value: Any) -> list[Any]:
-    """Return a value of JSON if it is a list; empty if it is none."""
-    if isinstance(value, list):
-        return value
-    return []
+    return kind()
 
 
 def first_choice(parsed: Any) -> Mapping[str, Any]:
     """Return the choice of a completion with the index 0, or without any; empty if none is."""
-    for choice in _items(json_get(parsed, "choices")):
+    for choice in _as(list, parsed, "choices"):
         index = str(json_get(choice, "index") or 0)
         if index in ("0", "0.0") and isinstance(choice, dict):
             return choice
@@ -162,7 +150,7 @@ class Leaf(NamedTuple):
 
 def leaves(value: Any, key: str = "", depth: int = 0) -> Iterator[Leaf]:
     """Yield all texts and numbers of parsed JSON, also of JSON within a text; no blank ones."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+    if isinstance(value, str) and re.match(r"\s*[{\[]", value):
         inner = read_json(value)
         value = value if inner is None else inner
     if type(value) in (str, int, float) and str(value).strip():
@@ -252,7 +240,7 @@ def read_completion(parsed: Mapping[str, Any]) -> Completion:
         detail=_FIELDS["details"][kind].format(
             finish=finish, names=", ".join(sorted(parsed))[:120]
         ),
-        model=_text(parsed, "model"),
+        model=_as(str, parsed, "model"),
     )
     is_marked = visible_text != (text or "").strip()
     return Completion(
@@ -299,7 +287,7 @@ def _content(message: Any) -> str | None:
 
 def _has_reasoning(message: Any) -> bool:
     """Return whether a message has reasoning beside its text."""
-    types = [json_get(part, "type") for part in _items(json_get(message, "content"))]
+    types = [json_get(part, "type") for part in _as(list, message, "content")]
     fields = [json_get(message, field) for field in _FIELDS["reasoning"]]
     return any(fields) or re.search("think|reason", str(types)) is not None
 
@@ -459,19 +447,19 @@ def read_models(content: bytes) -> list[ServedModel]:
     if rows is not parsed and isinstance(rows, dict):  # of facts by name
         rows = [{"id": name, **facts} for name, facts in rows.items() if isinstance(facts, dict)]
     models = []
-    for row in _items(rows):
+    for row in _as(list, rows):
         if isinstance(row, str):
             row = {"id": row}
-        label = _text(row, "name")
-        name = _text(row, "id") or label
+        label = _as(str, row, "name")
+        name = _as(str, row, "id") or label
         if "/" in label and "/" not in name:
             name = label  # the id is a number of the provider's own
         if name.strip():
             # A provider behind a router may have less than the model.
             counts = _counts(leaves(row), "windows")
             window = min([count for count in counts if count >= SMALLEST_WINDOW], default=None)
-            prices = [_price(row, field) for field in ("price_input", "price_output")]
-            models.append(ServedModel(name, window, *prices))
+            price = _price(row, "price_input")
+            models.append(ServedModel(name, window, price, _price(row, "price_output")))
     return models
 
 
@@ -514,7 +502,7 @@ def read_batch_lines(content: bytes) -> Iterator[BatchLine]:
             status = status or 500
         if not isinstance(body, str):
             body = json.dumps(body)
-        key = _text(parsed, "custom_id")
+        key = _as(str, parsed, "custom_id")
         if key:
             yield BatchLine(key, status or 200, body.encode("utf-8", "surrogatepass"))
 
@@ -537,13 +525,13 @@ def read_batches(content: bytes) -> list[BatchState]:
     """Read one batch, or a page of the list of batches."""
     parsed = read_json(content)
     batches = []
-    for row in _items(json_get(parsed, "data")) or [parsed]:
-        files = [_text(row, "output_file_id"), _text(row, "error_file_id")]
+    for row in _as(list, parsed, "data") or [parsed]:
+        files = [_as(str, row, "output_file_id"), _as(str, row, "error_file_id")]
         faults = _texts(leaves(json_get(row, "errors")), "reasons")
         batch = BatchState(
-            _text(row, "id"),
-            _text(row, "status").lower(),
-            _text(row, "metadata.botchat"),
+            _as(str, row, "id"),
+            _as(str, row, "status").lower(),
+            _as(str, row, "metadata.botchat"),
             [file for file in files if file],
             [_reason(fault) for fault in faults],
         )
