@@ -13,8 +13,8 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
-from email.utils import mktime_tz, parsedate_tz
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
@@ -86,11 +86,11 @@ class EndpointModel:
         """Derive what callers ask for."""
         self.identity = identity(self.settings)
         self.parallel = self.settings.max_concurrency
-        self.where = f"{self.name} at {self.server.name}"
         self._was_window_asked = False
         self._odd_end: str | None = None
         """Unknown end of the last reply, if it was unknown."""
-        layout, system = self.settings.message_layout, self.settings.system_role
+        layout = self.settings.message_layout
+        system = self.settings.system_role
         self._arrangements: list[tuple[Layout, SystemRole]] = [
             p for p in ARRANGEMENTS if layout in ("auto", p[0]) and system in ("auto", p[1])
         ]
@@ -125,13 +125,7 @@ class EndpointModel:
         latency_s = time.monotonic() - started
         if isinstance(response, HttpResponse):
             return self.read(response, sent, latency_s)
-        outcome: Outcome = "transport"
-        if response.fault is Fault.UNREADABLE:
-            outcome = "malformed"
-        reply = Reply(outcome, detail=response.detail)
-        attempt: Attempt = Again(reply, response.fault)
-        if response.fault.facts.ends_the_model:
-            attempt = Refused(reply, response.fault)
+        attempt = _unanswered(response.fault, response.detail)
         return self._finished(attempt, "", sent, latency_s)
 
     def _sent(self) -> Sent:
@@ -148,11 +142,8 @@ class EndpointModel:
         # Whatever is no list and no "there is none" may be one when the server has started.
         if not isinstance(response, HttpResponse) or response.status not in (200, 404):
             return
-        window = None
-        for model in reader.read_models(response.content):
-            if model.id == self.settings.model:
-                window = model.window
-        self._learn(Quirks(context_window=window))
+        windows = {model.id: model.window for model in reader.read_models(response.content)}
+        self._learn(Quirks(context_window=windows.get(self.settings.model)))
 
     def _learn(self, news: Quirks) -> None:
         self.learnt.add(self.name, self.identity, news)
@@ -190,7 +181,8 @@ class EndpointModel:
         try:
             attempt = self._read(response, sent)
         except Exception as error:  # a body that no branch foresees
-            attempt = self._unreadable(f"the reply cannot be read: {type(error).__name__}: {error}")
+            detail = f"the reply cannot be read: {type(error).__name__}: {error}"
+            attempt = _unanswered(Fault.UNREADABLE, detail, 200)
         raw = response.content.decode("utf-8", "replace")
         return self._finished(attempt, raw, sent, latency_s)
 
@@ -204,22 +196,25 @@ class EndpointModel:
         error = reader.read_error(response.content)
         if is_success and not error.is_json:
             place = f"{error.message[:120] or 'nothing'} in the place of JSON"
-            advice = "; correct its base_url" if error.is_page else ""
-            return self._unreadable(f"HTTP {response.status}: {place}{advice}")
+            if error.is_page:
+                place += "; correct its base_url"
+            return _unanswered(Fault.UNREADABLE, f"HTTP {response.status}: {place}", 200)
         return self._read_error(response, error, sent)
 
     def _read_completion(self, completion: Completion, sent: Sent) -> Attempt:
         """Say what comes of a completion."""
         reply = completion.reply
-        is_short = reply.outcome in ("empty", "truncated")
+        is_empty = reply.outcome == "empty"
         if reply.outcome == "malformed":
-            # One that counts no token costs nothing.
-            fault = Fault.SERVER if completion.is_counted_empty else Fault.UNREADABLE
+            fault = Fault.UNREADABLE
+            if completion.is_counted_empty:  # it costs nothing
+                fault = Fault.SERVER
             return Again(reply, fault, status=200)
-        if is_short and (
-            completion.has_reasoning or (reply.outcome == "empty" and completion.is_cut)
-        ):
-            if reply.outcome == "empty":
+        is_thought = completion.has_reasoning and reply.outcome == "truncated"
+        if is_empty:
+            is_thought = completion.has_reasoning or completion.is_cut
+        if is_thought:
+            if is_empty:
                 reply = replace(reply, detail=self._reasoning_detail(completion, sent))
             if sent.room == 0 and self.most_room > 0:
                 self._learn(Quirks(thinks=True))
@@ -227,11 +222,13 @@ class EndpointModel:
             return Answered(reply)
         # Half a sentence of a server that broke down may be no answer, nor what counts no token;
         # an end that all replies have is none of a breakdown.
-        is_odd = reply.outcome == "ok" and not completion.is_end_known
-        is_doubtful = is_odd and reply.finish_reason != self._odd_end
-        if reply.outcome == "empty":
+        odd_end = None
+        if reply.outcome == "ok" and not completion.is_end_known:
+            odd_end = reply.finish_reason
+        is_doubtful = odd_end not in (None, self._odd_end)
+        self._odd_end = odd_end
+        if is_empty:
             is_doubtful = completion.is_counted_empty or not completion.is_end_known
-        self._odd_end = reply.finish_reason if is_odd else None
         if is_doubtful:
             fault_reply = replace(reply, outcome="malformed", text="")
             return Again(fault_reply, Fault.UNREADABLE, kept=reply, status=200)
@@ -251,35 +248,31 @@ class EndpointModel:
         """Say what is done about an error."""
         status = response.status
         fault = classify(status, error)
-        reply = Reply("transport", detail=f"HTTP {status}: {error.message}")
+        detail = f"HTTP {status}: {error.message}"
+        if self._adapts(fault, error, sent):
+            return Adapted(Reply("transport", detail=detail), status)
         if fault is Fault.FILTERED:
-            return Answered(replace(reply, outcome="filtered"))
+            return Answered(Reply("filtered", detail=detail))
         if fault is Fault.OVERFLOW:
-            if self._learns_window(error, sent):
-                return Adapted(reply, status)
-            return Answered(replace(reply, outcome="overflow"), billed=False)
+            return Answered(Reply("overflow", detail=detail), billed=False)
         if fault in (Fault.PARAMETER, Fault.LAYOUT):
-            if self._adapts(fault, error, sent):
-                return Adapted(reply, status)
-            fault = Fault.SERVER if status >= 500 else Fault.REQUEST
-        if fault in (Fault.BUSY, Fault.LOADING, Fault.SERVER):
-            wait_s = seconds_to_wait(response.headers, error)
-            return Again(reply, fault, wait_s, status=status)
-        advice = self._advice(fault, error, response)
-        return Refused(replace(reply, detail=f"{reply.detail}{advice}"), fault, status)
+            fault = Fault.REQUEST
+            if status >= 500:
+                fault = Fault.SERVER
+        wait_s = seconds_to_wait(response.headers, error)
+        if fault is Fault.REQUEST:
+            detail += self._parameter_advice(error)
+        target = public_url(response.headers.get("location", "")) or "elsewhere"
+        detail += fault.facts.advice.format(target=target)
+        return _unanswered(fault, detail, status, wait_s)
 
-    def _advice(self, fault: Fault, error: ErrorBody, response: HttpResponse) -> str:
-        """Return what to do about a refusal; empty where nobody knows."""
-        if fault is Fault.REDIRECT:
-            target = public_url(response.headers.get("location", "")) or "elsewhere"
-            return f"redirects to {target}: not followed; correct its base_url"
-        if fault is Fault.SETTING:
-            return "; this is the proxy's: correct http_proxy, or use no_proxy"
-        if fault.facts.ends_the_model:
-            return "; check its model, key, account and base_url"
+    def _parameter_advice(self, error: ErrorBody) -> str:
+        """Return which key to change; empty where the error names none."""
         for name in ("max_tokens", "temperature", "seed", *self.settings.extra_body):
             if error.parameter == name or re.search(rf"\b{re.escape(name)}\b", error.text):
-                key = "extra_body" if name in self.settings.extra_body else name
+                key = name
+                if name in self.settings.extra_body:
+                    key = "extra_body"
                 return f"; change {key} in its [models] entry of botchat.toml"
         return ""
 
@@ -293,17 +286,26 @@ class EndpointModel:
         return True
 
     def _adapts(self, fault: Fault, error: ErrorBody, sent: Sent) -> bool:
-        """Leave out, rename or rearrange what is refused; return whether anything is new to try."""
+        """Learn from what is refused; return whether anything is new to try."""
+        if fault is Fault.OVERFLOW:
+            return self._learns_window(error, sent)
+        if fault not in (Fault.PARAMETER, Fault.LAYOUT):
+            return False
         if self._sent() != sent:  # another call has learnt since this one was sent
             return True
+        if fault is Fault.LAYOUT:
+            return self._rearranges(error)
         name = named_parameter(error)
-        if fault is Fault.PARAMETER:
-            if name is None or name in sent.parameters:
-                return False
-            is_renamed = name == "max_tokens" and "max_completion_tokens" in error.text
-            new_name = "max_completion_tokens" if is_renamed else None
-            self._learn(Quirks(parameters={name: new_name}))
-            return True
+        if name is None or name in sent.parameters:
+            return False
+        new_name = None
+        if name == "max_tokens" and "max_completion_tokens" in error.text:
+            new_name = "max_completion_tokens"
+        self._learn(Quirks(parameters={name: new_name}))
+        return True
+
+    def _rearranges(self, error: ErrorBody) -> bool:
+        """Learn the next arrangement of messages; return whether there is one."""
         now = self._arrangement()
         refuses_system = says("no_system", error)
         if now not in self._arrangements or not (refuses_system or says("alternate", error)):
@@ -320,16 +322,15 @@ class EndpointModel:
         layout, system = self._arrangements[0]
         return self.quirks.layout or layout, self.quirks.system or system
 
-    def _unreadable(self, detail: str) -> Again:
-        return Again(Reply("malformed", detail=detail), Fault.UNREADABLE, status=200)
-
     def _finished(self, attempt: Attempt, raw: str, sent: Sent, latency_s: float) -> Attempt:
         """Return an attempt without secrets, with the body and the way in which it was sent."""
         redactor = self.server.redactor
         is_fatal = isinstance(attempt, Refused) and attempt.fatal
 
         def finish(reply: Reply) -> Reply:
-            detail = f"{self.where} cannot be used: {reply.detail}" if is_fatal else reply.detail
+            detail = reply.detail
+            if is_fatal:
+                detail = f"{self.name} at {self.server.name} cannot be used: {detail}"
             return replace(
                 reply,
                 text=redactor.clean_reply(reply.text),
@@ -344,6 +345,19 @@ class EndpointModel:
         return map_replies(attempt, finish)
 
 
+def _unanswered(
+    fault: Fault, detail: str, status: int | None = None, after_s: float = 0.0
+) -> Again | Refused:
+    """Return what comes of an attempt that has no answer: another one, if that may help."""
+    outcome: Outcome = "transport"
+    if fault is Fault.UNREADABLE:
+        outcome = "malformed"
+    reply = Reply(outcome, detail=detail)
+    if fault.facts.attempts == 1:
+        return Refused(reply, fault, status)
+    return Again(reply, fault, after_s, status=status)
+
+
 def _one_line(text: str) -> str:
     """Return the printable characters of a text."""
     return "".join([char for char in text if char.isprintable()])
@@ -356,9 +370,12 @@ LONGEST_WAIT_S = 1e6
 def seconds_to_wait(headers: Mapping[str, str], error: ErrorBody) -> float:
     """Return the least seconds before the next attempt, as headers, fields or words ask for."""
     header = headers.get("retry-after", "")
-    waits = [error.wait_s, reader.seconds_in(f"wait {header}"), 0.0]
-    with suppress(ValueError):
-        waits.append(float(headers.get("retry-after-ms", "0")) / 1000)
+    header_ms = headers.get("retry-after-ms", "")
+    waits = [
+        error.wait_s,
+        reader.seconds_in(f"retry after {header}"),
+        reader.seconds_in(f"retry after {header_ms}ms"),
+    ]
     with suppress(ValueError):
         waits.append(float(header))
     date = _timestamp(header)
@@ -370,11 +387,11 @@ def seconds_to_wait(headers: Mapping[str, str], error: ErrorBody) -> float:
 
 
 def _timestamp(date: str) -> float | None:
-    """Return the seconds of a date of HTTP, in Greenwich's time unless it says otherwise."""
-    with suppress(ValueError):
-        if "T" in date:
-            return datetime.fromisoformat(date).timestamp()
-    parts = parsedate_tz(date)
-    if parts is None:
-        return None
-    return float(mktime_tz((*parts[:9], parts[9] or 0)))
+    """Return the seconds of a date of HTTP or ISO, in Greenwich's time unless it says otherwise."""
+    for parse in (datetime.fromisoformat, parsedate_to_datetime):
+        with suppress(ValueError):
+            moment = parse(date)
+            if moment.tzinfo is None:
+                moment = moment.replace(tzinfo=UTC)
+            return moment.timestamp()
+    return None

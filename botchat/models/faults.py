@@ -28,26 +28,19 @@ account. A new wording is a line of ``refusals.toml``, with an example in
 from __future__ import annotations
 
 import re
-import tomllib
 from enum import Enum
-from importlib import resources
-from typing import Any
 
 import msgspec
 
-from botchat.models.reader import SMALLEST_WINDOW, ErrorBody
+from botchat.models.reader import SMALLEST_WINDOW, ErrorBody, package_data
 
-WORDINGS: dict[str, Any] = tomllib.loads(
-    resources.files(__package__).joinpath("refusals.toml").read_text("utf-8")
-)
+_WORDINGS = package_data("refusals.toml")
 _PATTERNS = {
-    name: re.compile(pattern, re.IGNORECASE)
-    for name, pattern in WORDINGS["errors"].items()
-    if isinstance(pattern, str)
+    name: re.compile(pattern, re.IGNORECASE) for name, pattern in _WORDINGS["errors"].items()
 }
 _WINDOWS = [
     re.compile(rf"{words}(?:(?! by )[^\d\n]){{0,40}}?(\d[\d,]{{2,10}})", re.IGNORECASE)
-    for words in WORDINGS["errors"]["windows"]
+    for words in _WORDINGS["windows"]
 ]
 """Words before a context window, the surest first."""
 _PROMPT_FIELDS = ("", "prompt", "messages", "input", "content", "message")
@@ -87,19 +80,21 @@ class FaultFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Treatment of a fault."""
 
     attempts: int = 2
-    """Attempts of a call that ends so, where it is not waited for."""
+    """Attempts of a call that ends so, where it is not waited for; 1: no other would help."""
     may_be_billed: bool = False
     """Whether the endpoint may have charged for an attempt that ends so."""
     ends_the_model: bool = False
     """Whether no other request to the model would be answered."""
     is_patient: bool = False
     """Whether it is waited for as long as patience lasts: nothing was paid."""
+    advice: str = ""
+    """End of a message: what to do about it."""
 
 
 class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One way to know a fault."""
+    """One way to know a fault, or the status that an error stands for."""
 
-    fault: Fault
+    fault: Fault | int
     statuses: tuple[int, int]
     says: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
@@ -107,8 +102,8 @@ class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     json: bool = False
 
 
-_FACTS = msgspec.convert(WORDINGS["faults"], dict[Fault, FaultFacts])
-_RULES = msgspec.convert(WORDINGS["rules"], list[_Rule])
+_FACTS = msgspec.convert(_WORDINGS["faults"], dict[Fault, FaultFacts])
+_RULES = msgspec.convert(_WORDINGS["rules"], list[_Rule])
 
 
 def classify(status: int, error: ErrorBody) -> Fault:
@@ -116,29 +111,26 @@ def classify(status: int, error: ErrorBody) -> Fault:
 
     A 200 is an error, too, where its body is one: then the code in it counts as the status.
     """
-    if status < 300:
-        status = _status_in_disguise(error)
+    number = re.search(r"\b[45]\d\d\b", error.code)
+    if status < 300 and number is not None:
+        status = int(number[0])
     for rule in _RULES:
-        if (
-            rule.statuses[0] <= status <= rule.statuses[1]
-            and (error.is_json or not rule.json)
-            and (not rule.says or any(says(name, error) for name in rule.says))
-            and (not rule.code or _PATTERNS[rule.code].search(error.code))
-            and not any(says(name, error) for name in rule.unless)
-        ):
+        if not _fits(rule, status, error):
+            continue
+        if isinstance(rule.fault, Fault):
             return rule.fault
+        status = rule.fault
     return Fault.SERVER
 
 
-def _status_in_disguise(error: ErrorBody) -> int:
-    """Return the status that an error in a body of status 200 stands for."""
-    for number in re.findall(r"\b[45]\d\d\b", error.code):
-        return int(number)
-    if _PATTERNS["filtered"].search(error.code) or (error.is_json and says("too_long", error)):
-        return 400
-    if error.is_json and says("account", error):
-        return 401
-    return 404 if error.is_json and says("model", error) else 500
+def _fits(rule: _Rule, status: int, error: ErrorBody) -> bool:
+    return bool(
+        rule.statuses[0] <= status <= rule.statuses[1]
+        and (error.is_json or not rule.json)
+        and (not rule.says or any(says(name, error) for name in rule.says))
+        and (not rule.code or _PATTERNS[rule.code].search(error.code))
+        and not any(says(name, error) for name in rule.unless)
+    )
 
 
 def says(name: str, error: ErrorBody) -> bool:
@@ -154,7 +146,7 @@ def says(name: str, error: ErrorBody) -> bool:
 
 def _is_overflow(error: ErrorBody) -> bool:
     """Return whether an error says that the prompt is too long: in words, sizes or fields."""
-    if error.prompt_tokens and error.window and error.prompt_tokens > error.window:
+    if error.prompt_tokens > error.window > 0:
         return True
     # One about the longest reply alone is a setting's fault.
     about_reply = says("reply_limit", error) and not says("prompt", error)
@@ -169,7 +161,7 @@ def _is_overflow(error: ErrorBody) -> bool:
 
 def window_of(error: ErrorBody) -> int | None:
     """Return the context window that an overflow names, in tokens; None if it names none."""
-    sizes = [error.window or 0]
+    sizes = [error.window]
     for pattern in _WINDOWS:
         sizes += [int(size.replace(",", "")) for size in pattern.findall(error.text)]
     for size in sizes:
@@ -180,11 +172,12 @@ def window_of(error: ErrorBody) -> int | None:
 
 def named_parameter(error: ErrorBody) -> str | None:
     """Return the optional parameter that an error refuses; None if it refuses none."""
+    is_unknown = says("no_parameter", error)
     for name in _OPTIONAL:
         is_named = error.parameter == name or re.search(rf"(?i)\b{name}\b", error.text)
-        is_refused = name in _VALUED or says("no_parameter", error) or says("unsupported", error)
-        # A cap on what is paid is not lifted for its value.
-        is_value = name == "max_tokens" and not says("no_parameter", error)
-        if is_named and is_refused and not (is_value and re.search(r"\d", error.text)):
+        is_refused = is_unknown or name in _VALUED or says("unsupported", error)
+        if name == "max_tokens" and re.search(r"\d", error.text):
+            is_refused = is_unknown  # a cap on what is paid is not lifted for its value
+        if is_named and is_refused:
             return name
     return None

@@ -33,7 +33,9 @@ class Learnt:
         What changes the meaning of requests is told once.
         """
         before = self.of(identity)
-        after = merge_quirks(before, news)
+        known = msgspec.to_builtins(before) | msgspec.to_builtins(news)
+        known["parameters"] = before.parameters | news.parameters
+        after = msgspec.convert(known, Quirks)
         if after == before:
             return
         self._known[identity_key(identity)] = after
@@ -50,15 +52,3 @@ def read_quirks(ledger: Ledger, identity: Identity) -> Quirks:
         return msgspec.convert(ledger.quirks(identity), Quirks)
     except msgspec.ValidationError:  # it is learnt again
         return Quirks()
-
-
-def merge_quirks(before: Quirks, news: Quirks) -> Quirks:
-    """Return both together; the newer one counts where they differ."""
-    is_window_new = not isinstance(news.context_window, msgspec.UnsetType)
-    return Quirks(
-        context_window=news.context_window if is_window_new else before.context_window,
-        parameters=before.parameters | news.parameters,
-        layout=news.layout or before.layout,
-        system=news.system or before.system,
-        thinks=before.thinks or news.thinks,
-    )

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from html import unescape
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -22,14 +22,20 @@ from botchat.interfaces import Reply, Usage, token_count, visible
 from botchat.records import Outcome
 from botchat.thoughts import strip_thoughts
 
-_FIELDS: dict[str, Any] = tomllib.loads(
-    resources.files(__package__).joinpath("fields.toml").read_text("utf-8")
-)
+
+def package_data(name: str) -> dict[str, Any]:
+    """Return the tables of a TOML file beside this module."""
+    return tomllib.loads(resources.files(__package__).joinpath(name).read_text("utf-8"))
+
+
+T = TypeVar("T")
+_FIELDS = package_data("fields.toml")
 _ENDS: dict[str, Outcome] = {
     reason: outcome for outcome, reasons in _FIELDS["finish"].items() for reason in reasons
 }
 _LEAD = re.compile(r"(?:\s|\ufeff|:[^\n]*\n)*")
 """Leave before a JSON value: blanks, a byte order mark, comments of an event stream."""
+_DATA = re.compile(r"(?:^|[\r\n])data:[ \t]*([^\r\n]*)")
 _PAGE = re.compile(r"<(?:!doctype|html|head|body|\?xml|h1|center|pre|title)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<(title|h1|message|pre)\b[^>]*>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
 _NUMBER = r"(?:\d+(?:\.\d+)?|\bone|\ba)"
@@ -64,9 +70,12 @@ def read_json(content: bytes | str) -> Any:
         text = text.decode(json.detect_encoding(text), "replace")
     text = _LEAD.sub("", text, count=1)
     if re.match(r"(?:data|event|id|retry):", text):
-        return _join_chunks(_events(text))
+        events = re.split(r"(?:\r\n|\r|\n){2,}", text)
+        return _join_chunks(["\n".join(_DATA.findall(event)) for event in events])
     value = _first_value(text)
-    return _join_chunks(text.splitlines()) if "delta" in first_choice(value) else value
+    if "delta" in first_choice(value):
+        return _join_chunks(text.splitlines())
+    return value
 
 
 def _first_value(text: str) -> Any:
@@ -77,34 +86,27 @@ def _first_value(text: str) -> Any:
     return None
 
 
-def _events(text: str) -> list[str]:
-    """Return the data of each event of a stream."""
-    events = []
-    for event in re.split(r"(?:\r\n|\r|\n){2,}", text):
-        lines = re.split(r"[\r\n]+", event)
-        data = [line.removeprefix("data:").strip() for line in lines if line.startswith("data:")]
-        events.append("\n".join(data))
-    return events
-
-
-def _join_chunks(events: Iterable[str]) -> Any:
+def _join_chunks(events: list[str]) -> Any:
     """Return the whole object of a stream: its last one, or its chunks put together."""
     whole: dict[str, Any] = {}
     message: dict[str, Any] = {}
-    finish: Any = "aborted"  # half a sentence, unless the stream says that it ended
+    finish = None
+    if "[DONE]" not in events:
+        finish = "aborted"  # half a sentence, unless a chunk says that it ended
     for event in events:
         chunk = _first_value(event)
-        if event == "[DONE]" and finish == "aborted":
-            finish = None
         choice = first_choice(chunk)
         if isinstance(chunk, list) or "message" in choice or json_get(chunk, "error"):
             return chunk
-        if isinstance(chunk, dict):
-            whole |= {key: value for key, value in chunk.items() if value not in (None, [])}
+        for key, value in _as(dict, chunk).items():
+            if value not in (None, []):
+                whole[key] = value
         finish = choice.get("finish_reason") or finish
-        delta = choice.get("delta")
-        for key, value in delta.items() if isinstance(delta, dict) else ():
-            text = _content(delta) if isinstance(value, list) else value
+        delta = _as(dict, choice, "delta")
+        for key, value in delta.items():
+            text = value
+            if isinstance(value, list):
+                text = _content(delta)
             if isinstance(text, str):
                 message[key] = message.get(key, "") + text
     if message:
@@ -115,17 +117,24 @@ def _join_chunks(events: Iterable[str]) -> Any:
 def json_get(value: Any, path: str) -> Any:
     """Return the value at a path of names with dots in parsed JSON; None if there is none."""
     for key in path.split("."):
-        if not isinstance(value, dict):
-            return None
-        value = value.get(key)
+        value = _as(dict, value).get(key)
     return value
+
+
+def _as(kind: type[T], value: Any, path: str = "") -> T:
+    """Return a value, or what is at a path in it, if it is of a kind; else an empty one."""
+    if path:
+        value = json_get(value, path)
+    if isinstance(value, kind):
+        return value
+    return kind()
 
 
 def first_choice(parsed: Any) -> Mapping[str, Any]:
     """Return the choice of a completion with the index 0, or without any; empty if none is."""
-    choices = json_get(parsed, "choices")
-    for choice in choices if isinstance(choices, list) else ():
-        if isinstance(choice, dict) and str(choice.get("index", 0)) in ("0", "0.0", "None"):
+    for choice in _as(list, parsed, "choices"):
+        index = str(json_get(choice, "index") or 0)
+        if index in ("0", "0.0") and isinstance(choice, dict):
             return choice
     return {}
 
@@ -140,11 +149,11 @@ class Leaf(NamedTuple):
 
 
 def leaves(value: Any, key: str = "", depth: int = 0) -> Iterator[Leaf]:
-    """Yield all texts and numbers of parsed JSON, also of JSON within a text."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+    """Yield all texts and numbers of parsed JSON, also of JSON within a text; no blank ones."""
+    if isinstance(value, str) and re.match(r"\s*[{\[]", value):
         inner = read_json(value)
         value = value if inner is None else inner
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
+    if type(value) in (str, int, float) and str(value).strip():
         yield Leaf(depth, re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", key).lower(), value)
     elif isinstance(value, dict) and depth < _DEEPEST:
         for name, each in value.items():
@@ -159,19 +168,21 @@ def _named(body: Iterable[Leaf], field: str) -> Iterator[Leaf]:
     return (leaf for leaf in body if leaf.key in _FIELDS[field])
 
 
-def _first_count(body: Iterable[Leaf], field: str) -> int | None:
-    """Return the first number of tokens with a name of ``fields.toml``; None if there is none."""
-    for leaf in _named(body, field):
-        count = _count(leaf.value)
-        if count:
-            return count
-    return None
+def _texts(body: Iterable[Leaf], field: str) -> list[str]:
+    """Return the values with names of ``fields.toml`` as texts."""
+    return [str(leaf.value) for leaf in _named(body, field)]
+
+
+def _counts(body: Iterable[Leaf], field: str) -> list[int]:
+    """Return the numbers of tokens above 0 with names of ``fields.toml``."""
+    counts = [_count(leaf.value) for leaf in _named(body, field)]
+    return [count for count in counts if count]
 
 
 def _count(number: Any) -> int | None:
     """Return a number of tokens; None if it cannot be one."""
     if isinstance(number, float) and number.is_integer():
-        return token_count(int(number))
+        number = int(number)
     return token_count(number)
 
 
@@ -196,45 +207,49 @@ def read_completion(parsed: Mapping[str, Any]) -> Completion:
     choice = first_choice(parsed)
     message = choice.get("message")
     usage = parsed.get("usage")
-    model = parsed.get("model")
     text = _content(message)
     finish = None
     if "finish_reason" in choice:
         finish = str(choice["finish_reason"] or "null")
     end = _end(finish or "stop")
-    ends = (end, _end(str(choice.get("native_finish_reason"))))
     refusal = str(json_get(message, "refusal") or "").strip()
     visible_text = strip_thoughts(text or "")
-    outcome: Outcome = "truncated" if "truncated" in ends else "ok"
-    if _is_blocked(parsed, choice) or "filtered" in ends:
-        outcome = "filtered"
-    elif refusal or "refused" in ends:
-        outcome = "refused"
-    elif text is None or "malformed" in ends:
-        outcome = "malformed"
-    elif not visible(visible_text):
-        outcome = "empty"
-    details: dict[Outcome, str] = {
-        "ok": "" if end else f"unknown finish_reason {finish}",
-        "refused": "refusal",
-        "empty": f"no text (finish_reason {finish})",
+    ends = (end, _end(str(choice.get("native_finish_reason"))))
+    # The first one counts.
+    signs: dict[Outcome, bool] = {
+        "filtered": _is_blocked(parsed, choice),
+        "refused": refusal != "",
+        "malformed": text is None,
+        "empty": not visible(visible_text),
+        "truncated": False,
+        "ok": True,
     }
-    detail = details.get(outcome, f"finish_reason {finish}")
-    if text is None and outcome == "malformed":
-        detail = f"no choice with a message (it has {', '.join(sorted(parsed))[:120]})"
+    outcome = next(sign for sign in signs if signs[sign] or sign in ends)
+    kind: str = outcome
+    if outcome == "malformed" and text is None:
+        kind = "no_message"
+    elif outcome == "ok" and end is None:
+        kind = "odd_end"
+    reasoning = _counts(leaves(usage), "reasoning_tokens")
     reply = Reply(
         outcome,
         refusal or text or "",
         finish,
         token_usage(usage),
         cost_usd=reported_cost(usage),
-        detail=detail,
-        model=model if isinstance(model, str) else "",
+        detail=_FIELDS["details"][kind].format(
+            finish=finish, names=", ".join(sorted(parsed))[:120]
+        ),
+        model=_as(str, parsed, "model"),
     )
     is_marked = visible_text != (text or "").strip()
-    has_reasoning = is_marked or _has_reasoning(message) or _reasoning_count(usage) > 0
-    is_counted_empty = json_get(usage, "completion_tokens") == 0
-    return Completion(reply, "truncated" in ends, has_reasoning, is_counted_empty, end is not None)
+    return Completion(
+        reply,
+        "truncated" in ends,
+        has_reasoning=is_marked or _has_reasoning(message) or any(reasoning),
+        is_counted_empty=json_get(usage, "completion_tokens") == 0,
+        is_end_known=end is not None,
+    )
 
 
 def _end(reason: str) -> Outcome | None:
@@ -251,13 +266,13 @@ def _is_blocked(parsed: Mapping[str, Any], choice: Mapping[str, Any]) -> bool:
 
 def _content(message: Any) -> str | None:
     """Return a message's text, a string or a list of parts; None if it is neither."""
-    content = json_get(message, "content")
-    if not isinstance(message, dict) or not isinstance(content, str | list | None):
+    parts = json_get(message, "content")
+    if parts is None or isinstance(parts, str):
+        parts = [parts or ""]
+    if not isinstance(message, dict) or not isinstance(parts, list):
         return None
-    if not isinstance(content, list):
-        content = [content or ""]
     texts = []
-    for part in content:
+    for part in parts:
         text = part
         if isinstance(part, dict):
             if part.get("type", "text") not in ("text", "output_text"):
@@ -265,28 +280,24 @@ def _content(message: Any) -> str | None:
             text = part.get("text", "")
         if not isinstance(text, str):
             return None
-        # Pairs of surrogates are joined, and half a pair is U+FFFD.
-        texts.append(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-    return "".join(texts)
+        texts.append(text)
+    # Pairs of surrogates are joined, and half a pair is U+FFFD.
+    return "".join(texts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _has_reasoning(message: Any) -> bool:
     """Return whether a message has reasoning beside its text."""
-    if any(json_get(message, field) for field in _FIELDS["reasoning"]):
-        return True
-    content = json_get(message, "content")
-    parts = content if isinstance(content, list) else []
-    return any(re.search("think|reason", str(json_get(part, "type"))) for part in parts)
+    types = [json_get(part, "type") for part in _as(list, message, "content")]
+    fields = [json_get(message, field) for field in _FIELDS["reasoning"]]
+    return any(fields) or re.search("think|reason", str(types)) is not None
 
 
 def token_usage(usage: Any) -> Usage:
     """Read the tokens that the endpoint counted; an impossible count is unknown."""
-    n_prompt = _count(json_get(usage, "prompt_tokens"))
-    n_reply = _count(json_get(usage, "completion_tokens"))
-    total = _count(json_get(usage, "total_tokens"))
-    cached = _count(json_get(usage, "prompt_tokens_details.cached_tokens"))
+    counts = [_count(json_get(usage, path)) for path in _FIELDS["usage"]]
+    n_prompt, n_reply, total, cached, hit = counts
     if cached is None:
-        cached = _count(json_get(usage, "prompt_cache_hit_tokens"))
+        cached = hit
     if not n_prompt:  # no prompt is empty: a server that counts zero tokens counts none
         return Usage(None, n_reply or None, cached)
     if total is not None:
@@ -303,18 +314,15 @@ def reported_cost(usage: Any) -> float | None:
     if isinstance(cost, dict):
         cost = cost.get("total_cost")
     is_fee = json_get(usage, "is_byok") is True  # the router's own fee only
-    if is_fee or isinstance(cost, bool) or not isinstance(cost, int | float):
+    if is_fee or type(cost) not in (int, float) or not 0 <= cost < 1e9:
         return None
-    return float(cost) if 0 <= cost < 1e9 else None
+    return float(cost)
 
 
 def reasoning_tokens(raw: str) -> int:
     """Return the tokens of reasoning that a stored body tells; 0 if it tells none."""
-    return _reasoning_count(json_get(read_json(raw), "usage"))
-
-
-def _reasoning_count(usage: Any) -> int:
-    return _first_count(leaves(usage), "reasoning_tokens") or 0
+    usage = json_get(read_json(raw), "usage")
+    return max(_counts(leaves(usage), "reasoning_tokens"), default=0)
 
 
 # ------------------------------------------------------------------------------------- errors
@@ -334,9 +342,9 @@ class ErrorBody(NamedTuple):
     is_json: bool = False
     is_page: bool = False
     """Whether it is a web page."""
-    window: int | None = None
+    window: int = 0
     """Context window in tokens, in a field of its own."""
-    prompt_tokens: int | None = None
+    prompt_tokens: int = 0
     """Tokens of the prompt, in a field of its own."""
     wait_s: float = 0.0
     """Seconds to wait, in a field or in words."""
@@ -346,47 +354,45 @@ def read_error(content: bytes) -> ErrorBody:
     """Read an error from a body."""
     parsed = read_json(content)
     text = content[:100_000].decode("utf-8", "replace")
-    is_json = isinstance(parsed, dict | list)
-    if not is_json:
-        line = _reason(parsed if isinstance(parsed, str) else text)
-        return ErrorBody(line, line, is_page=bool(_PAGE.search(text)), wait_s=seconds_in(line))
+    if isinstance(parsed, str):
+        text = parsed
     body = list(leaves(parsed))
-    reasons = [leaf for leaf in _named(body, "reasons") if str(leaf.value).strip()]
-    message = _reason(text)
-    if reasons:
-        deepest = max(reasons, key=lambda leaf: (leaf.depth, leaf.key not in _FIELDS["names"]))
-        message = _reason(str(deepest.value))
+    deepest = max(
+        _named(body, "reasons"),
+        key=lambda leaf: (leaf.depth, leaf.key not in _FIELDS["names"]),
+        default=Leaf(0, "", text),
+    )
+    message = _reason(str(deepest.value))
     parameter = ""
-    for leaf in _named(body, "parameters"):  # the last one of a path
-        parameter = str(leaf.value).split(".")[0]
+    for path in _texts(body, "parameters"):  # the last one of a path
+        parameter = path.split(".")[0]
     if parameter and parameter not in message:
         message = f"{parameter}: {message}"
-    reasons_text = "\n".join([message, *[str(leaf.value) for leaf in reasons[1:]]])
-    waits = [_wait_of(leaf) for leaf in _named(body, "waits")]
+    reasons_text = "\n".join([message, *_texts(body, "reasons")[1:]])
+    units = _FIELDS["waits"]
+    waits = [
+        seconds_in(f"retry after {leaf.value}{units[leaf.key]}") for leaf in _named(body, "waits")
+    ]
     return ErrorBody(
         message,
         reasons_text,
-        code=" ".join([str(leaf.value) for leaf in _named(body, "codes")]),
+        code=" ".join(_texts(body, "codes")),
         parameter=parameter,
-        is_json=True,
-        window=_first_count(body, "windows"),
-        prompt_tokens=_first_count(body, "prompt_tokens"),
+        is_json=isinstance(parsed, dict | list),
+        is_page=_PAGE.search(text) is not None,
+        window=max(_counts(body, "windows"), default=0),
+        prompt_tokens=max(_counts(body, "prompt_tokens"), default=0),
         wait_s=max([seconds_in(reasons_text), *waits]),
     )
 
 
-def has_error(parsed: Any) -> bool:
+def has_error(parsed: Mapping[str, Any]) -> bool:
     """Return whether a body of status 200 is an error: it says so, or has nothing of an answer."""
-    if isinstance(parsed, list):  # Google wraps it
-        return any(json_get(part, "error") for part in parsed)
-    if not isinstance(parsed, dict):
-        return False
     if parsed.get("error") or first_choice(parsed).get("error"):
         return True
-    if parsed.get("choices"):
-        return False
-    has_reason = any(_named(leaves(parsed), "reasons"))
-    return has_reason or ("choices" not in parsed and "promptFeedback" not in parsed)
+    has_reason = _texts(leaves(parsed), "reasons") != []
+    is_other = "choices" not in parsed and "promptFeedback" not in parsed
+    return not parsed.get("choices") and (has_reason or is_other)
 
 
 def _reason(text: str) -> str:
@@ -413,15 +419,11 @@ def _duration(text: str) -> float:
     """Return the seconds of a text such as ``1m30.5s``, ``20 seconds`` or ``7``."""
     seconds = 0.0
     for number, unit in _PART.findall(text):
-        value = 1.0 if number.isalpha() else float(number)
-        seconds += value * _UNITS.get(unit.lower(), 1.0)
+        value = _UNITS.get(unit.lower(), 1.0)
+        if not number.isalpha():  # "one minute"
+            value *= float(number)
+        seconds += value
     return seconds
-
-
-def _wait_of(leaf: Leaf) -> float:
-    text = str(leaf.value)
-    seconds = 0.0 if text.startswith("-") else _duration(text)
-    return seconds / 1000 if leaf.key.endswith("_ms") else seconds
 
 
 # ------------------------------------------------------------------- lists of models, batches
@@ -445,17 +447,19 @@ def read_models(content: bytes) -> list[ServedModel]:
     if rows is not parsed and isinstance(rows, dict):  # of facts by name
         rows = [{"id": name, **facts} for name, facts in rows.items() if isinstance(facts, dict)]
     models = []
-    for row in rows if isinstance(rows, list) else ():
-        name = row if isinstance(row, str) else json_get(row, "id") or json_get(row, "name")
-        label = json_get(row, "name")
-        if isinstance(label, str) and "/" in label and "/" not in str(name):
+    for row in _as(list, rows):
+        if isinstance(row, str):
+            row = {"id": row}
+        label = _as(str, row, "name")
+        name = _as(str, row, "id") or label
+        if "/" in label and "/" not in name:
             name = label  # the id is a number of the provider's own
-        if isinstance(name, str) and name.strip():
+        if name.strip():
             # A provider behind a router may have less than the model.
-            counts = [_count(leaf.value) or 0 for leaf in _named(leaves(row), "windows")]
+            counts = _counts(leaves(row), "windows")
             window = min([count for count in counts if count >= SMALLEST_WINDOW], default=None)
-            price_input = _price(row, "price_input")
-            models.append(ServedModel(name, window, price_input, _price(row, "price_output")))
+            price = _price(row, "price_input")
+            models.append(ServedModel(name, window, price, _price(row, "price_output")))
     return models
 
 
@@ -491,9 +495,6 @@ def read_batch_lines(content: bytes) -> Iterator[BatchLine]:
     """
     for line in content.splitlines():
         parsed = read_json(line)
-        key = json_get(parsed, "custom_id")
-        if not isinstance(key, str):
-            continue
         status = _count(json_get(parsed, "response.status_code"))
         body = json_get(parsed, "response.body")
         if not body:
@@ -501,7 +502,9 @@ def read_batch_lines(content: bytes) -> Iterator[BatchLine]:
             status = status or 500
         if not isinstance(body, str):
             body = json.dumps(body)
-        yield BatchLine(key, status or 200, body.encode("utf-8", "surrogatepass"))
+        key = _as(str, parsed, "custom_id")
+        if key:
+            yield BatchLine(key, status or 200, body.encode("utf-8", "surrogatepass"))
 
 
 class BatchState(NamedTuple):
@@ -521,21 +524,17 @@ class BatchState(NamedTuple):
 def read_batches(content: bytes) -> list[BatchState]:
     """Read one batch, or a page of the list of batches."""
     parsed = read_json(content)
-    rows = json_get(parsed, "data")
     batches = []
-    for row in rows if isinstance(rows, list) else [parsed]:
-        batch_id = json_get(row, "id")
-        if not isinstance(batch_id, str):
-            continue
-        files = [json_get(row, "output_file_id"), json_get(row, "error_file_id")]
-        faults = _named(leaves(json_get(row, "errors")), "reasons")
-        batches.append(
-            BatchState(
-                batch_id,
-                str(json_get(row, "status") or "").lower(),
-                str(json_get(row, "metadata.botchat") or ""),
-                [file for file in files if isinstance(file, str)],
-                [_reason(str(leaf.value)) for leaf in faults],
-            )
+    for row in _as(list, parsed, "data") or [parsed]:
+        files = [_as(str, row, "output_file_id"), _as(str, row, "error_file_id")]
+        faults = _texts(leaves(json_get(row, "errors")), "reasons")
+        batch = BatchState(
+            _as(str, row, "id"),
+            _as(str, row, "status").lower(),
+            _as(str, row, "metadata.botchat"),
+            [file for file in files if file],
+            [_reason(fault) for fault in faults],
         )
+        if batch.id:
+            batches.append(batch)
     return batches

@@ -28,8 +28,7 @@ class Watch:
         self._asked = str(identity.get("model", ""))
         self._told: set[str] = set()
         self._count = 0
-        self._longest = 0
-        self._n_longer = 0
+        self._lengths = [0]  # of the prompts of that count, each longer than the last
 
     def see(self, messages: Sequence[Message], reply: Reply) -> None:
         """Look at the answer to a prompt."""
@@ -44,19 +43,19 @@ class Watch:
 
     def _see_prompt(self, messages: Sequence[Message], count: int) -> None:
         n_bytes = sum([len(message["content"].encode()) for message in messages])
-        is_short = n_bytes >= _LEAST_BYTES and count * _BYTES_PER_TOKEN < n_bytes
         if count != self._count:
             self._count = count
-            self._longest = n_bytes
-            self._n_longer = 0
-        elif n_bytes > self._longest:
-            self._longest = n_bytes
-            self._n_longer += 1
-        if is_short or self._n_longer >= _MOST_LONGER:
+            self._lengths = [n_bytes]
+        elif n_bytes > self._lengths[-1]:
+            self._lengths.append(n_bytes)
+        prompts = ""
+        if len(self._lengths) > _MOST_LONGER:
+            prompts = "longer and longer prompts"
+        if n_bytes >= _LEAST_BYTES and count * _BYTES_PER_TOKEN < n_bytes:
+            prompts = f"a prompt of {n_bytes} bytes"
+        if prompts:
             advice = "raise the server's window, or set context_window in its [models] entry"
-            fault = f"its server counts prompt_tokens = {count} of longer and longer prompts"
-            if is_short:
-                fault = f"its server counts prompt_tokens = {count} of a prompt of {n_bytes} bytes"
+            fault = f"its server counts prompt_tokens = {count} of {prompts}"
             self._tell("cut", f"{fault}: it seems to cut them; {advice}")
 
     def _tell(self, kind: str, line: str) -> None:
