@@ -301,18 +301,19 @@ class Retrieval:
         scores += 0.3 * self._earlier.scores(self._earlier_terms(utterances))
         # Among equal scores (nothing in common at all) not always the first dialogue.
         ties = np.roll(np.arange(len(scores)), Dice(0, utterances).below(len(scores)))
-        ranked: dict[str, str] = {}
-        for at in np.lexsort((ties, -scores)).tolist():
-            ranked.setdefault(*self._replies[at])
+        ranked = np.lexsort((ties, -scores)).tolist()
         # An utterance of several human dialogues does not tell which one it was drawn from.
         used = self._sharing([key for key in keys if len(self._holders[key]) == 1])
         for barred, repeats in ((own | used, keys), (own, keys), (own, [])):
-            best = []
-            for key, text in ranked.items():
+            best: dict[str, str] = {}
+            for at in ranked:
+                key, text = self._replies[at]
                 if key not in repeats and barred.isdisjoint(self._holders[key]):
-                    best.append(text)
+                    best.setdefault(key, text)
+                if len(best) > dice.sample:
+                    return text
             if best:
-                return best[dice.sample % len(best)]
+                return list(best.values())[dice.sample % len(best)]
         return ""
 
     def _words(self, text: str) -> list[str]:
