@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,19 +62,19 @@ class BatchModel(EndpointModel):
     folder: Path
     stage: str
     prices: Prices
-    _queue: dict[str, bytes] = field(default_factory=dict, init=False)
-    """Key -> canonical request, of calls that wait for the next exchange."""
-    _collected: dict[str, Attempt] = field(default_factory=dict, init=False)
-    """Key -> what came of a call of a batch that has ended."""
-    _states: set[str] = field(default_factory=set, init=False)
-    """States of the batches that are under way."""
-    _exchange: asyncio.Task[None] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Send nothing yet."""
         super().__post_init__()
         self.parallel = MAX_REQUESTS
         self._folder = self.folder / settings_digest(self.identity, self.stage)
+        self._queue: dict[str, bytes] = {}
+        """Key -> canonical request, of calls that wait for the next exchange."""
+        self._collected: dict[str, Attempt] = {}
+        """Key -> what came of a call of a batch that has ended."""
+        self._states: set[str] = set()
+        """States of the batches that are under way."""
+        self._exchange: asyncio.Task[None] | None = None
 
     async def attempt(self, call: Call) -> Attempt:
         """Return what came of a call in a batch that has ended; else it is pending."""
@@ -98,19 +98,15 @@ class BatchModel(EndpointModel):
         queue = self._queue
         self._queue = {}
         self._states = set()
-        faults: list[str] = []
         async with self.server.openai_client() as client:
-            files = self._files()
-            batches = await self._batches(client, files)
-            for path in files:
-                faults += await self._advance(client, path, batches.get(path.stem))
-            held = {key for path in self._files() for key in _requests(path)}
-            left = [queue[key] for key in queue if key not in held | self._collected.keys()]
-            for requests in _chunks(left):
-                path = self._write(requests)
-                # Of a workspace that lost its files, or died before it kept the id.
-                batches = await self._batches(client, [path])
-                faults += await self._advance(client, path, batches.get(path.stem))
+            faults = await self._advance_all(client, self._files())
+            held = set(self._collected)
+            for path in self._files():
+                held.update(_requests(path))
+            left = [queue[key] for key in queue if key not in held]
+            if left:
+                new = [self._write(requests) for requests in _chunks(left)]
+                faults += await self._advance_all(client, new)
         if faults:
             raise FatalModelError("; ".join(dict.fromkeys(faults)))
 
@@ -149,6 +145,15 @@ class BatchModel(EndpointModel):
                 for batch in read_batches(one_batch.content):
                     batches[name] = batch
         return batches
+
+    async def _advance_all(self, client: openai.AsyncOpenAI, files: Sequence[Path]) -> list[str]:
+        """Send or collect files; return why batches were refused."""
+        # Also of new ones: a workspace may have lost its files, or died before it kept an id.
+        batches = await self._batches(client, files)
+        faults = []
+        for path in files:
+            faults += await self._advance(client, path, batches.get(path.stem))
+        return faults
 
     async def _advance(
         self, client: openai.AsyncOpenAI, path: Path, batch: BatchState | None
@@ -244,20 +249,18 @@ def _requests(path: Path) -> dict[str, bytes]:
     return {request_key(line): line for line in lines if line.strip()}
 
 
-def _chunks(requests: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """Yield requests in files of as many lines and bytes as an endpoint takes."""
-    chunk: list[bytes] = []
-    n_bytes = 0
+def _chunks(requests: Iterable[bytes]) -> list[list[bytes]]:
+    """Return requests in files of as many lines and bytes as an endpoint takes."""
+    chunks: list[list[bytes]] = []
+    n_bytes = MAX_BYTES
     for request in requests:
         size = len(request) + 400  # with its key, and what is added to it
-        if chunk and (len(chunk) == MAX_REQUESTS or n_bytes + size > MAX_BYTES):
-            yield chunk
-            chunk = []
-            n_bytes = 0
-        chunk.append(request)
         n_bytes += size
-    if chunk:
-        yield chunk
+        if n_bytes > MAX_BYTES or len(chunks[-1]) == MAX_REQUESTS:
+            chunks.append([])
+            n_bytes = size
+        chunks[-1].append(request)
+    return chunks
 
 
 def _id_path(path: Path) -> Path:

@@ -301,7 +301,7 @@ class Retrieval:
         scores += 0.3 * self._earlier.scores(self._earlier_terms(utterances))
         # Among equal scores (nothing in common at all) not always the first dialogue.
         ties = np.roll(np.arange(len(scores)), Dice(0, utterances).below(len(scores)))
-        ranked = np.lexsort((ties, -scores)).tolist()
+        ranked: list[int] = np.lexsort((ties, -scores)).tolist()
         # An utterance of several human dialogues does not tell which one it was drawn from.
         used = self._sharing([key for key in keys if len(self._holders[key]) == 1])
         for barred, repeats in ((own | used, keys), (own, keys), (own, [])):

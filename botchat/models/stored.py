@@ -7,8 +7,9 @@ call. What was stored before a quirk of the endpoint was learnt answers the same
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
@@ -43,7 +44,6 @@ class StoredModel:
     """Called with each reply and whether it came from the ledger."""
     count: CountTokens = rough_tokens
     """Tokens of a text."""
-    _tasks: dict[str, asyncio.Task[Reply]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Take over what the sender says of itself."""
@@ -52,6 +52,7 @@ class StoredModel:
         self.name: str = self.sender.name
         self.identity: Mapping[str, Any] = self.sender.identity
         self.parallel: int = self.sender.parallel
+        self._tasks: dict[str, asyncio.Task[Reply]] = {}
 
     @property
     def quirks(self) -> Quirks:
@@ -164,17 +165,12 @@ def visible_reply(reply: Reply, max_tokens: int | None, count: CountTokens) -> R
     if reply.sent.room and max_tokens is not None and count(text) > max_tokens:
         cut = _first_tokens(text, max_tokens, count)
         return replace(reply, text=cut, outcome="truncated", detail="longer than max_tokens")
-    return reply if text == reply.text else replace(reply, text=text)
+    return replace(reply, text=text)
 
 
 def _first_tokens(text: str, max_tokens: int, count: CountTokens) -> str:
     """Return the longest beginning of a text that has no more tokens."""
-    low = 0
-    high = len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count(text[:middle]) <= max_tokens:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low].rstrip()
+    n_cut = bisect_left(
+        range(len(text)), True, key=lambda n: count(text[: len(text) - n]) <= max_tokens
+    )
+    return text[: len(text) - n_cut].rstrip()
