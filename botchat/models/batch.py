@@ -44,8 +44,7 @@ MAX_BYTES = 200_000_000
 """Bytes of a file, likewise."""
 MAX_PAGES = 50
 """Pages of the list of batches that are searched."""
-_PAGE = 100
-"""Batches of a page."""
+_PAGE = 100  # batches of a page
 
 _FAILED = ("expired", "cancelled", "canceled", "failed")
 _UNDER_WAY = ("validating", "in_progress", "finalizing", "cancelling", "queued", "running")
@@ -68,12 +67,14 @@ class BatchModel(EndpointModel):
         super().__post_init__()
         self.parallel = MAX_REQUESTS
         self._folder = self.folder / settings_digest(self.identity, self.stage)
+        # Key -> canonical request, of calls that wait for the next exchange.
         self._queue: dict[str, bytes] = {}
-        """Key -> canonical request, of calls that wait for the next exchange."""
+        # Key -> what came of a call of a batch that has ended.
         self._collected: dict[str, Attempt] = {}
-        """Key -> what came of a call of a batch that has ended."""
+        # States of the batches that are under way.
         self._states: set[str] = set()
-        """States of the batches that are under way."""
+        # Reasons why batches were refused.
+        self._faults: list[str] = []
         self._exchange: asyncio.Task[None] | None = None
 
     async def attempt(self, call: Call) -> Attempt:
@@ -98,17 +99,18 @@ class BatchModel(EndpointModel):
         queue = self._queue
         self._queue = {}
         self._states = set()
+        self._faults = []
         async with self.server.openai_client() as client:
-            faults = await self._advance_all(client, self._files())
+            await self._advance_all(client, self._files())
             held = set(self._collected)
             for path in self._files():
                 held.update(_requests(path))
             left = [queue[key] for key in queue if key not in held]
             if left:
                 new = [self._write(requests) for requests in _chunks(left)]
-                faults += await self._advance_all(client, new)
-        if faults:
-            raise FatalModelError("; ".join(dict.fromkeys(faults)))
+                await self._advance_all(client, new)
+        if self._faults:
+            raise FatalModelError("; ".join(dict.fromkeys(self._faults)))
 
     def _files(self) -> list[Path]:
         """Return the files of requests that are at the endpoint, or on their way."""
@@ -146,19 +148,17 @@ class BatchModel(EndpointModel):
                     batches[name] = batch
         return batches
 
-    async def _advance_all(self, client: openai.AsyncOpenAI, files: Sequence[Path]) -> list[str]:
-        """Send or collect files; return why batches were refused."""
+    async def _advance_all(self, client: openai.AsyncOpenAI, files: Sequence[Path]) -> None:
+        """Send or collect files."""
         # Also of new ones: a workspace may have lost its files, or died before it kept an id.
         batches = await self._batches(client, files)
-        faults = []
         for path in files:
-            faults += await self._advance(client, path, batches.get(path.stem))
-        return faults
+            await self._advance(client, path, batches.get(path.stem))
 
     async def _advance(
         self, client: openai.AsyncOpenAI, path: Path, batch: BatchState | None
-    ) -> list[str]:
-        """Send or collect a file; return why its batch was refused."""
+    ) -> None:
+        """Send or collect a file."""
         is_sent = _has_id(path)
         if not is_sent and (batch is None or batch.status in _FAILED):
             batch = await self._send(client, path)
@@ -168,12 +168,12 @@ class BatchModel(EndpointModel):
         elif batch.status in ("completed", *_FAILED) or (
             batch.files and batch.status not in _UNDER_WAY
         ):
-            return await self._collect(client, batch, path)
+            await self._collect(client, batch, path)
+            return
         else:
             self._states.add(batch.status or "under way")
         if batch is not None and not is_sent:
             write_atomic(_id_path(path), batch.id.encode())
-        return []
 
     async def _send(self, client: openai.AsyncOpenAI, path: Path) -> BatchState | None:
         """Send a file; its batch is created at most once."""
@@ -192,12 +192,11 @@ class BatchModel(EndpointModel):
         )
         return next(iter(read_batches(response.content)), None)
 
-    async def _collect(
-        self, client: openai.AsyncOpenAI, batch: BatchState, path: Path
-    ) -> list[str]:
-        """File the replies of a batch that has ended; return why it was refused, if it was."""
+    async def _collect(self, client: openai.AsyncOpenAI, batch: BatchState, path: Path) -> None:
+        """File the replies of a batch that has ended."""
         requests = _requests(path)
-        faults = [f"batch {batch.id} was {batch.status}: {fault}" for fault in batch.faults]
+        for fault in batch.faults:
+            self._faults.append(f"batch {batch.id} was {batch.status}: {fault}")
         for file_id in batch.files:
             content = (await client.files.content(file_id)).content
             for line in read_batch_lines(content):
@@ -210,14 +209,13 @@ class BatchModel(EndpointModel):
                     attempt = _settled(attempt)
                 await self._keep(line.key, requests[line.key], attempt)
                 if isinstance(attempt, Refused) and attempt.fatal:
-                    faults.append(attempt.reply.detail)
+                    self._faults.append(attempt.reply.detail)
         for key in requests:
             # Of a batch that failed, what it lacks goes with a new one; else it has failed itself.
             if batch.status not in _FAILED:
                 self._collected.setdefault(key, self._lost(batch))
         path.unlink()
         _id_path(path).unlink(missing_ok=True)
-        return faults
 
     def _lost(self, batch: BatchState) -> Refused:
         """Return what came of a call that a batch has no answer to."""

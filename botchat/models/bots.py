@@ -65,8 +65,8 @@ class Bot:
     identity: Mapping[str, Any]
     speak: Callable[[tuple[str, ...], Dice], str]
     """Returns the next utterance after some, oldest first, each in one line."""
-    context_window: int | None = None
-    parallel: int = 8
+    context_window = None
+    parallel = 8
     quirks = Quirks()
     room = 0
     most_room = 0
@@ -118,10 +118,10 @@ def _hear(text: str) -> str:
 _ENGLISH = _DATA["english"]
 _PATTERNS = _ENGLISH["patterns"]
 _LISTS = {name: words.split() for name, words in _ENGLISH["words"].items()}
+# Name of a list -> a pattern of any word of it.
 _ANY_OF = {name: f"(?:{'|'.join(words)})" for name, words in _LISTS.items()}
-"""Name of a list -> a pattern of any word of it."""
+# Words that say nothing about the subject of a dialogue.
 _FUNCTION_WORDS = set().union(*(_LISTS[name] for name in _ENGLISH["function_words"]))
-"""Words that say nothing about the subject of a dialogue."""
 _OPENERS = _FUNCTION_WORDS.union(_LISTS["openers"])
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _TOKEN = re.compile(r"([A-Za-z]+(?:'[A-Za-z]+)*|\S)")
@@ -275,20 +275,21 @@ class Retrieval:
             has = f"this set has {len(human_dialogues)}"
             raise ConfigError(f"bot:retrieval needs at least 2 human dialogues and {has}")
         self._language = language
-        dialogues = [tuple(map(_hear, utterances)) for utterances in human_dialogues]
-        self._seeds = {tuple(map(self._key, utterances[:N_SEED])) for utterances in dialogues}
+        self._seeds: set[tuple[str, ...]] = set()
         self._holders: dict[str, set[int]] = defaultdict(set)  # dialogues that hold an utterance
         self._replies: list[tuple[str, str]] = []  # key and text
         last = []
         earlier = []
-        for number, utterances in enumerate(dialogues):
-            for at, utterance in enumerate(utterances):
-                key = self._key(utterance)
+        for number, said in enumerate(human_dialogues):
+            heard = tuple(map(_hear, said))
+            keys = tuple(map(self._key, heard))
+            self._seeds.add(keys[:N_SEED])
+            for at, key in enumerate(keys):
                 self._holders[key].add(number)
-                if at and utterance:  # not only control characters
-                    self._replies.append((key, _one_line(human_dialogues[number][at])))
-                    last.append(self._last_terms(utterances[:at]))
-                    earlier.append(self._earlier_terms(utterances[:at]))
+                if at and heard[at]:  # not only control characters
+                    self._replies.append((key, _one_line(said[at])))
+                    last.append(self._last_terms(heard[:at]))
+                    earlier.append(self._earlier_terms(heard[:at]))
         self._last = _Index(last)
         self._earlier = _Index(earlier)
 
@@ -352,8 +353,8 @@ class _Index:
     def __init__(self, documents: Sequence[Sequence[str]]) -> None:
         lengths = np.array(list(map(len, documents)), dtype=float)
         self._damping = 1.2 * (0.25 + 0.75 * lengths / max(float(lengths.mean()), 1.0))
+        # Term -> numbers of its documents, one for each time.
         self._postings: dict[str, list[int]] = defaultdict(list)
-        """Term -> numbers of its documents, one for each time."""
         for number, terms in enumerate(documents):
             for term in terms:
                 self._postings[term].append(number)

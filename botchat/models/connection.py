@@ -157,14 +157,12 @@ class Server:
         async with session.request(
             method, url, data=body, allow_redirects=False, proxy=self._proxy
         ) as response:
-            content = bytearray()
-            while not response.content.at_eof():
-                content += await response.content.read(MAX_BODY + 1 - len(content))
-                if len(content) > MAX_BODY:
-                    fault = f"the body is larger than {MAX_BODY} bytes"
-                    return Failure(Fault.UNREADABLE, fault)
-            headers = {name.lower(): text for name, text in response.headers.items()}
-            return HttpResponse(response.status, headers, bytes(content))
+            try:
+                await response.content.readexactly(MAX_BODY + 1)
+            except asyncio.IncompleteReadError as body:  # as it should be: it is shorter
+                headers = {name.lower(): text for name, text in response.headers.items()}
+                return HttpResponse(response.status, headers, body.partial)
+        return Failure(Fault.UNREADABLE, f"the body is larger than {MAX_BODY} bytes")
 
     def _connect(self) -> aiohttp.ClientSession:
         self.open()

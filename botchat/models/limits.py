@@ -244,8 +244,7 @@ class ServerLimit:
         self.allowed = max_concurrency
         self.in_flight = 0
         self._places = asyncio.Semaphore(max_concurrency)
-        self._n_withheld = 0
-        """Places that nobody has, since fewer are allowed."""
+        self._n_withheld = 0  # places that nobody has, since fewer are allowed
         self._free_at = -math.inf
         self._cut_at = -math.inf
         self._n_answers = 0

@@ -75,7 +75,7 @@ class PayingModel:
         if max_tokens is not None:
             bounds.append(max_tokens + self.sender.room)
         for name in MAX_TOKENS_NAMES:
-            if name in parameters and parameters[name] is None:
+            if parameters.get(name, name) is None:
                 bounds = []  # the endpoint takes no such limit
         own = self.sender.identity.get("extra") or {}
         for name in MAX_TOKENS_NAMES:
@@ -104,9 +104,8 @@ class PayingModel:
                     self._watch.see(call.messages, attempt.reply)
                 attempt = map_replies(attempt, partial(self._price, call))
                 cost = self._cost(attempt, most)
-                self._tell_server_limit(attempt, sent_at)
                 # Before the place is free: nothing is sent after a write that failed.
-                await self._record(call, attempt)
+                await self._record(call, attempt, sent_at)
                 return attempt
         except FatalModelError:
             cost = None  # such as without a key
@@ -142,24 +141,18 @@ class PayingModel:
             return cost
         return CallCost(cost.usd or 0.0, cost.tokens or 0)
 
-    def _tell_server_limit(self, attempt: Attempt, sent_at: float) -> None:
-        """Let fewer or more calls be in flight."""
-        if self.server_limit is None:
-            return
+    async def _record(self, call: Call, attempt: Attempt, sent_at: float) -> None:
+        """Store an attempt, an answer durable when this ends; let fewer or more be in flight."""
+        limit = self.server_limit
         if isinstance(attempt, Answered):
-            self.server_limit.answered()
-        elif isinstance(attempt, Again) and attempt.fault.facts.is_patient:
-            self.server_limit.overloaded(sent_at, attempt.after_s)
-
-    async def _record(self, call: Call, attempt: Attempt) -> None:
-        """Store an answer, durable when this ends, or an attempt that brought none."""
-        if isinstance(attempt, Pending):
-            return
-        if isinstance(attempt, Answered):
+            if limit is not None:
+                limit.answered()
             await self.keep(call, attempt.reply)
-            return
-        name = self.sender.name
-        self.ledger.add_attempt(call.key, attempt.reply, model=name, status=attempt.status)
+        elif not isinstance(attempt, Pending):
+            if limit is not None and isinstance(attempt, Again) and attempt.fault.facts.is_patient:
+                limit.overloaded(sent_at, attempt.after_s)
+            name = self.sender.name
+            self.ledger.add_attempt(call.key, attempt.reply, model=name, status=attempt.status)
 
     async def keep(self, call: Call, reply: Reply) -> None:
         """Store a reply as the answer to a call."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -39,19 +38,18 @@ class StoredModel:
     """A `ChatModel` whose every reply is kept in the ledger."""
 
     retrying: RetryingModel
-    ledger: Ledger
-    on_reply: Callable[[Reply, bool], None] = lambda *_: None
+    on_reply: Callable[[Reply, bool], None]
     """Called with each reply and whether it came from the ledger."""
-    count: CountTokens = rough_tokens
+    count: CountTokens
     """Tokens of a text."""
 
     def __post_init__(self) -> None:
         """Take over what the sender says of itself."""
         self.paying = self.retrying.paying
         self.sender = self.paying.sender
-        self.name: str = self.sender.name
-        self.identity: Mapping[str, Any] = self.sender.identity
-        self.parallel: int = self.sender.parallel
+        self.name = self.sender.name
+        self.identity = self.sender.identity
+        self.parallel = self.sender.parallel
         self._tasks: dict[str, asyncio.Task[Reply]] = {}
 
     @property
@@ -78,21 +76,19 @@ class StoredModel:
         """Answer from the ledger, or ask and store. Raises as `ChatModel.chat`."""
         request = request_json(self.identity, messages, decoding)
         key = request_key(request)
-        stored = self.ledger.get(key)
+        stored = self.paying.ledger.get(key)
         if stored is not None and not wants_more_room(stored, self.sender.most_room):
             stored = visible_reply(stored, decoding.max_tokens, self.count)
             self.on_reply(stored, True)
             return stored
-        task = self._tasks.get(key)
-        if task is None:
+        if key not in self._tasks:
             call = Call(key, request, messages, decoding, replaces=stored is not None)
-            task = asyncio.create_task(self._ask(call))
-            self._tasks[key] = task
+            self._tasks[key] = asyncio.create_task(self._ask(call))
             # The caller may be gone; asyncio prints an exception that is never retrieved.
-            task.add_done_callback(lambda task: task.cancelled() or task.exception())
+            self._tasks[key].add_done_callback(lambda task: task.cancelled() or task.exception())
         # Shielded: a caller that is cancelled (Ctrl-C) must not throw away a reply that is
         # already being paid for; `drain` waits for it.
-        return await asyncio.shield(task)
+        return await asyncio.shield(self._tasks[key])
 
     async def _ask(self, call: Call) -> Reply:
         try:
@@ -110,13 +106,12 @@ class StoredModel:
     async def drain(self, longest_s: float) -> int:
         """Wait until every call in flight is stored; return how many were not in ``longest_s``."""
         self.stop()
-        tasks = list(self._tasks.values())
-        for key, task in self._tasks.items():
-            if key not in self.in_flight:  # it waits for its turn, or between two attempts
-                task.cancel()
+        tasks = dict(self._tasks)
+        for key in tasks.keys() - self.in_flight:  # it waits for its turn, or between two attempts
+            tasks[key].cancel()
         if not tasks:
             return 0
-        _, late = await asyncio.wait(tasks, timeout=longest_s)
+        _, late = await asyncio.wait(tasks.values(), timeout=longest_s)
         for task in late:
             task.cancel()
         return len(late)
@@ -138,7 +133,7 @@ def open_model(
     paying = PayingModel(
         sender, ledger, stage, server_limit, prices or Prices(), budget or Budget()
     )
-    return StoredModel(RetryingModel(paying, retry or Retry()), ledger, on_reply, count)
+    return StoredModel(RetryingModel(paying, retry or Retry()), on_reply, count)
 
 
 def wants_more_room(reply: Reply, room: int) -> bool:
