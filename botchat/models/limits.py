@@ -128,7 +128,7 @@ class Retry:
         # A gateway that restarts takes some seconds, and few attempts are made.
         growth = 4**attempts if fault is Fault.SERVER else 2 ** (attempts - 1)
         backoff = min(self.longest_s, self.first_s * growth)
-        wait = max(least_s, backoff * (0.5 + random.random() / 2))
+        wait = max(least_s, backoff * random.uniform(0.5, 1.0))
         return None if waited_s + wait > self.patience_s else wait
 
 

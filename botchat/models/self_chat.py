@@ -56,19 +56,21 @@ async def generate_dialogue(
     system = language.text(PROMPT)
     utterances = list(seed.utterances[:N_SEED])
     facts: list[Utterance] = []
+    n_dropped = [0 for _ in speakers]
     status = "complete"
     detail = ""
     while len(utterances) < turns:
-        speaker = speakers[len(facts) % len(speakers)]
-        n_before = facts[-len(speakers)].dropped if len(facts) >= len(speakers) else 0
-        reply, n_dropped = await generate_utterance(speaker, system, utterances, n_before, counter)
+        at = len(facts) % len(speakers)
+        reply, n_dropped[at] = await generate_utterance(
+            speakers[at], system, utterances, n_dropped[at], counter
+        )
         if not reply.usable:
             status = f"stopped:{reply.outcome}"
             detail = reply.detail
             break
         utterances.append(reply.text)
         tokens = None if counter.exact is None else counter.exact(reply.text)
-        facts.append(Utterance(reply.outcome, dropped=n_dropped, tokens=tokens, call=reply.key))
+        facts.append(Utterance(reply.outcome, dropped=n_dropped[at], tokens=tokens, call=reply.key))
     partner = None
     if len(speakers) > 1:
         partner = speakers[1].model.name
