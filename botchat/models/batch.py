@@ -210,17 +210,14 @@ class BatchModel(EndpointModel):
                 await self._keep(line.key, requests[line.key], attempt)
                 if isinstance(attempt, Refused) and attempt.fatal:
                     self._faults.append(attempt.reply.detail)
-        for key in requests:
-            # Of a batch that failed, what it lacks goes with a new one; else it has failed itself.
-            if batch.status not in _FAILED:
-                self._collected.setdefault(key, self._lost(batch))
+        # Of a batch that failed, what it lacks goes with a new one; else it has failed itself.
+        if batch.status not in _FAILED:
+            detail = f"batch {batch.id} has {batch.status} without an answer that can be read"
+            lost = Refused(Reply("malformed", detail=detail), Fault.UNREADABLE)
+            for key in requests:
+                self._collected.setdefault(key, lost)
         path.unlink()
         _id_path(path).unlink(missing_ok=True)
-
-    def _lost(self, batch: BatchState) -> Refused:
-        """Return what came of a call that a batch has no answer to."""
-        detail = f"batch {batch.id} has {batch.status} without an answer that can be read"
-        return Refused(Reply("malformed", detail=detail), Fault.UNREADABLE)
 
     async def _keep(self, key: str, request: bytes, attempt: Attempt) -> None:
         """Store an answer, also one that nobody waits for in this run."""
