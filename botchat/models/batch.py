@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,8 +44,7 @@ MAX_BYTES = 200_000_000
 """Bytes of a file, likewise."""
 MAX_PAGES = 50
 """Pages of the list of batches that are searched."""
-_PAGE = 100
-"""Batches of a page."""
+_PAGE = 100  # batches of a page
 
 _FAILED = ("expired", "cancelled", "canceled", "failed")
 _UNDER_WAY = ("validating", "in_progress", "finalizing", "cancelling", "queued", "running")
@@ -62,19 +61,21 @@ class BatchModel(EndpointModel):
     folder: Path
     stage: str
     prices: Prices
-    _queue: dict[str, bytes] = field(default_factory=dict, init=False)
-    """Key -> canonical request, of calls that wait for the next exchange."""
-    _collected: dict[str, Attempt] = field(default_factory=dict, init=False)
-    """Key -> what came of a call of a batch that has ended."""
-    _states: set[str] = field(default_factory=set, init=False)
-    """States of the batches that are under way."""
-    _exchange: asyncio.Task[None] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Send nothing yet."""
         super().__post_init__()
         self.parallel = MAX_REQUESTS
         self._folder = self.folder / settings_digest(self.identity, self.stage)
+        # Key -> canonical request, of calls that wait for the next exchange.
+        self._queue: dict[str, bytes] = {}
+        # Key -> what came of a call of a batch that has ended.
+        self._collected: dict[str, Attempt] = {}
+        # States of the batches that are under way.
+        self._states: set[str] = set()
+        # Reasons why batches were refused.
+        self._faults: list[str] = []
+        self._exchange: asyncio.Task[None] | None = None
 
     async def attempt(self, call: Call) -> Attempt:
         """Return what came of a call in a batch that has ended; else it is pending."""
@@ -98,21 +99,18 @@ class BatchModel(EndpointModel):
         queue = self._queue
         self._queue = {}
         self._states = set()
-        faults: list[str] = []
+        self._faults = []
         async with self.server.openai_client() as client:
-            files = self._files()
-            batches = await self._batches(client, files)
-            for path in files:
-                faults += await self._advance(client, path, batches.get(path.stem))
-            held = {key for path in self._files() for key in _requests(path)}
-            left = [queue[key] for key in queue if key not in held | self._collected.keys()]
-            for requests in _chunks(left):
-                path = self._write(requests)
-                # Of a workspace that lost its files, or died before it kept the id.
-                batches = await self._batches(client, [path])
-                faults += await self._advance(client, path, batches.get(path.stem))
-        if faults:
-            raise FatalModelError("; ".join(dict.fromkeys(faults)))
+            await self._advance_all(client, self._files())
+            held = set(self._collected)
+            for path in self._files():
+                held.update(_requests(path))
+            left = [queue[key] for key in queue if key not in held]
+            if left:
+                new = [self._write(requests) for requests in _chunks(left)]
+                await self._advance_all(client, new)
+        if self._faults:
+            raise FatalModelError("; ".join(dict.fromkeys(self._faults)))
 
     def _files(self) -> list[Path]:
         """Return the files of requests that are at the endpoint, or on their way."""
@@ -150,10 +148,17 @@ class BatchModel(EndpointModel):
                     batches[name] = batch
         return batches
 
+    async def _advance_all(self, client: openai.AsyncOpenAI, files: Sequence[Path]) -> None:
+        """Send or collect files."""
+        # Also of new ones: a workspace may have lost its files, or died before it kept an id.
+        batches = await self._batches(client, files)
+        for path in files:
+            await self._advance(client, path, batches.get(path.stem))
+
     async def _advance(
         self, client: openai.AsyncOpenAI, path: Path, batch: BatchState | None
-    ) -> list[str]:
-        """Send or collect a file; return why its batch was refused."""
+    ) -> None:
+        """Send or collect a file."""
         is_sent = _has_id(path)
         if not is_sent and (batch is None or batch.status in _FAILED):
             batch = await self._send(client, path)
@@ -163,12 +168,12 @@ class BatchModel(EndpointModel):
         elif batch.status in ("completed", *_FAILED) or (
             batch.files and batch.status not in _UNDER_WAY
         ):
-            return await self._collect(client, batch, path)
+            await self._collect(client, batch, path)
+            return
         else:
             self._states.add(batch.status or "under way")
         if batch is not None and not is_sent:
             write_atomic(_id_path(path), batch.id.encode())
-        return []
 
     async def _send(self, client: openai.AsyncOpenAI, path: Path) -> BatchState | None:
         """Send a file; its batch is created at most once."""
@@ -187,12 +192,11 @@ class BatchModel(EndpointModel):
         )
         return next(iter(read_batches(response.content)), None)
 
-    async def _collect(
-        self, client: openai.AsyncOpenAI, batch: BatchState, path: Path
-    ) -> list[str]:
-        """File the replies of a batch that has ended; return why it was refused, if it was."""
+    async def _collect(self, client: openai.AsyncOpenAI, batch: BatchState, path: Path) -> None:
+        """File the replies of a batch that has ended."""
         requests = _requests(path)
-        faults = [f"batch {batch.id} was {batch.status}: {fault}" for fault in batch.faults]
+        for fault in batch.faults:
+            self._faults.append(f"batch {batch.id} was {batch.status}: {fault}")
         for file_id in batch.files:
             content = (await client.files.content(file_id)).content
             for line in read_batch_lines(content):
@@ -205,19 +209,15 @@ class BatchModel(EndpointModel):
                     attempt = _settled(attempt)
                 await self._keep(line.key, requests[line.key], attempt)
                 if isinstance(attempt, Refused) and attempt.fatal:
-                    faults.append(attempt.reply.detail)
-        for key in requests:
-            # Of a batch that failed, what it lacks goes with a new one; else it has failed itself.
-            if batch.status not in _FAILED:
-                self._collected.setdefault(key, self._lost(batch))
+                    self._faults.append(attempt.reply.detail)
+        # Of a batch that failed, what it lacks goes with a new one; else it has failed itself.
+        if batch.status not in _FAILED:
+            detail = f"batch {batch.id} has {batch.status} without an answer that can be read"
+            lost = Refused(Reply("malformed", detail=detail), Fault.UNREADABLE)
+            for key in requests:
+                self._collected.setdefault(key, lost)
         path.unlink()
         _id_path(path).unlink(missing_ok=True)
-        return faults
-
-    def _lost(self, batch: BatchState) -> Refused:
-        """Return what came of a call that a batch has no answer to."""
-        detail = f"batch {batch.id} has {batch.status} without an answer that can be read"
-        return Refused(Reply("malformed", detail=detail), Fault.UNREADABLE)
 
     async def _keep(self, key: str, request: bytes, attempt: Attempt) -> None:
         """Store an answer, also one that nobody waits for in this run."""
@@ -244,20 +244,18 @@ def _requests(path: Path) -> dict[str, bytes]:
     return {request_key(line): line for line in lines if line.strip()}
 
 
-def _chunks(requests: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """Yield requests in files of as many lines and bytes as an endpoint takes."""
-    chunk: list[bytes] = []
-    n_bytes = 0
+def _chunks(requests: Iterable[bytes]) -> list[list[bytes]]:
+    """Return requests in files of as many lines and bytes as an endpoint takes."""
+    chunks: list[list[bytes]] = []
+    n_bytes = MAX_BYTES
     for request in requests:
         size = len(request) + 400  # with its key, and what is added to it
-        if chunk and (len(chunk) == MAX_REQUESTS or n_bytes + size > MAX_BYTES):
-            yield chunk
-            chunk = []
-            n_bytes = 0
-        chunk.append(request)
         n_bytes += size
-    if chunk:
-        yield chunk
+        if n_bytes > MAX_BYTES or len(chunks[-1]) == MAX_REQUESTS:
+            chunks.append([])
+            n_bytes = size
+        chunks[-1].append(request)
+    return chunks
 
 
 def _id_path(path: Path) -> Path:

@@ -12,13 +12,12 @@ import math
 import random
 import re
 import tomllib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache
 from importlib import resources
-from itertools import count, pairwise
-from typing import Any, TypeVar
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +29,7 @@ from botchat.languages.text import split
 from botchat.models.attempts import Answered, Attempt, Call
 from botchat.records import N_SEED
 
-T = TypeVar("T")
-
-_DATA: dict[str, Any] = tomllib.loads(
-    resources.files(__package__).joinpath("bots.toml").read_text("utf-8")
-)
+_DATA = tomllib.loads(resources.files(__package__).joinpath("bots.toml").read_text("utf-8"))
 BASELINES: Mapping[str, str] = _DATA["about"]
 """Name after ``bot:`` -> description."""
 
@@ -52,9 +47,13 @@ class Dice:
         # Of `random`, only random() promises the same numbers in every version of Python.
         self.draw = random.Random(int.from_bytes(seed, "big")).random
 
-    def pick(self, options: Sequence[T]) -> T:
+    def below(self, n: int) -> int:
+        """Draw one of the first ``n`` numbers from 0."""
+        return int(self.draw() * n)
+
+    def pick(self, options: Sequence[str]) -> str:
         """Draw one of ``options``, which must not be empty."""
-        return options[int(self.draw() * len(options))]
+        return options[self.below(len(options))]
 
 
 @dataclass(frozen=True)
@@ -65,11 +64,10 @@ class Bot:
     identity: Identity
     speak: Callable[[tuple[str, ...], Dice], str]
     """Returns the next utterance after some, oldest first, each in one line."""
-    context_window: int | None = None
-    parallel: int = 8
+    context_window = None
+    parallel = 8
     quirks = Quirks()
     room = 0
-
     most_room = 0
 
     async def attempt(self, call: Call) -> Attempt:
@@ -80,9 +78,10 @@ class Bot:
         """Continue the dialogue in ``messages``; never raises."""
         utterances = [m["content"] for m in messages if m["role"] != "system"]
         dice = Dice(decoding.sample, self.identity["bot"], utterances)
-        if text := self.speak(tuple(map(_hear, utterances)), dice):
-            return Reply(outcome="ok", text=text, finish_reason="stop")
-        return Reply(outcome="empty", finish_reason="stop", detail="the bot has nothing to say")
+        text = self.speak(tuple(map(_hear, utterances)), dice)
+        if not text:
+            return Reply("empty", finish_reason="stop", detail="the bot has nothing to say")
+        return Reply("ok", text, finish_reason="stop")
 
 
 def baseline(
@@ -96,15 +95,15 @@ def baseline(
         names = ", ".join(f"bot:{known}" for known in BASELINES)
         raise ConfigError(f"unknown bot bot:{name}: name one of {names}")
     identity: Identity = {"bot": name, "version": VERSION}
-    if name != "retrieval":
+    if name == "retrieval":
+        corpus = hashlib.sha256(json.dumps(human_dialogues).encode("ascii"))
+        identity["corpus"] = corpus.hexdigest()[:16]
         if not language.english:
-            raise ConfigError(f"bot:{name} speaks English only and this set is {language.name}")
-        return Bot(f"bot:{name}", identity, parrot if name == "parrot" else verbose)
-    corpus = hashlib.sha256(json.dumps(human_dialogues).encode("ascii")).hexdigest()[:16]
-    identity["corpus"] = corpus
+            identity["language"] = language.code
+        return Bot(f"bot:{name}", identity, Retrieval(human_dialogues, language).speak)
     if not language.english:
-        identity["language"] = language.code
-    return Bot(f"bot:{name}", identity, Retrieval(human_dialogues, language).speak)
+        raise ConfigError(f"bot:{name} speaks English only and this set is {language.name}")
+    return Bot(f"bot:{name}", identity, {"parrot": parrot, "verbose": verbose}[name])
 
 
 def _one_line(text: str) -> str:
@@ -115,24 +114,16 @@ def _hear(text: str) -> str:
     return _one_line(text[:4000]).replace("\u2019", "'")
 
 
-_ENGLISH: dict[str, Any] = _DATA["english"]
-_LISTS = {name: frozenset(words.split()) for name, words in _ENGLISH["words"].items()}
-_FUNCTION_WORDS = frozenset().union(*(_LISTS[name] for name in _ENGLISH["function_words"]))
-"""Words that say nothing about the subject of a dialogue."""
-
-
-def _compile(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern in which ``{name}`` is any word of a list."""
-    return re.compile(re.sub(r"{(\w+)}", lambda m: f"(?:{'|'.join(_LISTS[m[1]])})", pattern))
-
-
-_CLAUSE, _LEAD_IN, _NOUN_PHRASE = map(_compile, _ENGLISH["patterns"].values())
-_REFLECTIONS: dict[str, list[tuple[re.Pattern[str], str]]] = {
-    word: [(_compile(pattern), new) for pattern, new in rules]
-    for word, rules in _ENGLISH["reflections"].items()
-}
+_ENGLISH = _DATA["english"]
+_PATTERNS = _ENGLISH["patterns"]
+_LISTS = {name: words.split() for name, words in _ENGLISH["words"].items()}
+# Name of a list -> a pattern of any word of it.
+_ANY_OF = {name: f"(?:{'|'.join(words)})" for name, words in _LISTS.items()}
+# Words that say nothing about the subject of a dialogue.
+_FUNCTION_WORDS = set().union(*(_LISTS[name] for name in _ENGLISH["function_words"]))
+_OPENERS = _FUNCTION_WORDS.union(_LISTS["openers"])
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-_TOKEN = re.compile(r"([A-Za-z]+(?:'[A-Za-z]+)*)|\S")
+_TOKEN = re.compile(r"([A-Za-z]+(?:'[A-Za-z]+)*|\S)")
 
 
 def _words(text: str) -> list[str]:
@@ -145,27 +136,30 @@ def _has_content(word: str) -> bool:
 
 def reflect(text: str) -> str:
     """Exchange first and second person in ``text``, with their verb forms."""
-    tokens = ["|"] * 3 + [(m[1] or "|").lower() for m in _TOKEN.finditer(text)] + ["|"]
-    numbers = count(3)
-
-    def exchange(match: re.Match[str]) -> str:
-        n = next(numbers)
-        context = f" {' '.join(tokens[n - 3 : n])} <{tokens[n]}> {tokens[n + 1]} "
-        rules = _REFLECTIONS.get(tokens[n], ())
-        return next((new for pattern, new in rules if pattern.search(context)), "") or match[0]
-
-    return _TOKEN.sub(exchange, text)
+    parts = _TOKEN.split(text)  # every second one is a token
+    heard = ["|", "|", "|", *parts[1::2], "|"]
+    for n, token in enumerate(parts[1::2]):
+        context = f" {' '.join(heard[n : n + 3])} <{token}> {heard[n + 4]} "
+        for pattern, new in _ENGLISH["reflections"].get(token.lower(), ()):
+            if re.search(pattern % _ANY_OF, context, re.IGNORECASE | re.ASCII):
+                parts[2 * n + 1] = new or token
+                break
+    return "".join(parts)
 
 
 def _mid_sentence(text: str) -> str:
     """Lower the first letter of ``text`` unless the word may be a name."""
-    word = match[0] if (match := _WORD.match(text)) else ""
-    plain = word.lower() in _FUNCTION_WORDS | _LISTS["openers"] and word.split("'")[0] != "I"
-    return text[0].lower() + text[1:] if plain and word[1:] == word[1:].lower() else text
+    word = _WORD.match(text)
+    if word is None or word[0].lower() not in _OPENERS or re.match(r"I\b|..*[A-Z]", word[0]):
+        return text
+    return text[0].lower() + text[1:]
 
 
 def _sentence_case(text: str) -> str:
     return re.sub(r"(^\"?|[.!?]\s+\"?)([a-z])", lambda m: m[1] + m[2].upper(), text)
+
+
+_PARROT = _DATA["parrot"]
 
 
 def parrot(utterances: tuple[str, ...], dice: Dice) -> str:
@@ -173,23 +167,29 @@ def parrot(utterances: tuple[str, ...], dice: Dice) -> str:
 
     Its failing: repetition without end (BotChat's "repetitive phrasing"), after 4 to 8 utterances.
     """
-    phrases, seed = _DATA["parrot"], Dice(dice.sample, "parrot", utterances[:2])
-    for loop in phrases["loops"] if len(utterances) > 4 else ():
-        if re.search(rf"\b(?:{loop['cue']})", utterances[-1], re.IGNORECASE):
-            return str((seed if dice.draw() < 0.7 else dice).pick(loop["replies"]))
-    if len(utterances) > 4 + seed.pick(range(5)):
-        return str(seed.pick(phrases["openings"]))
-    parts = _CLAUSE.split(utterances[-1]) if utterances else ()
-    clauses = [_LEAD_IN.sub("", part.strip(" ,.!\"'()[]*#_`~")) for part in parts]
-    clause = max([clause for clause in clauses if _WORD.search(clause)][-2:], key=len, default="")
-    if not clause:
-        return str(dice.pick(phrases["nothing_heard"]))
+    seed = Dice(dice.sample, "parrot", utterances[:2])
+    if len(utterances) > 4:
+        for cue, replies in _DATA["parrot_loops"].items():
+            if re.search(cue, utterances[-1]):
+                if dice.draw() < 0.7:
+                    return seed.pick(replies)
+                return dice.pick(replies)
+    if len(utterances) > 4 + seed.below(5):
+        return seed.pick(_PARROT["openings"])
+    clauses = []
+    for part in re.split(_PATTERNS["clause"], "".join(utterances[-1:])):
+        clause = re.sub(_PATTERNS["lead_in"], "", part.strip(" ,.!\"'()[]*#_`~"))
+        if _WORD.search(clause):
+            clauses.append(clause)
+    if not clauses:
+        return dice.pick(_PARROT["nothing_heard"])
+    clause = max(clauses[-2:], key=len)
     echo = " ".join(reflect(clause).split()[-12:])[-80:].strip()
-    frame = dice.pick(phrases["question_echoes" if clause.endswith("?") else "echoes"])
-    return _sentence_case(frame.replace("{0}", _mid_sentence(echo)))
+    frames = "question_echoes" if clause.endswith("?") else "echoes"
+    return _sentence_case(dice.pick(_PARROT[frames]).format(_mid_sentence(echo)))
 
 
-_VERBOSE: dict[str, Any] = _DATA["verbose"]
+_VERBOSE = _DATA["verbose"]
 _OWN_WORDS = frozenset(_words(json.dumps(list(_VERBOSE.values()))))
 
 
@@ -200,38 +200,52 @@ def verbose(utterances: tuple[str, ...], dice: Dice) -> str:
     never its own words, so in self-chat it stays with the topics of the ChatSEED.
     """
     before = "\n".join(utterances).lower()
-    recent = next(filter(None, map(_topics, reversed(utterances))), [_VERBOSE["any_topic"]])
+    recent = next(filter(None, map(_topics, reversed(utterances))), _VERBOSE["any_topic"])
     topic = dice.pick(recent)
-    seed_topics = _topics(" ".join(utterances[:N_SEED]))
-    other = dice.pick([t for t in seed_topics if t != topic] or recent)
+    others = _topics(" ".join(utterances[:N_SEED]))
+    if topic in others:
+        others.remove(topic)
+    other = dice.pick(others or recent)
 
     def fill(sentences: Sequence[str]) -> str:
-        new = [sentence for sentence in sentences if _fixed_part(sentence) not in before]
-        return dice.pick(new or sentences).replace("{0}", topic).replace("{1}", other)
+        new = _without(sentences, before)
+        return dice.pick(new or sentences).format(topic, other)
 
     opening = fill(_VERBOSE["openings"])
     if dice.draw() < 0.3:
         opening += " " + fill(_VERBOSE["identities"])
-    closing, aim = fill(_VERBOSE["closings"]), dice.pick(range(60, 161))
+    closing = fill(_VERBOSE["closings"])
+    aim = 60 + dice.below(101)
     points: list[str] = []
+    links = _VERBOSE["links"]
     length = len(f"{opening} {closing}".split())
-    while len(points) < (len(_VERBOSE["links"]) if length < aim else 2):
-        text = " ".join(points)
-        points.append(fill([p for p in _VERBOSE["points"] if _fixed_part(p) not in text]))
+    while len(points) < 2 or (length < aim and len(points) < len(links)):
+        points.append(fill(_without(_VERBOSE["points"], " ".join(points))))
         length += len(points[-1].split())
     opening = _sentence_case(opening)
     if dice.draw() >= 0.55:
-        links = [*_VERBOSE["links"][: len(points) - 1], _VERBOSE["last_link"]]
+        links = links[: len(points) - 1] + _VERBOSE["last_link"]
         return " ".join([opening, *map("{} {}".format, links, points), closing])
     opening += " " + dice.pick(_VERBOSE["list_intros"])
     numbered = [f"{number}. {_sentence_case(point)}" for number, point in enumerate(points, 1)]
-    return ("\n" if dice.draw() < 0.4 else " ").join([opening, *numbered, closing])
+    mark = "\n" if dice.draw() < 0.4 else " "
+    return mark.join([opening, *numbered, closing])
+
+
+def _without(templates: Iterable[str], text: str) -> list[str]:
+    """Return the sentences whose longest part between slots, in lower case, is not in ``text``."""
+    new = []
+    for template in templates:
+        part = max(re.split(r"{\d}", template), key=len)
+        if part.strip().lower() not in text:
+            new.append(template)
+    return new
 
 
 def _topics(text: str) -> list[str]:
     """Return noun phrases of ``text``, else words, that are not the bot's own vocabulary."""
     nouns = []
-    for first, second in _NOUN_PHRASE.findall(text.lower()):
+    for first, second in re.findall(_PATTERNS["noun_phrase"] % _ANY_OF, text.lower()):
         two = _is_noun(second) and not second.endswith(("ed", "ing"))
         noun = f"{first} {second}" if two else first
         if _is_noun(first) and not noun.endswith("'s") and _OWN_WORDS.isdisjoint(noun.split()):
@@ -243,11 +257,6 @@ def _topics(text: str) -> list[str]:
 
 def _is_noun(word: str) -> bool:
     return _has_content(word) and word not in _LISTS["past_forms"] and not word.endswith("ly")
-
-
-def _fixed_part(template: str) -> str:
-    """Return the longest part between slots, in lower case: it shows that a sentence was used."""
-    return max(re.split(r"{\d}", template), key=len).strip().lower()
 
 
 class Retrieval:
@@ -264,62 +273,77 @@ class Retrieval:
         if len(human_dialogues) < 2:
             has = f"this set has {len(human_dialogues)}"
             raise ConfigError(f"bot:retrieval needs at least 2 human dialogues and {has}")
-        self._english, other = (
-            language.english,
-            partial(split, spaced=language.pack.units == "words"),
-        )
-        self._words = _words if self._english else other
-        dialogues = [tuple(map(_hear, utterances)) for utterances in human_dialogues]
-        self._seeds = {tuple(map(self._key, utterances[:N_SEED])) for utterances in dialogues}
+        self._language = language
+        self._seeds: set[tuple[str, ...]] = set()
         self._holders: dict[str, set[int]] = defaultdict(set)  # dialogues that hold an utterance
         self._replies: list[tuple[str, str]] = []  # key and text
-        contexts = []
-        for number, utterances in enumerate(dialogues):
-            for at, utterance in enumerate(utterances):
-                key = self._key(utterance)
+        last = []
+        earlier = []
+        for number, said in enumerate(human_dialogues):
+            heard = tuple(map(_hear, said))
+            keys = tuple(map(self._key, heard))
+            self._seeds.add(keys[:N_SEED])
+            for at, key in enumerate(keys):
                 self._holders[key].add(number)
-                if at and utterance:  # not only control characters
-                    self._replies.append((key, _one_line(human_dialogues[number][at])))
-                    contexts.append(self._terms(utterances[:at]))
-        self._last, self._earlier = map(_Index, zip(*contexts, strict=True))
+                if at and heard[at]:  # not only control characters
+                    self._replies.append((key, _one_line(said[at])))
+                    last.append(self._last_terms(heard[:at]))
+                    earlier.append(self._earlier_terms(heard[:at]))
+        self._last = _Index(last)
+        self._earlier = _Index(earlier)
 
     def speak(self, utterances: tuple[str, ...], dice: Dice) -> str:
         """Reply in the best context left (``sample`` n: n-th best); nothing if none is left."""
         keys = [self._key(utterance) for utterance in utterances]
         known = tuple(keys[:N_SEED]) in self._seeds
         own = self._sharing(keys[:1] if known else keys)  # may be the dialogue being extended
-        last, earlier = self._terms(utterances)
-        scores = self._last.scores(last) + 0.3 * self._earlier.scores(earlier)
+        scores = self._last.scores(self._last_terms(utterances))
+        scores += 0.3 * self._earlier.scores(self._earlier_terms(utterances))
         # Among equal scores (nothing in common at all) not always the first dialogue.
-        ties = np.roll(np.arange(len(scores)), Dice(0, utterances).pick(range(len(scores))))
-        ranked = [self._replies[at] for at in np.lexsort((ties, -scores)).tolist()]
+        ties = np.roll(np.arange(len(scores)), Dice(0, utterances).below(len(scores)))
+        ranked: list[int] = np.lexsort((ties, -scores)).tolist()
         # An utterance of several human dialogues does not tell which one it was drawn from.
-        used = self._sharing(key for key in keys if len(self._holders.get(key, ())) == 1)
-        for barred, repeats in ((own | used, keys), (own, keys), (own, ())):
+        used = self._sharing([key for key in keys if len(self._holders[key]) == 1])
+        for barred, repeats in ((own | used, keys), (own, keys), (own, [])):
             best: dict[str, str] = {}
-            for key, text in ranked:
+            for at in ranked:
+                key, text = self._replies[at]
                 if key not in repeats and barred.isdisjoint(self._holders[key]):
                     best.setdefault(key, text)
                 if len(best) > dice.sample:
-                    break
+                    return text
             if best:
                 return list(best.values())[dice.sample % len(best)]
         return ""
 
+    def _words(self, text: str) -> list[str]:
+        if self._language.english:
+            return _words(text)
+        return split(text.lower(), spaced=self._language.pack.units == "words")
+
     def _key(self, utterance: str) -> str:
         """Return the words of an utterance, or its whole text if it has none."""
-        return " ".join(self._words(utterance.lower())) or utterance
+        return " ".join(self._words(utterance)) or utterance
 
-    def _terms(self, utterances: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Return words, pairs and "?" of the last one; content words of the three before it."""
-        heard, before = "".join(utterances[-1:]), " ".join(utterances[-4:-1])
-        marks, barred = ("?", _FUNCTION_WORDS) if self._english else ("?\uff1f", ())
-        last, asks = self._words(heard.lower()), not set(marks).isdisjoint(heard[-2:])
-        earlier = [word for word in self._words(before.lower()) if word not in barred]
-        return [*last, *map(" ".join, pairwise(last)), *["?"] * asks], earlier
+    def _last_terms(self, utterances: Sequence[str]) -> list[str]:
+        """Return words, pairs and "?" of the last utterance."""
+        heard = "".join(utterances[-1:])
+        words = self._words(heard)
+        terms = words + [" ".join(pair) for pair in pairwise(words)]
+        mark = "[?]" if self._language.english else "[?\uff1f]"
+        if re.search(mark, heard[-2:]):
+            terms.append("?")
+        return terms
+
+    def _earlier_terms(self, utterances: Sequence[str]) -> list[str]:
+        """Return the content words of the three utterances before the last."""
+        words = self._words(" ".join(utterances[-4:-1]))
+        if self._language.english:
+            return [word for word in words if word not in _FUNCTION_WORDS]
+        return words
 
     def _sharing(self, keys: Iterable[str]) -> set[int]:
-        return set().union(*(self._holders.get(key, set()) for key in keys))
+        return set().union(*(self._holders[key] for key in keys))
 
 
 class _Index:
@@ -327,22 +351,25 @@ class _Index:
 
     def __init__(self, documents: Sequence[Sequence[str]]) -> None:
         lengths = np.array(list(map(len, documents)), dtype=float)
-        damping = 1.2 * (1 - 0.75 + 0.75 * lengths / max(float(lengths.mean()), 1.0))
-        self._n = n = len(documents)
-        postings: dict[str, Counter[int]] = defaultdict(Counter)
+        self._damping = 1.2 * (0.25 + 0.75 * lengths / max(float(lengths.mean()), 1.0))
+        # Term -> numbers of its documents, one for each time.
+        self._postings: dict[str, list[int]] = defaultdict(list)
         for number, terms in enumerate(documents):
             for term in terms:
-                postings[term][number] += 1
-        self._weights: dict[str, tuple[NDArray[np.intp], NDArray[np.float64]]] = {}
-        for term, counts in postings.items():
-            where, times = np.array([*counts]), np.array([*counts.values()], dtype=float)
-            idf = math.log(1 + (n - len(counts) + 0.5) / (len(counts) + 0.5))
-            self._weights[term] = where, idf * times * (1.2 + 1) / (times + damping[where])
+                self._postings[term].append(number)
+        self._weights = cache(self._weigh)
+
+    def _weigh(self, term: str) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        where, times = np.unique(self._postings[term], return_counts=True)
+        n_without = len(self._damping) - len(where)
+        idf = math.log(1 + (n_without + 0.5) / (len(where) + 0.5))
+        return where, idf * times * 2.2 / (times + self._damping[where])
 
     def scores(self, terms: Iterable[str]) -> NDArray[np.float64]:
         """Return the score of every document for ``terms``, shape (n_documents,), each >= 0."""
-        scores = np.zeros(self._n)
+        scores = np.zeros(len(self._damping))
         for term in dict.fromkeys(terms):  # a set's order, and so the rounding, is not fixed
-            where, weight = self._weights.get(term, ([], 0.0))
-            scores[where] += weight
+            if term in self._postings:
+                where, weight = self._weights(term)
+                scores[where] += weight
         return scores

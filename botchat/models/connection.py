@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import ssl
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import tomllib
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+import msgspec
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.models.faults import Fault
@@ -32,64 +34,9 @@ MAX_BODY = 16 << 20
 MAX_HEADER = 1 << 16
 """Bytes of a header: gateways put policies and traces into theirs."""
 
-
 _NO_KEY = "none"
 _TLS_ALERT = r"\x15\x03"
 """First bytes of a server that was asked without TLS, as an error shows them."""
-_PROXY = "correct the variable http_proxy, or use no_proxy"
-_FAILURES: Sequence[tuple[type[Exception], Fault, str]] = (
-    (
-        aiohttp.ClientHttpProxyError,
-        Fault.SETTING,
-        f"the proxy {{proxy}} refuses the connection; {_PROXY}",
-    ),
-    (
-        aiohttp.ClientProxyConnectionError,
-        Fault.UNREACHABLE,
-        f"the proxy {{proxy}} does not answer; {_PROXY}",
-    ),
-    (aiohttp.InvalidURL, Fault.SETTING, "{host} is no address; correct base_url"),
-    (
-        aiohttp.ClientConnectorCertificateError,
-        Fault.SETTING,
-        "the certificate of {host} is not trusted here; correct base_url, or name the file of its "
-        "authority in SSL_CERT_FILE",
-    ),
-    (ssl.SSLError, Fault.SETTING, "{host} does not speak TLS (https); write http:// in base_url"),
-    (
-        aiohttp.ClientConnectorDNSError,
-        Fault.UNREACHABLE,
-        "no address is known for {host} (DNS); correct base_url, or check the network",
-    ),
-    (
-        aiohttp.ClientConnectorError,
-        Fault.UNREACHABLE,
-        "nothing answers at {host}, so nothing was sent (is the server running? check host and "
-        "port)",
-    ),
-    (
-        aiohttp.ConnectionTimeoutError,
-        Fault.UNREACHABLE,
-        "{host} does not answer; is it behind a proxy (http_proxy)? check host and port",
-    ),
-    (
-        TimeoutError,
-        Fault.TIMEOUT,
-        "no reply within timeout_s = {deadline}; it may have been billed; if it is slow, raise "
-        "timeout_s in its [models] entry",
-    ),
-    (
-        aiohttp.ClientPayloadError,
-        Fault.LOST,
-        "the response broke off ({kind}); it may have been billed",
-    ),
-    (
-        aiohttp.ClientResponseError,
-        Fault.UNREADABLE,
-        "the response is no HTTP that can be read ({kind}); it may have been billed",
-    ),
-)
-"""Kind of an error -> the fault, and a sentence on it; the first that fits counts."""
 
 
 class HttpResponse(NamedTuple):
@@ -105,6 +52,16 @@ class Failure(NamedTuple):
 
     fault: Fault
     detail: str
+
+
+_FAILURES = msgspec.convert(
+    tomllib.loads(resources.files(__package__).joinpath("failures.toml").read_text("utf-8")),
+    dict[str, Failure],
+)
+
+
+class _NoHttpProxy(ValueError):
+    """A proxy that is not asked by HTTP."""
 
 
 class _UnreadBytes(aiohttp.ClientConnectionError):
@@ -157,22 +114,15 @@ class Server:
     ) -> HttpResponse | Failure:
         """POST a JSON body, or GET if there is none."""
         session = self._session or self._connect()
-        if self._proxy is not None and not self._proxy.startswith(("http://", "https://")):
-            fault = f"the proxy {public_url(self._proxy)} is no HTTP proxy; {_PROXY}"
-            return Failure(Fault.SETTING, fault)
         try:
+            if self._proxy is not None and not self._proxy.startswith(("http://", "https://")):
+                raise _NoHttpProxy
             async with asyncio.timeout(deadline_s):
                 return await self._exchange(session, path, body)
         except _UnreadBytes:
             # That connection is closed now, and nothing was sent.
             return await self.send(path, body, deadline_s)
-        except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
-            if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
-                advice = "lower max_concurrency in its [models] entry"
-                return Failure(Fault.UNREACHABLE, f"too many open files; {advice}")
-            if isinstance(error, aiohttp.ClientResponseError) and _TLS_ALERT in error.message:
-                advice = "write https:// in base_url"
-                return Failure(Fault.SETTING, f"{self._host} speaks TLS alone; {advice}")
+        except (aiohttp.ClientError, ValueError, OSError) as error:
             return self._failure(error, deadline_s)
 
     @property
@@ -181,20 +131,23 @@ class Server:
 
     def _failure(self, error: Exception, deadline_s: float) -> Failure:
         """Return how an exchange failed, and what to do about it."""
-        words = {
-            "host": self._host,
-            "proxy": public_url(self._proxy or ""),
-            "kind": type(error).__name__,
-            "deadline": f"{deadline_s:g}",
-        }
-        for kind, fault, sentence in _FAILURES:
+        kind = type(error)
+        names = {each.__name__ for each in kind.__mro__}
+        if isinstance(error, OSError):
+            names.add(errno.errorcode.get(error.errno or 0, ""))
+        if isinstance(error, aiohttp.ClientResponseError) and _TLS_ALERT in error.message:
+            names.add("_SpeaksTls")
+        if self._proxy is not None and "ClientConnectorError" in names and "SSLError" not in names:
             # Where there is a proxy, it is the one that is connected to.
-            is_proxy = kind is aiohttp.ClientProxyConnectionError and self._proxy is not None
-            is_connecting = isinstance(error, aiohttp.ClientConnectorError)
-            is_tls = isinstance(error, ssl.SSLError)
-            if isinstance(error, kind) or (is_proxy and is_connecting and not is_tls):
-                return Failure(fault, sentence.format_map(words))
-        return Failure(Fault.LOST, f"connection lost ({words['kind']}); it may have been billed")
+            names.add("ClientProxyConnectionError")
+        fault, sentence = next(_FAILURES[name] for name in _FAILURES if name in names)
+        detail = sentence.format(
+            host=self._host,
+            proxy=public_url(self._proxy or ""),
+            kind=kind.__name__,
+            deadline=f"{deadline_s:g}",
+        )
+        return Failure(fault, detail)
 
     async def _exchange(
         self, session: aiohttp.ClientSession, path: str, body: bytes | None
@@ -204,22 +157,19 @@ class Server:
         async with session.request(
             method, url, data=body, allow_redirects=False, proxy=self._proxy
         ) as response:
-            content = bytearray()
-            while not response.content.at_eof():
-                content += await response.content.read(MAX_BODY + 1 - len(content))
-                if len(content) > MAX_BODY:
-                    fault = f"the body is larger than {MAX_BODY} bytes"
-                    return Failure(Fault.UNREADABLE, fault)
-            headers = {name.lower(): text for name, text in response.headers.items()}
-            return HttpResponse(response.status, headers, bytes(content))
+            try:
+                await response.content.readexactly(MAX_BODY + 1)
+            except asyncio.IncompleteReadError as body:  # as it should be: it is shorter
+                headers = {name.lower(): text for name, text in response.headers.items()}
+                return HttpResponse(response.status, headers, body.partial)
+        return Failure(Fault.UNREADABLE, f"the body is larger than {MAX_BODY} bytes")
 
     def _connect(self) -> aiohttp.ClientSession:
         self.open()
-        parts = urlsplit(self.access.base_url)
-        host = parts.netloc.rpartition("@")[2]
         # `trust_env` would look these up in another thread for every request.
-        if not proxy_bypass(host):
-            self._proxy = getproxies().get(parts.scheme) or getproxies().get("all")
+        if not proxy_bypass(self._host):
+            scheme = urlsplit(self.access.base_url).scheme
+            self._proxy = getproxies().get(scheme) or getproxies().get("all")
         if self._proxy is not None and "://" not in self._proxy:
             self._proxy = f"http://{self._proxy}"
         own = {"content-type": "application/json", "user-agent": f"botchat/{VERSION}"}

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -74,22 +74,27 @@ class WorkerServer(Server):
     """A server to which the workers of a pool send the requests."""
 
     pool: WorkerPool
-    _requests: list[Request] = field(default_factory=list, init=False)
-    _task: asyncio.Task[list[Response]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Submit nothing yet."""
+        super().__post_init__()
+        self._requests: list[Request] = []
 
     async def send(self, path: str, body: bytes | None, deadline_s: float) -> Response:
         """Let a worker send a request."""
         if len(self._requests) in (0, REQUESTS_PER_TASK):
             self._requests = []
             self._task = asyncio.create_task(self._submit(self._requests))
-        number, task = len(self._requests), self._task
+        number = len(self._requests)
         self._requests.append((path, body, deadline_s))
-        return (await asyncio.shield(task))[number]
+        responses = await asyncio.shield(self._task)
+        return responses[number]
 
     async def _submit(self, requests: list[Request]) -> list[Response]:
         """Send ``requests``, to which others are added for one pass of the event loop."""
         await asyncio.sleep(0)
-        self._requests = [] if self._requests is requests else self._requests
+        if self._requests is requests:
+            self._requests = []
         access = self.open()
         longest_s = NO_WORKER_S + max(deadline_s for *_, deadline_s in requests)
         try:

@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from enum import Enum
 from typing import NamedTuple
 
 from botchat.errors import LimitReached
@@ -41,9 +40,8 @@ class Prices:
 
         None if unknown: also of a report alone, and of zero, where the model has a price.
         """
-        by_tokens = self.cost(
-            usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens or 0
-        )
+        cached = usage.cached_tokens or 0
+        by_tokens = self.cost(usage.prompt_tokens, usage.completion_tokens, cached)
         if reported is None or not 0 <= reported < math.inf:
             return by_tokens
         if self.cost(1, 1) and (reported == 0 or by_tokens is None):
@@ -130,23 +128,8 @@ class Retry:
         # A gateway that restarts takes some seconds, and few attempts are made.
         growth = 4**attempts if fault is Fault.SERVER else 2 ** (attempts - 1)
         backoff = min(self.longest_s, self.first_s * growth)
-        wait = max(least_s, backoff * (0.5 + random.random() / 2))
+        wait = max(least_s, backoff * random.uniform(0.5, 1.0))
         return None if waited_s + wait > self.patience_s else wait
-
-
-class Limit(Enum):
-    """Limits of a run."""
-
-    USD = "--max-usd"
-    CALLS = "--max-calls"
-    TOKENS = "--max-tokens"
-
-
-class Hit(NamedTuple):
-    """A limit that leaves no room for a call."""
-
-    limit: Limit
-    message: str
 
 
 @dataclass
@@ -180,12 +163,12 @@ class Budget:
         self._turn = asyncio.Lock()
         self._settled = asyncio.Event()
 
-    def unbounded(self, most: CallCost) -> Hit | None:
+    def unbounded(self, most: CallCost) -> str | None:
         """Return the limit that cannot be kept since ``most`` is unknown, if there is one."""
         if self.max_usd is not None and most.usd is None:
-            return Hit(Limit.USD, f"--max-usd {self.max_usd:g}")
+            return f"--max-usd {self.max_usd:g}"
         if self.max_tokens and most.tokens is None:
-            return Hit(Limit.TOKENS, f"--max-tokens {self.max_tokens}")
+            return f"--max-tokens {self.max_tokens}"
         return None
 
     async def reserve(self, most: CallCost) -> None:
@@ -196,10 +179,10 @@ class Budget:
         async with self._turn:
             hit = self._limit_hit(most)
             while hit is not None:
-                if not self._open or hit.limit is Limit.CALLS:
+                if not self._open or self.calls == self.max_calls:
                     so_far = f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens"
                     raise LimitReached(
-                        f"stopped at {hit.message}; {so_far} in this run; everything is stored, "
+                        f"stopped at {hit}; {so_far} in this run; everything is stored, "
                         "and the same command goes on from here (limits count for each run)"
                     )
                 self._settled.clear()
@@ -231,20 +214,19 @@ class Budget:
             self.estimated.usd += unknown.usd
             self.estimated.tokens += unknown.tokens
 
-    def _limit_hit(self, most: CallCost) -> Hit | None:
+    def _limit_hit(self, most: CallCost) -> str | None:
         """Return the limit that leaves no room for ``most``, if there is one."""
         if self.max_calls is not None and self.calls >= self.max_calls:
-            return Hit(Limit.CALLS, f"--max-calls {self.max_calls}")
+            return f"--max-calls {self.max_calls}"
         if self.max_usd is not None:
             usd = math.fsum([each.usd or 0.0 for each in self._open]) + (most.usd or 0.0)
             if self.usd + usd > self.max_usd:
-                next_call = f"the next call may cost up to ${most.usd:.4g}"
-                return Hit(Limit.USD, f"--max-usd {self.max_usd:g}: {next_call}")
+                return f"--max-usd {self.max_usd:g}: the next call may cost up to ${most.usd:.4g}"
         if self.max_tokens is not None:
             tokens = sum([each.tokens or 0 for each in self._open]) + (most.tokens or 0)
             if self.tokens + tokens > self.max_tokens:
                 next_call = f"the next call may take up to {most.tokens} tokens"
-                return Hit(Limit.TOKENS, f"--max-tokens {self.max_tokens}: {next_call}")
+                return f"--max-tokens {self.max_tokens}: {next_call}"
         return None
 
 
@@ -262,8 +244,7 @@ class ServerLimit:
         self.allowed = max_concurrency
         self.in_flight = 0
         self._places = asyncio.Semaphore(max_concurrency)
-        self._n_withheld = 0
-        """Places that nobody has, since fewer are allowed."""
+        self._n_withheld = 0  # places that nobody has, since fewer are allowed
         self._free_at = -math.inf
         self._cut_at = -math.inf
         self._n_answers = 0
@@ -274,10 +255,8 @@ class ServerLimit:
         await self._places.acquire()
         self.in_flight += 1
         try:
-            wait_s = self._free_at - time.monotonic()
-            while wait_s > 0:
-                await asyncio.sleep(wait_s)
-                wait_s = self._free_at - time.monotonic()
+            while self._free_at > time.monotonic():
+                await asyncio.sleep(self._free_at - time.monotonic())
             yield time.monotonic()
         finally:
             self.in_flight -= 1

@@ -8,8 +8,8 @@ whose answer comes in a later run counts as reserved.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Message, Reply, Usage
 from botchat.models.attempts import Again, Answered, Attempt, Call, Pending, Sender, map_replies
-from botchat.models.limits import Budget, CallCost, CostBound, Limit, Prices, ServerLimit
+from botchat.models.limits import Budget, CallCost, CostBound, Prices, ServerLimit
 from botchat.models.watch import Watch
 from botchat.workspace.ledger import Ledger
 
@@ -64,9 +64,9 @@ class PayingModel:
             return most
         name = self.sender.name
         missing = f"nothing limits a reply of {name}; set max_tokens or context_window"
-        if hit.limit is Limit.USD and self.prices.cost(0, 0) is None:
+        if self.budget.max_usd is not None and self.prices.cost(0, 0) is None:
             missing = f"the price of {name} is unknown; set price_input and price_output"
-        raise ConfigError(f"{hit.message} cannot be kept: {missing} in botchat.toml")
+        raise ConfigError(f"{hit} cannot be kept: {missing} in botchat.toml")
 
     def _longest_reply(self, max_tokens: int | None) -> int | None:
         """Return the most tokens of a reply asked for with ``max_tokens``; None if unknown."""
@@ -75,7 +75,7 @@ class PayingModel:
         if max_tokens is not None:
             bounds.append(max_tokens + self.sender.room)
         for name in MAX_TOKENS_NAMES:
-            if name in parameters and parameters[name] is None:
+            if parameters.get(name, name) is None:
                 bounds = []  # the endpoint takes no such limit
         own = self.sender.identity.get("extra") or {}
         for name in MAX_TOKENS_NAMES:
@@ -91,8 +91,11 @@ class PayingModel:
         most = self.cost_bound(len(call.request), call.decoding.max_tokens)
         await self.budget.reserve(most)
         cost: CallCost | None = None
+        place: AbstractAsyncContextManager[float] = nullcontext(0.0)
+        if self.server_limit is not None:
+            place = self.server_limit.place()
         try:
-            async with self._place() as sent_at:
+            async with place as sent_at:
                 self._check_open()
                 self.in_flight.add(call.key)
                 cost = CallCost(None, None)  # also of a call that is cancelled in flight
@@ -101,9 +104,8 @@ class PayingModel:
                     self._watch.see(call.messages, attempt.reply)
                 attempt = map_replies(attempt, partial(self._price, call))
                 cost = self._cost(attempt, most)
-                self._tell_server_limit(attempt, sent_at)
                 # Before the place is free: nothing is sent after a write that failed.
-                await self._record(call, attempt)
+                await self._record(call, attempt, sent_at)
                 return attempt
         except FatalModelError:
             cost = None  # such as without a key
@@ -114,15 +116,6 @@ class PayingModel:
                 self.budget.give_back(most)
             else:
                 self.budget.settle(most, cost)
-
-    @asynccontextmanager
-    async def _place(self) -> AsyncIterator[float]:
-        """Wait for a place at the server, where one is asked at once."""
-        if self.server_limit is None:
-            yield 0.0
-            return
-        async with self.server_limit.place() as sent_at:
-            yield sent_at
 
     def _check_open(self) -> None:
         """Raise why nothing may be sent any more, if anything forbids it."""
@@ -142,30 +135,24 @@ class PayingModel:
         """Return what an attempt took; None is unknown."""
         if isinstance(attempt, Pending):
             return CallCost(None, None)
-        usd, tokens = attempt.reply.cost_usd, attempt.reply.usage.total
-        self._bound.learn(most, CallCost(usd, tokens))
-        if not attempt.billed:
-            return CallCost(usd or 0.0, tokens or 0)
-        return CallCost(usd, tokens)
+        cost = CallCost(attempt.reply.cost_usd, attempt.reply.usage.total)
+        self._bound.learn(most, cost)
+        if attempt.billed:
+            return cost
+        return CallCost(cost.usd or 0.0, cost.tokens or 0)
 
-    def _tell_server_limit(self, attempt: Attempt, sent_at: float) -> None:
-        """Let fewer or more calls be in flight."""
-        if self.server_limit is None:
-            return
+    async def _record(self, call: Call, attempt: Attempt, sent_at: float) -> None:
+        """Store an attempt, an answer durable when this ends; let fewer or more be in flight."""
+        limit = self.server_limit
         if isinstance(attempt, Answered):
-            self.server_limit.answered()
-        elif isinstance(attempt, Again) and attempt.fault.facts.is_patient:
-            self.server_limit.overloaded(sent_at, attempt.after_s)
-
-    async def _record(self, call: Call, attempt: Attempt) -> None:
-        """Store an answer, durable when this ends, or an attempt that brought none."""
-        if isinstance(attempt, Pending):
-            return
-        if isinstance(attempt, Answered):
+            if limit is not None:
+                limit.answered()
             await self.keep(call, attempt.reply)
-            return
-        name = self.sender.name
-        self.ledger.add_attempt(call.key, attempt.reply, model=name, status=attempt.status)
+        elif not isinstance(attempt, Pending):
+            if limit is not None and isinstance(attempt, Again) and attempt.fault.facts.is_patient:
+                limit.overloaded(sent_at, attempt.after_s)
+            name = self.sender.name
+            self.ledger.add_attempt(call.key, attempt.reply, model=name, status=attempt.status)
 
     async def keep(self, call: Call, reply: Reply) -> None:
         """Store a reply as the answer to a call."""
@@ -178,12 +165,12 @@ class PayingModel:
 def believable_usage(usage: Usage, messages: Sequence[Message], text: str) -> Usage:
     """Return a usage without counts that are too small for what was sent and said."""
     n_prompt_bytes = sum([len(message["content"].encode()) for message in messages])
-    prompt = usage.prompt_tokens
-    if prompt is not None and prompt * BYTES_PER_TOKEN < n_prompt_bytes:
-        prompt = None
-    completion = usage.completion_tokens
-    if completion is not None and completion * BYTES_PER_TOKEN < len(text.encode()):
-        completion = None
-    if prompt == usage.prompt_tokens and completion == usage.completion_tokens:
-        return usage
+    prompt = _believable(usage.prompt_tokens, n_prompt_bytes)
+    completion = _believable(usage.completion_tokens, len(text.encode()))
     return Usage(prompt, completion, usage.cached_tokens)
+
+
+def _believable(n_tokens: int | None, n_bytes: int) -> int | None:
+    if n_tokens is None or n_tokens * BYTES_PER_TOKEN < n_bytes:
+        return None
+    return n_tokens

@@ -46,10 +46,9 @@ class RetryingModel:
         Raises `FatalModelError`, `LimitReached`, `BatchPending`, or the ledger's error.
         """
         try:
-            if not self._has_answered:
-                async with self._alone:
-                    if not self._has_answered:
-                        return await self._ask(call)
+            async with self._alone:
+                if not self._has_answered:
+                    return await self._ask(call)
             return await self._ask(call)
         except FatalModelError as error:
             self.paying.fatal = self.paying.fatal or error

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
+from typing import get_args
 
 from botchat.interfaces import ChatModel, Decoding, Layout, Message, Reply, SystemRole
 from botchat.languages import ENGLISH, Language
@@ -54,22 +56,28 @@ async def generate_dialogue(
     system = language.text(PROMPT)
     utterances = list(seed.utterances[:N_SEED])
     facts: list[Utterance] = []
-    status, detail = "complete", ""
+    n_dropped = [0 for _ in speakers]
+    status = "complete"
+    detail = ""
     while len(utterances) < turns:
-        speaker = speakers[len(facts) % len(speakers)]
-        n_before = facts[-len(speakers)].dropped if len(facts) >= len(speakers) else 0
-        reply, n_dropped = await generate_utterance(speaker, system, utterances, n_before, counter)
+        at = len(facts) % len(speakers)
+        reply, n_dropped[at] = await generate_utterance(
+            speakers[at], system, utterances, n_dropped[at], counter
+        )
         if not reply.usable:
-            status, detail = f"stopped:{reply.outcome}", reply.detail
+            status = f"stopped:{reply.outcome}"
+            detail = reply.detail
             break
         utterances.append(reply.text)
         tokens = None if counter.exact is None else counter.exact(reply.text)
-        facts.append(Utterance(reply.outcome, dropped=n_dropped, tokens=tokens, call=reply.key))
-    names = [speaker.model.name for speaker in speakers]
+        facts.append(Utterance(reply.outcome, dropped=n_dropped[at], tokens=tokens, call=reply.key))
+    partner = None
+    if len(speakers) > 1:
+        partner = speakers[1].model.name
     return Dialogue(
         seed_id=seed.id,
-        model=names[0],
-        partner=names[1] if len(names) > 1 else None,
+        model=speakers[0].model.name,
+        partner=partner,
         utterances=tuple(utterances),
         n_seed=N_SEED,
         facts=tuple(facts),
@@ -111,13 +119,8 @@ PER_MESSAGE = 4
 OWN_PART, LEARNT_PART = 4, 2
 """A reply takes at most a quarter of the window in a model's entry, half of a window learnt."""
 
-ARRANGEMENTS: Sequence[tuple[Layout, SystemRole]] = (
-    ("natural", "system"),
-    ("natural", "system-in-user"),
-    ("merge-leading", "system"),
-    ("merge-leading", "system-in-user"),
-    ("placeholder-user", "system"),
-    ("placeholder-user", "system-in-user"),
+ARRANGEMENTS: Sequence[tuple[Layout, SystemRole]] = tuple(
+    product(get_args(Layout), get_args(SystemRole))
 )
 """Layout and place of the system prompt, in the order in which they are tried."""
 
@@ -169,7 +172,9 @@ def count_dropped(
     """
     room = window - reserve - count(system) - PER_MESSAGE
     sizes = [count(text) + PER_MESSAGE for text in utterances]
-    return next(n for n in range(len(sizes)) if sum(sizes[n:]) <= room or n == len(sizes) - 1)
+    while len(sizes) > 1 and sum(sizes) > room:
+        sizes.pop(0)
+    return len(utterances) - len(sizes)
 
 
 def reply_tokens(max_tokens: int, window: int | None, part: int = OWN_PART) -> int:

@@ -7,8 +7,9 @@ call. What was stored before a quirk of the endpoint was learnt answers the same
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
@@ -37,20 +38,19 @@ class StoredModel:
     """A `ChatModel` whose every reply is kept in the ledger."""
 
     retrying: RetryingModel
-    ledger: Ledger
-    on_reply: Callable[[Reply, bool], None] = lambda *_: None
+    on_reply: Callable[[Reply, bool], None]
     """Called with each reply and whether it came from the ledger."""
-    count: CountTokens = rough_tokens
+    count: CountTokens
     """Tokens of a text."""
-    _tasks: dict[str, asyncio.Task[Reply]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Take over what the sender says of itself."""
         self.paying = self.retrying.paying
         self.sender = self.paying.sender
-        self.name: str = self.sender.name
+        self.name = self.sender.name
         self.identity = self.sender.identity
-        self.parallel: int = self.sender.parallel
+        self.parallel = self.sender.parallel
+        self._tasks: dict[str, asyncio.Task[Reply]] = {}
 
     @property
     def quirks(self) -> Quirks:
@@ -76,21 +76,19 @@ class StoredModel:
         """Answer from the ledger, or ask and store. Raises as `ChatModel.chat`."""
         request = request_json(self.identity, messages, decoding)
         key = request_key(request)
-        stored = self.ledger.get(key)
+        stored = self.paying.ledger.get(key)
         if stored is not None and not wants_more_room(stored, self.sender.most_room):
             stored = visible_reply(stored, decoding.max_tokens, self.count)
             self.on_reply(stored, True)
             return stored
-        task = self._tasks.get(key)
-        if task is None:
+        if key not in self._tasks:
             call = Call(key, request, messages, decoding, replaces=stored is not None)
-            task = asyncio.create_task(self._ask(call))
-            self._tasks[key] = task
+            self._tasks[key] = asyncio.create_task(self._ask(call))
             # The caller may be gone; asyncio prints an exception that is never retrieved.
-            task.add_done_callback(lambda task: task.cancelled() or task.exception())
+            self._tasks[key].add_done_callback(lambda task: task.cancelled() or task.exception())
         # Shielded: a caller that is cancelled (Ctrl-C) must not throw away a reply that is
         # already being paid for; `drain` waits for it.
-        return await asyncio.shield(task)
+        return await asyncio.shield(self._tasks[key])
 
     async def _ask(self, call: Call) -> Reply:
         try:
@@ -108,13 +106,12 @@ class StoredModel:
     async def drain(self, longest_s: float) -> int:
         """Wait until every call in flight is stored; return how many were not in ``longest_s``."""
         self.stop()
-        tasks = list(self._tasks.values())
-        for key, task in self._tasks.items():
-            if key not in self.in_flight:  # it waits for its turn, or between two attempts
-                task.cancel()
+        tasks = dict(self._tasks)
+        for key in tasks.keys() - self.in_flight:  # it waits for its turn, or between two attempts
+            tasks[key].cancel()
         if not tasks:
             return 0
-        _, late = await asyncio.wait(tasks, timeout=longest_s)
+        _, late = await asyncio.wait(tasks.values(), timeout=longest_s)
         for task in late:
             task.cancel()
         return len(late)
@@ -136,7 +133,7 @@ def open_model(
     paying = PayingModel(
         sender, ledger, stage, server_limit, prices or Prices(), budget or Budget()
     )
-    return StoredModel(RetryingModel(paying, retry or Retry()), ledger, on_reply, count)
+    return StoredModel(RetryingModel(paying, retry or Retry()), on_reply, count)
 
 
 def wants_more_room(reply: Reply, room: int) -> bool:
@@ -163,17 +160,12 @@ def visible_reply(reply: Reply, max_tokens: int | None, count: CountTokens) -> R
     if reply.sent.room and max_tokens is not None and count(text) > max_tokens:
         cut = _first_tokens(text, max_tokens, count)
         return replace(reply, text=cut, outcome="truncated", detail="longer than max_tokens")
-    return reply if text == reply.text else replace(reply, text=text)
+    return replace(reply, text=text)
 
 
 def _first_tokens(text: str, max_tokens: int, count: CountTokens) -> str:
     """Return the longest beginning of a text that has no more tokens."""
-    low = 0
-    high = len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count(text[:middle]) <= max_tokens:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low].rstrip()
+    n_cut = bisect_left(
+        range(len(text)), True, key=lambda n: count(text[: len(text) - n]) <= max_tokens
+    )
+    return text[: len(text) - n_cut].rstrip()
