@@ -34,6 +34,7 @@ from botchat.models import reader
 from botchat.models.attempts import Adapted, Again, Answered, Attempt, Call, Refused, map_replies
 from botchat.models.connection import HttpResponse, Server
 from botchat.models.faults import Fault, classify, named_parameter, says, window_of
+from botchat.models.frames import read_json
 from botchat.models.learnt import Learnt
 from botchat.models.reader import Completion, ErrorBody
 from botchat.models.self_chat import ARRANGEMENTS, LEARNT_PART, OWN_PART, apply_layout, reply_tokens
@@ -187,7 +188,7 @@ class EndpointModel:
         return self._finished(attempt, raw, sent, latency_s)
 
     def _read(self, response: HttpResponse, sent: Sent) -> Attempt:
-        parsed = reader.read_json(response.content)
+        parsed = read_json(response.content)
         if isinstance(parsed, list) and len(parsed) == 1:
             (parsed,) = parsed
         is_success = 200 <= response.status < 300

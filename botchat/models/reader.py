@@ -14,13 +14,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from html import unescape
 from importlib import resources
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
 from botchat.interfaces import Reply, Usage, token_count, visible
+from botchat.models.frames import (
+    Leaf,
+    first_choice,
+    json_get,
+    leaves,
+    message_text,
+    of_kind,
+    read_json,
+)
 from botchat.records import Outcome
 from botchat.thoughts import strip_thoughts
+
+__all__ = ["json_get", "read_json"]  # of frames, beside all that is defined here
 
 
 def package_data(name: str) -> dict[str, Any]:
@@ -28,14 +39,10 @@ def package_data(name: str) -> dict[str, Any]:
     return tomllib.loads(resources.files(__package__).joinpath(name).read_text("utf-8"))
 
 
-T = TypeVar("T")
 _FIELDS = package_data("fields.toml")
 _ENDS: dict[str, Outcome] = {
     reason: outcome for outcome, reasons in _FIELDS["finish"].items() for reason in reasons
 }
-_LEAD = re.compile(r"(?:\s|\ufeff|:[^\n]*\n)*")
-"""Leave before a JSON value: blanks, a byte order mark, comments of an event stream."""
-_DATA = re.compile(r"(?:^|[\r\n])data:[ \t]*([^\r\n]*)")
 _PAGE = re.compile(r"<(?:!doctype|html|head|body|\?xml|h1|center|pre|title)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<(title|h1|message|pre)\b[^>]*>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
 _NUMBER = r"(?:\d+(?:\.\d+)?|\bone|\ba)"
@@ -51,116 +58,8 @@ _WAITS = [
 _PART = re.compile(rf"({_NUMBER})\s*({'|'.join(_UNITS)})?(?![a-z])", re.IGNORECASE)
 _LONGEST = 400
 """Characters of a reason."""
-_DEEPEST = 40
-"""Levels of a body that are looked through."""
 SMALLEST_WINDOW = 256
 """Tokens; a smaller window that an endpoint names is a mistake of it."""
-
-
-def read_json(content: bytes | str) -> Any:
-    """Return the JSON value of a body, however it is framed; None if there is none.
-
-    A byte order mark, comments, NaN, raw line feeds and half a surrogate do no harm; of an event
-    stream the chunks are put together.
-    """
-    with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
-        return msgspec.json.decode(content)
-    text = content
-    if isinstance(text, bytes):
-        text = text.decode(json.detect_encoding(text), "replace")
-    text = _LEAD.sub("", text, count=1)
-    if re.match(r"(?:data|event|id|retry):", text):
-        events = re.split(r"(?:\r\n|\r|\n){2,}", text)
-        return _join_chunks(["\n".join(_DATA.findall(event)) for event in events])
-    value = _first_value(text)
-    if "delta" in first_choice(value):
-        return _join_chunks(text.splitlines())
-    return value
-
-
-def _first_value(text: str) -> Any:
-    """Return the JSON value at the beginning of a text; None if there is none."""
-    with suppress(ValueError, RecursionError):
-        # What stands behind it, such as "data: [DONE]", is no part of it.
-        return json.JSONDecoder(strict=False).raw_decode(text)[0]
-    return None
-
-
-def _join_chunks(events: list[str]) -> Any:
-    """Return the whole object of a stream: its last one, or its chunks put together."""
-    whole: dict[str, Any] = {}
-    message: dict[str, Any] = {}
-    finish = None
-    if "[DONE]" not in events:
-        finish = "aborted"  # half a sentence, unless a chunk says that it ended
-    for event in events:
-        chunk = _first_value(event)
-        choice = first_choice(chunk)
-        if isinstance(chunk, list) or "message" in choice or json_get(chunk, "error"):
-            return chunk
-        for key, value in _as(dict, chunk).items():
-            if value not in (None, []):
-                whole[key] = value
-        finish = choice.get("finish_reason") or finish
-        delta = _as(dict, choice, "delta")
-        for key, value in delta.items():
-            text = value
-            if isinstance(value, list):
-                text = _content(delta)
-            if isinstance(text, str):
-                message[key] = message.get(key, "") + text
-    if message:
-        whole["choices"] = [{"message": message, "finish_reason": finish}]
-    return whole or None
-
-
-def json_get(value: Any, path: str) -> Any:
-    """Return the value at a path of names with dots in parsed JSON; None if there is none."""
-    for key in path.split("."):
-        value = _as(dict, value).get(key)
-    return value
-
-
-def _as(kind: type[T], value: Any, path: str = "") -> T:
-    """Return a value, or what is at a path in it, if it is of a kind; else an empty one."""
-    if path:
-        value = json_get(value, path)
-    if isinstance(value, kind):
-        return value
-    return kind()
-
-
-def first_choice(parsed: Any) -> Mapping[str, Any]:
-    """Return the choice of a completion with the index 0, or without any; empty if none is."""
-    for choice in _as(list, parsed, "choices"):
-        index = str(json_get(choice, "index") or 0)
-        if index in ("0", "0.0") and isinstance(choice, dict):
-            return choice
-    return {}
-
-
-class Leaf(NamedTuple):
-    """A text or a number somewhere in parsed JSON."""
-
-    depth: int
-    key: str
-    """Name in small letters, words joined by ``_``; of a list's item the list's."""
-    value: str | float
-
-
-def leaves(value: Any, key: str = "", depth: int = 0) -> Iterator[Leaf]:
-    """Yield all texts and numbers of parsed JSON, also of JSON within a text; no blank ones."""
-    if isinstance(value, str) and re.match(r"\s*[{\[]", value):
-        inner = read_json(value)
-        value = value if inner is None else inner
-    if type(value) in (str, int, float) and str(value).strip():
-        yield Leaf(depth, re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", key).lower(), value)
-    elif isinstance(value, dict) and depth < _DEEPEST:
-        for name, each in value.items():
-            yield from leaves(each, str(name), depth + 1)
-    elif isinstance(value, list) and depth < _DEEPEST:
-        for each in value:
-            yield from leaves(each, key, depth + 1)
 
 
 def _named(body: Iterable[Leaf], field: str) -> Iterator[Leaf]:
@@ -207,7 +106,7 @@ def read_completion(parsed: Mapping[str, Any]) -> Completion:
     choice = first_choice(parsed)
     message = choice.get("message")
     usage = parsed.get("usage")
-    text = _content(message)
+    text = message_text(message)
     finish = None
     if "finish_reason" in choice:
         finish = str(choice["finish_reason"] or "null")
@@ -240,7 +139,7 @@ def read_completion(parsed: Mapping[str, Any]) -> Completion:
         detail=_FIELDS["details"][kind].format(
             finish=finish, names=", ".join(sorted(parsed))[:120]
         ),
-        model=_as(str, parsed, "model"),
+        model=of_kind(str, parsed, "model"),
     )
     is_marked = visible_text != (text or "").strip()
     return Completion(
@@ -264,30 +163,9 @@ def _is_blocked(parsed: Mapping[str, Any], choice: Mapping[str, Any]) -> bool:
     return is_flagged or json_get(parsed, "promptFeedback.blockReason") is not None
 
 
-def _content(message: Any) -> str | None:
-    """Return a message's text, a string or a list of parts; None if it is neither."""
-    parts = json_get(message, "content")
-    if parts is None or isinstance(parts, str):
-        parts = [parts or ""]
-    if not isinstance(message, dict) or not isinstance(parts, list):
-        return None
-    texts = []
-    for part in parts:
-        text = part
-        if isinstance(part, dict):
-            if part.get("type", "text") not in ("text", "output_text"):
-                continue  # reasoning, or what is no text
-            text = part.get("text", "")
-        if not isinstance(text, str):
-            return None
-        texts.append(text)
-    # Pairs of surrogates are joined, and half a pair is U+FFFD.
-    return "".join(texts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def _has_reasoning(message: Any) -> bool:
     """Return whether a message has reasoning beside its text."""
-    types = [json_get(part, "type") for part in _as(list, message, "content")]
+    types = [json_get(part, "type") for part in of_kind(list, message, "content")]
     fields = [json_get(message, field) for field in _FIELDS["reasoning"]]
     return any(fields) or re.search("think|reason", str(types)) is not None
 
@@ -447,11 +325,11 @@ def read_models(content: bytes) -> list[ServedModel]:
     if rows is not parsed and isinstance(rows, dict):  # of facts by name
         rows = [{"id": name, **facts} for name, facts in rows.items() if isinstance(facts, dict)]
     models = []
-    for row in _as(list, rows):
+    for row in of_kind(list, rows):
         if isinstance(row, str):
             row = {"id": row}
-        label = _as(str, row, "name")
-        name = _as(str, row, "id") or label
+        label = of_kind(str, row, "name")
+        name = of_kind(str, row, "id") or label
         if "/" in label and "/" not in name:
             name = label  # the id is a number of the provider's own
         if name.strip():
@@ -502,7 +380,7 @@ def read_batch_lines(content: bytes) -> Iterator[BatchLine]:
             status = status or 500
         if not isinstance(body, str):
             body = json.dumps(body)
-        key = _as(str, parsed, "custom_id")
+        key = of_kind(str, parsed, "custom_id")
         if key:
             yield BatchLine(key, status or 200, body.encode("utf-8", "surrogatepass"))
 
@@ -525,13 +403,13 @@ def read_batches(content: bytes) -> list[BatchState]:
     """Read one batch, or a page of the list of batches."""
     parsed = read_json(content)
     batches = []
-    for row in _as(list, parsed, "data") or [parsed]:
-        files = [_as(str, row, "output_file_id"), _as(str, row, "error_file_id")]
+    for row in of_kind(list, parsed, "data") or [parsed]:
+        files = [of_kind(str, row, "output_file_id"), of_kind(str, row, "error_file_id")]
         faults = _texts(leaves(json_get(row, "errors")), "reasons")
         batch = BatchState(
-            _as(str, row, "id"),
-            _as(str, row, "status").lower(),
-            _as(str, row, "metadata.botchat"),
+            of_kind(str, row, "id"),
+            of_kind(str, row, "status").lower(),
+            of_kind(str, row, "metadata.botchat"),
             [file for file in files if file],
             [_reason(fault) for fault in faults],
         )
