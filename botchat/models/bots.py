@@ -279,14 +279,14 @@ class Retrieval:
         self._replies: list[tuple[str, str]] = []  # key and text
         last = []
         earlier = []
-        for number, said in enumerate(human_dialogues):
-            heard = tuple(map(_hear, said))
+        for number, spoken in enumerate(human_dialogues):
+            heard = tuple(map(_hear, spoken))
             keys = tuple(map(self._key, heard))
             self._seeds.add(keys[:N_SEED])
             for at, key in enumerate(keys):
                 self._holders[key].add(number)
                 if at and heard[at]:  # not only control characters
-                    self._replies.append((key, _one_line(said[at])))
+                    self._replies.append((key, _one_line(spoken[at])))
                     last.append(self._last_terms(heard[:at]))
                     earlier.append(self._earlier_terms(heard[:at]))
         self._last = _Index(last)
