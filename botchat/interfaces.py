@@ -42,7 +42,7 @@ class Message(TypedDict):
 
 
 class Identity(TypedDict, total=False):
-    """What decides a model's answers besides the request: free of secrets, part of ledger keys.
+    """Settings that decide a model's answers besides the request: no secrets, part of ledger keys.
 
     An endpoint's model has the first eight, the last two where they are set; a bot the others.
     """
