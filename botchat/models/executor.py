@@ -55,8 +55,9 @@ class WorkerPool:
                 client = Client(f"tcp:{place}", timeout=10)
             except (ImportError, OSError) as error:
                 raise ConfigError(f"--executor {executor}: {error}") from None
-            submit, self.close = client.get_executor(pure=False).submit, client.close
-            self.submit = lambda *task: submit(_call_once, Event(client=client), *task)
+            pool = client.get_executor(pure=False)
+            self.close = client.close
+            self.submit = lambda *task: pool.submit(_call_once, Event(client=client), *task)
         else:
             raise UsageError(f"--executor {executor!r}: write loky:N or dask://HOST:PORT")
 

@@ -40,9 +40,9 @@ def package_data(name: str) -> dict[str, Any]:
 
 
 _FIELDS = package_data("fields.toml")
-_ENDS: dict[str, Outcome] = {
-    reason: outcome for outcome, reasons in _FIELDS["finish"].items() for reason in reasons
-}
+_ENDS: dict[str, Outcome] = {}
+for _outcome, _reasons in _FIELDS["finish"].items():
+    _ENDS.update(dict.fromkeys(_reasons, _outcome))
 _PAGE = re.compile(r"<(?:!doctype|html|head|body|\?xml|h1|center|pre|title)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<(title|h1|message|pre)\b[^>]*>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
 _NUMBER = r"(?:\d+(?:\.\d+)?|\bone|\ba)"

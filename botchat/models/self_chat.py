@@ -96,7 +96,8 @@ async def generate_utterance(
     window is known, the oldest are dropped until the prompt and room for the reply fit (§4.1);
     until then one more each time the endpoint says that the prompt is too long.
     """
-    system, model = speaker.system or system, speaker.model
+    system = speaker.system or system
+    model = speaker.model
     while True:
         window = model.context_window
         if window is not None:
@@ -116,8 +117,10 @@ async def generate_utterance(
 PER_MESSAGE = 4
 """Tokens a chat template adds to a message: OpenAI's count, a high estimate for others."""
 
-OWN_PART, LEARNT_PART = 4, 2
-"""A reply takes at most a quarter of the window in a model's entry, half of a window learnt."""
+OWN_PART = 4
+"""Part of the window in a model's entry that a reply may take: a quarter."""
+LEARNT_PART = 2
+"""Part of a window learnt from the endpoint: a half."""
 
 ARRANGEMENTS: Sequence[tuple[Layout, SystemRole]] = tuple(
     product(get_args(Layout), get_args(SystemRole))
