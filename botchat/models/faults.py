@@ -7,7 +7,7 @@
 | ``busy`` | 420, 429, or words about a rate | waited for up to ten minutes |
 | ``loading`` | 423 to 425, 503, 529; words that it is loading | waited for up to ten minutes |
 | ``server`` | any other 5xx; 408, 409, 499 | made three times |
-| ``absent`` | 404, 405; the model is unknown | ends the model |
+| ``absent`` | 404, 405; HTTP to a port of TLS; the model is unknown | ends the model |
 | ``filtered`` | a 4xx of a content filter: its code, or words about the prompt | an answer |
 | ``overflow`` | a 413, or a 4xx about a prompt that is too long | an answer |
 | ``parameter`` | a 4xx that refuses a parameter that can be left out | adapted, made again |
@@ -17,7 +17,7 @@
 | ``timeout`` | no reply within ``timeout_s`` | made twice |
 | ``lost`` | the connection is lost behind the request | made three times |
 | ``unreachable`` | nothing was sent: refused, no such host, proxy down | made six times |
-| ``setting`` | nothing can be sent: TLS or none, certificate, proxy, key, worker | ends the model |
+| ``setting`` | nothing can be sent: TLS, certificate, proxy, key, worker | ends the model |
 
 What may have been billed is made least often. An outcome that is kept for good needs a code, or the
 words of an error in JSON whose subject is the prompt: never a web page, a 5xx, a rate limit or the
