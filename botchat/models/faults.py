@@ -174,7 +174,7 @@ def named_parameter(error: ErrorBody) -> str | None:
     """Return the optional parameter that an error refuses; None if it refuses none."""
     is_unknown = says("no_parameter", error)
     for name in _OPTIONAL:
-        is_named = error.parameter == name or re.search(rf"(?i)\b{name}\b", error.text)
+        is_named = error.parameter == name or re.search(rf"(?i)\b{name}(?:ing)?\b", error.text)
         is_refused = is_unknown or name in _VALUED or says("unsupported", error)
         if name == "max_tokens" and re.search(r"\d", error.text):
             is_refused = is_unknown  # a cap on what is paid is not lifted for its value
