@@ -126,7 +126,7 @@ async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -
         transcript += spoken
         remarks += filter(is_usable, spoken)
         known = list(remarks)
-        if settings.is_summarized and any(map(is_usable, spoken)):
+        if settings.how.is_summarized and any(map(is_usable, spoken)):
             asked = language.fill("debate_summary", messages=format_transcript(remarks))
             summary = await panel.non_voting[SUMMARIZER].respond(asked)
             transcript.append(summary)

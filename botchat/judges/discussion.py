@@ -51,7 +51,7 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
     last: dict[str, Remark] = {}
     parts: list[str] = []
     language, non_voting = panel.language, panel.non_voting
-    if settings.decomposes:
+    if settings.how.decomposes:
         rounds = str(settings.n_rounds)
         asked = language.fill("discussion_parts", question=case.prompt, rounds=rounds)
         spoken.append(await non_voting[DECOMPOSER].respond(asked))
@@ -106,10 +106,10 @@ async def _state(
         "part": part,
     }
     blank = " " if language.pack.units == "words" else ""
-    steps = f"{language.text(_STEPS)}{blank}" if settings.decomposes else ""
+    steps = f"{language.text(_STEPS)}{blank}" if settings.how.decomposes else ""
     asked = _filled(language, "discussion_statement", closing, steps=steps, **values)
     remarks = [await agent.respond(asked, case)]
-    if settings.reflects and is_usable(remarks[0]):
+    if settings.how.reflects and is_usable(remarks[0]):
         statement = remarks[0].text.strip()
         asked = _filled(language, "discussion_reflection", closing, statement=statement, **values)
         remarks.append(await agent.respond(asked, case))
@@ -125,7 +125,7 @@ def prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
     """Return the names of all prompts of the agents; a pack may lack the others."""
     return (
         *_PROMPTS,
-        *([_STEPS, _SUBQUESTION] if settings.decomposes else []),
+        *([_STEPS, _SUBQUESTION] if settings.how.decomposes else []),
         *([_SCORES] if settings.report == "score" else []),
         *(() if language.english else _IN_PLACES),
     )

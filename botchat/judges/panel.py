@@ -31,12 +31,12 @@ from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
 from botchat.records import UNANSWERED, Judgment, Outcome, Remark, Verdict
 from botchat.workspace.panels import (
+    CHATEVAL,
     DECOMPOSER,
     FEEDBACK,
     SUMMARIZER,
     AgentSettings,
     PanelSettings,
-    role_prompt,
 )
 
 BEFORE_DEBATE = " (before debate)"
@@ -200,9 +200,9 @@ def _digest(
 
 def _prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
     """Return the prompts of a strategy; a pack may lack the others."""
-    if settings.kind == "debate":
+    if settings.how.kind == "debate":
         return debate.PROMPTS
-    if settings.kind == "discussion":
+    if settings.how.kind == "discussion":
         return discussion.prompts(settings, language)
     if settings.steps:
         return ("ensemble_steps", "ensemble_form")
@@ -213,13 +213,16 @@ def _prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
 def _role(member: AgentSettings, language: Language, subject: Subject) -> str:
     if member.role is None:
         return (member.text or "").strip()
-    return language.text(role_prompt(member.role, subject)).strip()
+    name = f"roles/{member.role}"
+    if subject != "answers" and member.role in CHATEVAL:
+        name = f"roles/{subject}/{member.role}"
+    return language.text(name).strip()
 
 
 def _strategy(settings: PanelSettings) -> debate.CommunicationStrategy:
-    if settings.kind == "ensemble":
+    if settings.how.kind == "ensemble":
         return vote_alone
-    if settings.kind == "debate":
+    if settings.how.kind == "debate":
         return debate.hold_debate
     return discussion.report_alone if settings.strategy == "discussion-sa" else discussion.discuss
 
@@ -312,11 +315,11 @@ def equal_calls_panel(settings: PanelSettings, model: str | None) -> PanelSettin
 def calls(settings: PanelSettings) -> int:
     """Return the calls about one case in one order, if none of them fails."""
     members = len(settings.members)
-    if settings.kind == "ensemble":
+    if settings.how.kind == "ensemble":
         return members * settings.samples + settings.steps
-    if settings.kind == "debate":
-        return settings.n_rounds * (members + settings.is_summarized)
+    if settings.how.kind == "debate":
+        return settings.n_rounds * (members + settings.how.is_summarized)
     if settings.strategy == "discussion-sa":
         return 2
-    each = members * (1 + settings.reflects) + settings.feedback
-    return settings.decomposes + settings.n_rounds * each + 2
+    each = members * (1 + settings.how.reflects) + settings.feedback
+    return settings.how.decomposes + settings.n_rounds * each + 2

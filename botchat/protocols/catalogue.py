@@ -7,16 +7,16 @@ and its name in `BUILT_IN`, in README's table and in the help of `judge`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from botchat.errors import ConfigError, did_you_mean, listed
+from botchat.interfaces import Kind
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.answers import ANSWERS
 from botchat.protocols.mateval import DIAGNOSIS, MATEVAL
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.scores import Scale
 from botchat.protocols.verdicts import LABELS
-from botchat.workspace.criteria import HASHED, CriterionSettings
+from botchat.workspace.criteria import CriterionSettings
 
 UNIEVAL = Protocol(
     "unieval",
@@ -130,17 +130,33 @@ def catalogue(own: Mapping[str, CriterionSettings], language: Language = ENGLISH
     return Catalogue((*BUILT_IN, *criteria), language)
 
 
+_KINDS: Mapping[str, Kind] = {
+    "detection": "place",
+    "pairwise": "choice",
+    "score": "score",
+    "report": "report",
+}
+"""Kind in an entry -> kind of the answer."""
+
+
 def _criterion(name: str, settings: CriterionSettings) -> Protocol:
     title = settings.title or name.replace("_", " ").capitalize()
-    kind: Any = HASHED.get(settings.kind, settings.kind)
+    kind = _KINDS[settings.kind]
+    scale = None
+    if kind == "score":
+        lowest, highest = settings.scale or (0, 0)
+        scale = Scale(lowest, highest, settings.scores)
+    labels: tuple[str, ...] = LABELS
+    if kind == "choice":
+        labels = settings.labels
     return Protocol(
         name,
         title,
         kind,
-        HASHED.get(settings.shows, settings.shows),  # type: ignore[arg-type]
+        "pair" if settings.shows == "pair" else "one",
         settings.question or title,
         template=settings.prompt,
-        scale=Scale(*(settings.scale or (0, 0)), settings.scores) if kind == "score" else None,
-        labels=settings.labels if kind == "choice" else LABELS,
+        scale=scale,
+        labels=labels,
         chosen_wins=settings.named_is == "winner",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -15,9 +14,6 @@ PLACES = {"single": {"conversation"}, "pair": {"conversation_1", "conversation_2
 
 _SHOWS = {"pairwise": ("pair",), "score": ("single", "pair")}
 """Kind -> dialogues that it may show (any other: a single one)."""
-
-HASHED: Mapping[str, str] = {"detection": "place", "pairwise": "choice", "single": "one"}
-"""Setting -> its word in digests and protocols, where that differs."""
 
 _ONLY = {"scores": "score", "scale": "score", "labels": "pairwise", "named_is": "pairwise"}
 """Setting -> kind that has it."""

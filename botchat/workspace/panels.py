@@ -5,14 +5,13 @@ A new preset is a table of ``presets.toml``, a new role a name in `ROLES` and it
 
 from __future__ import annotations
 
-import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from importlib import resources
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
-from botchat.interfaces import Subject
 from botchat.workspace.model_settings import Positive, Price
 
 CHATEVAL = ("general-public", "critic", "news-author", "psychologist", "scientist")
@@ -30,7 +29,7 @@ SUMMARIZER = "Summarizer"
 CONTROL = "control:"
 """Prefix of a panel's name: single judges asked as often as it makes calls."""
 
-Strategy = Literal[
+StrategyName: TypeAlias = Literal[
     "ensemble",
     "one-by-one",
     "simultaneous-talk",
@@ -41,13 +40,6 @@ Strategy = Literal[
     "discussion-cot",
     "discussion-sr-cot",
 ]
-
-_KEYS: Mapping[str, tuple[str, ...]] = {
-    "ensemble": ("samples", "evidence", "steps"),
-    "debate": ("rounds", "summarizer", "summary"),
-    "discussion": ("rounds", "summarizer", "report", "feedback"),
-}
-"""Kind of strategy -> keys that other kinds lack."""
 
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -71,10 +63,42 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise ValueError(f"name: {self.name!r} is the name of a speaker without a vote")
 
 
+class Strategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Way in which the agents of a panel work together: a table of ``strategies.toml``."""
+
+    kind: Literal["ensemble", "debate", "discussion"]
+    """Agents vote alone, read each other, or write a report together."""
+    keys: tuple[str, ...]
+    """Keys of a panel that it takes beside those that all take."""
+    agents: tuple[AgentSettings | str, ...]
+    """Members of a panel that names none."""
+    role: str | None = None
+    """Role of an agent that has neither role nor text."""
+    called: str
+    """Name of an agent without a role."""
+    rounds: int = 1
+    aggregation: Literal["mean", "summary"] = "mean"
+    is_summarized: bool = False
+    """Whether a summariser speaks after every round."""
+    reflects: bool = False
+    """Whether every agent examines its statement again."""
+    decomposes: bool = False
+    """Whether the question is broken down, one part a round."""
+
+
+def _tables(name: str) -> bytes:
+    return resources.files(__package__).joinpath(name).read_bytes()
+
+
+STRATEGIES = msgspec.toml.decode(_tables("strategies.toml"), type=dict[StrategyName, Strategy])
+_OWN_KEYS = frozenset().union(*[strategy.keys for strategy in STRATEGIES.values()])
+"""Keys of a panel that not every strategy takes."""
+
+
 class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One ``[panels.NAME]`` entry. The order of the fields is part of digests."""
 
-    strategy: Strategy
+    strategy: StrategyName
     agents: tuple[AgentSettings | str, ...] = ()
     """Members, or names of roles. None: General Public and Critic (ChatEval §3.2), but in a
     discussion 2 evaluators, or 1 in ``discussion-sa`` (MATEval)."""
@@ -108,91 +132,69 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     def __post_init__(self) -> None:
         """Refuse keys of other strategies, too few or many agents, and equal names."""
-        unused = {key for keys in _KEYS.values() for key in keys} - {*_KEYS[self.kind]}
-        unused |= {"rounds"} if self.strategy == "discussion-sa" else set()
-        unused |= {"summarizer"} if self.kind == "debate" and not self.is_summarized else set()
+        unused = _OWN_KEYS.difference(self.how.keys)
         for field in msgspec.structs.fields(type(self)):
             if field.name in unused and getattr(self, field.name) != field.default:
                 raise ValueError(f"{field.name}: the strategy {self.strategy} has none")
-        if self.aggregation == "summary" and self.kind != "discussion":
+        is_discussion = self.how.kind == "discussion"
+        if self.aggregation == "summary" and not is_discussion:
             raise ValueError("aggregation: summary belongs to discussion; give mean or majority")
         if self.steps and self.evidence:
             raise ValueError("steps: give one of steps and evidence")
         names = [str(agent.name) for agent in self.members]
-        if self.kind == "discussion" and (self.strategy == "discussion-sa") != (len(names) == 1):
-            needed = "1 agent" if self.strategy == "discussion-sa" else "at least 2"
+        is_alone = len(self.how.agents) == 1
+        if is_discussion and is_alone != (len(names) == 1):
+            needed = "1 agent" if is_alone else "at least 2"
             raise ValueError(f"agents: the strategy {self.strategy} needs {needed}")
         if len(set(names)) < len(names):
             raise ValueError(f"agents: two have the same name; names: {', '.join(names)}")
 
     @property
-    def kind(self) -> Literal["ensemble", "debate", "discussion"]:
-        """Kind of strategy: agents vote alone, read each other, or write a report together."""
-        if self.strategy.startswith("discussion"):
-            return "discussion"
-        return "ensemble" if self.strategy == "ensemble" else "debate"
+    def how(self) -> Strategy:
+        """The strategy."""
+        return STRATEGIES[self.strategy]
 
     @property
     def n_rounds(self) -> int:
         """Number of rounds, 1 where the strategy has none."""
-        usual = {"ensemble": 1, "debate": 2, "discussion": 3}[self.kind]
-        return self.rounds or (1 if self.strategy == "discussion-sa" else usual)
+        return self.rounds or self.how.rounds
 
     @property
-    def is_summarized(self) -> bool:
-        """Whether a summariser speaks after every round (ChatEval Appendix C, Algorithm 3)."""
-        return self.strategy == "simultaneous-talk-with-summarizer"
-
-    @property
-    def reflects(self) -> bool:
-        """Whether every agent examines its statement again (MATEval §4.3)."""
-        return self.strategy in ("discussion-sr", "discussion-sr-cot")
-
-    @property
-    def decomposes(self) -> bool:
-        """Whether the question is broken down, one part a round (MATEval §4.3)."""
-        return self.strategy in ("discussion-cot", "discussion-sr-cot")
-
-    @property
-    def decides(self) -> str:
+    def decides(self) -> Literal["mean", "majority", "summary"]:
         """The aggregation, ``auto`` resolved."""
-        auto = "summary" if self.kind == "discussion" else "mean"
-        return auto if self.aggregation == "auto" else self.aggregation
+        if self.aggregation == "auto":
+            return self.how.aggregation
+        return self.aggregation
 
     @property
     def members(self) -> tuple[AgentSettings, ...]:
         """The agents with distinct names, and with role and model filled in where known."""
-        usual: tuple[AgentSettings | str, ...] = ("general-public", "critic")
-        if self.kind == "discussion":
-            usual = (AgentSettings(),) * (1 if self.strategy == "discussion-sa" else 2)
-        agents = [AgentSettings(role=a) if isinstance(a, str) else a for a in self.agents or usual]
-        # ChatEval §4.1: the control without diverse roles has annotators.
-        role = {"ensemble": None, "debate": "annotator", "discussion": "evaluator"}[self.kind]
-        nameless = "evaluator" if self.kind == "discussion" else "referee"
-        names = [a.name or (a.role or nameless).replace("-", " ").title() for a in agents]
-        return tuple(
-            msgspec.structs.replace(
-                agent,
-                name=name if names.count(name) == 1 else f"{name} {names[:n].count(name)}",
-                role=agent.role or (role if agent.text is None else None),
-                model=agent.model or self.model,
-            )
-            for n, (agent, name) in enumerate(zip(agents, names, strict=True), 1)
-        )
+        agents = []
+        for agent in self.agents or self.how.agents:
+            if isinstance(agent, str):
+                agent = AgentSettings(role=agent)
+            name = agent.name or (agent.role or self.how.called).replace("-", " ").title()
+            role = agent.role
+            if agent.text is None:
+                role = role or self.how.role
+            model = agent.model or self.model
+            agents.append(AgentSettings(role=role, text=agent.text, name=name, model=model))
+        times = Counter([agent.name for agent in agents])
+        seen: Counter[str | None] = Counter()
+        members = []
+        for agent in agents:
+            seen[agent.name] += 1
+            if times[agent.name] > 1:
+                agent = msgspec.structs.replace(agent, name=f"{agent.name} {seen[agent.name]}")
+            members.append(agent)
+        return tuple(members)
 
 
-def role_prompt(role: str, subject: Subject) -> str:
-    """Return the prompt with a role's text, for a question about ``subject``."""
-    has_texts = subject != "answers" and role in CHATEVAL
-    return f"roles/{subject}/{role}" if has_texts else f"roles/{role}"
+class _Presets(msgspec.Struct):
+    panels: dict[str, PanelSettings]
 
 
-PRESETS: Mapping[str, PanelSettings] = {
-    name: msgspec.convert(table, PanelSettings)
-    for name, table in tomllib.loads(
-        resources.files(__package__).joinpath("presets.toml").read_text("utf-8")
-    )["panels"].items()
-}
+PRESETS = msgspec.toml.decode(_tables("presets.toml"), type=_Presets).panels
 """The panels of the papers; their agents take the model of ``--judge-model``."""
 
 
