@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -244,7 +244,9 @@ class _Job:
         if not others or self._is_bot:
             return
         speaker = self.speakers[0]
-        before = call_facts(ledger, "key=?", next(_calls(others), "")).settings
+        before: Mapping[str, object] = {}
+        for call in ledger.calls("WHERE key=?", next(_calls(others), "")):
+            before = call_facts(call).settings
         system = speaker.system or self.language.text(PROMPT)
         now = {**speaker.model.identity, **speaker.decoding.settings}
         now["system_prompt"] = settings_digest(system)

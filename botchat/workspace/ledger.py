@@ -96,7 +96,7 @@ class StoredCall(msgspec.Struct, frozen=True):
         cells["sent"] = msgspec.json.encode(self.sent, order="sorted").decode()
         cells["request"] = _pack(bytes(self.request))
         cells["raw"] = _pack(self.raw.encode("utf-8", "surrogatepass"))
-        return tuple(cells[name] for name in StoredCall.__struct_fields__)
+        return tuple(cells.values())
 
     @classmethod
     def from_row(cls, row: tuple[Any, ...]) -> StoredCall:

@@ -10,16 +10,14 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from botchat.interfaces import Identity, Usage, settings_digest
 from botchat.records import VERSION, Provenance
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
-from botchat.workspace.ledger import Ledger
+from botchat.workspace.ledger import Ledger, StoredCall
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ def stats(ledger: Ledger) -> list[ModelStats]:
 
 
 class CallFacts(NamedTuple):
-    """Identity and settings of a call, and who answered; all empty if there is no such call."""
+    """Identity and settings of a call, and who answered."""
 
     identity: Identity
     settings: dict[str, Any]
@@ -125,17 +123,16 @@ class CallFacts(NamedTuple):
     answered_by: str
 
 
-def call_facts(ledger: Ledger, which: str, *values: Any) -> CallFacts:
-    """Return the facts of the first call that ``which``, the rest of a query, selects."""
-    for call in ledger.calls(f"WHERE {which} LIMIT 1", *values):
-        request = json.loads(bytes(call.request))
-        first = request["messages"][0]
-        digest = settings_digest(first["content"]) if first["role"] == "system" else None
-        # Of an identity, ``temperature`` is whether it is sent.
-        settings = {**request["identity"], "temperature": None, **request["sampling"]}
-        settings["system_prompt"] = digest
-        return CallFacts(request["identity"], settings, answered_by(call.raw))
-    return CallFacts({}, {}, "")
+def call_facts(call: StoredCall) -> CallFacts:
+    """Return the facts of a call."""
+    request = json.loads(bytes(call.request))
+    first = request["messages"][0]
+    # Of an identity, ``temperature`` is whether it is sent.
+    settings = {**request["identity"], "temperature": None, **request["sampling"]}
+    settings["system_prompt"] = None
+    if first["role"] == "system":
+        settings["system_prompt"] = settings_digest(first["content"])
+    return CallFacts(request["identity"], settings, answered_by(call.raw))
 
 
 def answered_by(raw: bytes | str) -> str:
@@ -163,9 +160,6 @@ def _failed(ledger: Ledger) -> Counter[tuple[str, str]]:
     return Counter({(model, stage): n for model, stage, n in ledger.select(sql)})
 
 
-_DAY_S = 86_400
-
-
 def record_provenance(
     workspace: Workspace,
     ledger: Ledger,
@@ -187,34 +181,32 @@ def record_provenance(
         jsonl.finish(path, [*kept, *rows], lambda row: (row.stage, row.name, row.model))
 
 
-class _CountedCall(NamedTuple):
-    at: float
-    rowid: int
-    tokens: int
-    cost_usd: float | None
+_AMOUNTS = (
+    "SELECT model, count(*), CAST(total(coalesce(prompt_tokens, 0)"
+    " + coalesce(completion_tokens, 0)) AS INTEGER),"
+    " CASE WHEN count(cost_usd) = count(*) THEN round(sum(cost_usd), 9) END,"
+    " date(min(at), 'unixepoch'), date(max(at), 'unixepoch')"
+    " FROM calls WHERE key IN (SELECT value FROM json_each(?)) GROUP BY model"
+)
+_ENDS_OF_DAYS = (  # the first and the last call of every day
+    "WHERE rowid IN (WITH of_model AS (SELECT rowid AS id, at, CAST(at / 86400 AS INTEGER) AS day"
+    " FROM calls WHERE model = ? AND key IN (SELECT value FROM json_each(?)))"
+    " SELECT id FROM (SELECT id, min(at) FROM of_model GROUP BY day"
+    " UNION SELECT id, max(at) FROM of_model GROUP BY day)) ORDER BY at"
+)
 
 
 def _provenance(
     ledger: Ledger, stage: str, name: str, keys: Collection[str]
 ) -> Iterator[Provenance]:
-    rows = ledger.select(
-        "SELECT model, at, rowid, coalesce(prompt_tokens, 0) AS prompt_tokens,"
-        " coalesce(completion_tokens, 0) AS completion_tokens, cost_usd FROM calls"
-        " WHERE key IN (SELECT value FROM json_each(?)) ORDER BY model, at",
-        json.dumps(sorted({*keys} - {""})),
-    )
-    for model, of_model in groupby(rows, itemgetter(0)):
-        calls = [
-            _CountedCall(at, rowid, prompt + completion, cost)
-            for _, at, rowid, prompt, completion, cost in of_model
-        ]
-        ends = _facts_of_days(ledger, calls)
+    listed = json.dumps(sorted({*keys} - {""}))
+    for model, n_calls, tokens, cost_usd, first, last in ledger.select(_AMOUNTS, listed):
+        calls = ledger.calls(_ENDS_OF_DAYS, model, listed)
+        ends = [call_facts(call) for call in calls]
         identity = ends[-1].identity
         settings = ends[-1].settings
         if "bot" in identity or not identity:
             continue
-        costs = [call.cost_usd for call in calls if call.cost_usd is not None]
-        cost_usd = round(math.fsum(costs), 9) if len(costs) == len(calls) else None
         revision = identity.get("revision")
         where = str(identity.get("base_url", ""))
         yield Provenance(
@@ -227,24 +219,10 @@ def _provenance(
             temperature=settings["temperature"],
             system_prompt=settings["system_prompt"],
             revision=None if revision is None else str(revision),
-            first=_day(calls[0].at),
-            last=_day(calls[-1].at),
+            first=first,
+            last=last,
             botchat=VERSION,
-            calls=len(calls),
-            tokens=sum(call.tokens for call in calls),
+            calls=n_calls,
+            tokens=tokens,
             cost_usd=cost_usd,
         )
-
-
-def _facts_of_days(ledger: Ledger, calls: Iterable[_CountedCall]) -> list[CallFacts]:
-    """Return the facts of the first and the last call of every day."""
-    facts = []
-    for _, of_day in groupby(calls, lambda call: call.at // _DAY_S):
-        rowids = [call.rowid for call in of_day]
-        for rowid in (rowids[0], rowids[-1]):
-            facts.append(call_facts(ledger, "rowid=?", rowid))
-    return facts
-
-
-def _day(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"

@@ -180,7 +180,7 @@ def use(ledger, workspace, key):
     yield lambda: ledger.missing([key])
     yield lambda: stats(ledger)
     yield lambda: bills(ledger, [key])
-    yield lambda: call_facts(ledger, "key=?", key)
+    yield lambda: [call_facts(call) for call in ledger.calls("WHERE key=?", key)]
     yield lambda: record_provenance(workspace, ledger, "s", "judge", {"j": [key]}, ["j"])
     yield lambda: _minutes(ledger, 600)
 
