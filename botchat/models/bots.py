@@ -283,8 +283,8 @@ class Retrieval:
                 if at and heard[at]:  # not only control characters
                     self._replies.append((key, _one_line(spoken[at])))
                     contexts.append(self._terms(heard[:at]))
-        self._last = _Index([last for last, _ in contexts])
-        self._earlier = _Index([earlier for _, earlier in contexts])
+        self._score_last = _index([last for last, _ in contexts])
+        self._score_earlier = _index([earlier for _, earlier in contexts])
 
     def speak(self, utterances: tuple[str, ...], dice: Dice) -> str:
         """Reply in the best context left (``sample`` n: n-th best); nothing if none is left."""
@@ -292,7 +292,7 @@ class Retrieval:
         known = tuple(keys[:N_SEED]) in self._seeds
         own = self._sharing(keys[:1] if known else keys)  # may be the dialogue being extended
         last, earlier = self._terms(utterances)
-        scores = self._last.scores(last) + 0.3 * self._earlier.scores(earlier)
+        scores = self._score_last(last) + 0.3 * self._score_earlier(earlier)
         # Among equal scores (nothing in common at all) not always the first dialogue.
         ties = np.roll(np.arange(len(scores)), Dice(0, utterances).below(len(scores)))
         ranked: list[int] = np.lexsort((ties, -scores)).tolist()
@@ -335,30 +335,31 @@ class Retrieval:
         return set().union(*(self._holders[key] for key in keys))
 
 
-class _Index:
-    """BM25 (Robertson & Zaragoza 2009, §3.5; k1 = 1.2, b = 0.75) over documents as terms."""
+def _index(documents: Sequence[Sequence[str]]) -> Callable[[Iterable[str]], NDArray[np.float64]]:
+    """Index documents, which are terms, by BM25 (Robertson & Zaragoza 2009; k1 = 1.2, b = 0.75).
 
-    def __init__(self, documents: Sequence[Sequence[str]]) -> None:
-        lengths = np.array([len(terms) for terms in documents], dtype=float)
-        self._damping = 1.2 * (0.25 + 0.75 * lengths / max(lengths.mean(), 1.0))
-        # Term -> numbers of its documents, one for each time.
-        self._postings: dict[str, list[int]] = defaultdict(list)
-        for number, terms in enumerate(documents):
-            for term in terms:
-                self._postings[term].append(number)
-        self._weights = cache(self._weigh)
+    Returns a function: terms -> score of every document, shape (n_documents,), each >= 0.
+    """
+    lengths = np.array([len(terms) for terms in documents], dtype=float)
+    damping = 1.2 * (0.25 + 0.75 * lengths / max(lengths.mean(), 1.0))
+    # Term -> numbers of its documents, one for each time.
+    postings: dict[str, list[int]] = defaultdict(list)
+    for number, terms in enumerate(documents):
+        for term in terms:
+            postings[term].append(number)
 
-    def _weigh(self, term: str) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        where, times = np.unique(self._postings[term], return_counts=True)
-        n_without = len(self._damping) - len(where)
-        idf = math.log(1 + (n_without + 0.5) / (len(where) + 0.5))
-        return where, idf * times * 2.2 / (times + self._damping[where])
+    @cache
+    def weigh(term: str) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        where, times = np.unique(postings[term], return_counts=True)
+        idf = math.log(1 + (len(documents) - len(where) + 0.5) / (len(where) + 0.5))
+        return where, idf * times * 2.2 / (times + damping[where])
 
-    def scores(self, terms: Iterable[str]) -> NDArray[np.float64]:
-        """Return the score of every document for ``terms``, shape (n_documents,), each >= 0."""
-        scores = np.zeros(len(self._damping))
+    def score(terms: Iterable[str]) -> NDArray[np.float64]:
+        scores = np.zeros(len(documents))
         for term in dict.fromkeys(terms):  # a set's order, and so the rounding, is not fixed
-            if term in self._postings:
-                where, weight = self._weights(term)
+            if term in postings:
+                where, weight = weigh(term)
                 scores[where] += weight
         return scores
+
+    return score

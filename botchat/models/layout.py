@@ -33,8 +33,8 @@ def apply_layout(messages: Sequence[Message], layout: Layout, system: SystemRole
         result.insert(first, Message(role="user", content="..."))
     if is_led and layout == "merge-leading":
         first -= 1
-        said = result.pop(first)["content"]
-        _put_before(f"[You said before:] {said}", result, first)
+        text = result.pop(first)["content"]
+        _put_before(f"[You said before:] {text}", result, first)
     if system == "system-in-user" and result[0]["role"] == "system":
         prompt = result.pop(0)["content"]
         _put_before(prompt, result, first - 1)
