@@ -27,14 +27,13 @@ def apply_layout(messages: Sequence[Message], layout: Layout, system: SystemRole
     """
     result = list(messages)
     first = [message["role"] for message in messages].index("user")
-    is_led = result[first - 1]["role"] == "assistant"
-    if is_led and layout == "placeholder-user":
+    if layout != "natural" and result[first - 1]["role"] == "assistant":
         first -= 1
-        result.insert(first, Message(role="user", content="..."))
-    if is_led and layout == "merge-leading":
-        first -= 1
-        text = result.pop(first)["content"]
-        _put_before(f"[You said before:] {text}", result, first)
+        if layout == "placeholder-user":
+            result.insert(first, Message(role="user", content="..."))
+        else:
+            text = result.pop(first)["content"]
+            _put_before(f"[You said before:] {text}", result, first)
     if system == "system-in-user" and result[0]["role"] == "system":
         prompt = result.pop(0)["content"]
         _put_before(prompt, result, first - 1)
