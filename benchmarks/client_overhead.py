@@ -35,9 +35,9 @@ from botchat.models.connection import server_of
 from botchat.models.endpoint import EndpointModel
 from botchat.models.learnt import Learnt
 from botchat.models.limits import ServerLimit
-from botchat.models.self_chat import chat_messages
 from botchat.models.stored import open_model
 from botchat.parallel import run_sync
+from botchat.protocols.generation import chat_messages
 from botchat.records import Dialogue, Seed
 from botchat.workspace import jsonl
 from botchat.workspace.ledger import Ledger

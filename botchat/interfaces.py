@@ -119,7 +119,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 Layout: TypeAlias = Literal["natural", "merge-leading", "placeholder-user"]
-"""Order of messages that a chat template takes; see `botchat.models.self_chat.apply_layout`."""
+"""Order of messages that a chat template takes; see `botchat.models.layout.apply_layout`."""
 
 SystemRole: TypeAlias = Literal["system", "system-in-user"]
 """Place of the system prompt."""
@@ -234,6 +234,23 @@ class ChatModel(ModelFacts, Protocol):
         Raises only `FatalModelError`, `LimitReached` and, where a limit could not be kept,
         `ConfigError` before anything is sent.
         """
+
+
+OWN_PART = 4
+"""Part of the window in a model's entry that a reply may take: a quarter."""
+LEARNT_PART = 2
+"""Part of a window learnt from the endpoint: a half."""
+
+
+def reply_tokens(model: ModelFacts, max_tokens: int) -> int:
+    """Return the most tokens of a reply, reasoning included; its text has a part of the window."""
+    window = model.context_window
+    if window is not None:
+        part = OWN_PART
+        if model.quirks.window == window:
+            part = LEARNT_PART
+        max_tokens = max(16, min(max_tokens, window // part))
+    return max_tokens + model.room
 
 
 def quirks_suffix(models: Iterable[ChatModel]) -> str:

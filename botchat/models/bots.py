@@ -11,25 +11,24 @@ import json
 import math
 import random
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from botchat.errors import ConfigError
-from botchat.interfaces import Decoding, Identity, Message, Quirks, Reply
+from botchat.interfaces import Identity, Quirks, Reply
 from botchat.languages import ENGLISH, Language
 from botchat.languages.text import split
 from botchat.models.attempts import Answered, Attempt, Call
+from botchat.models.reader import package_data
 from botchat.records import N_SEED
 
-_DATA = tomllib.loads(resources.files(__package__).joinpath("bots.toml").read_text("utf-8"))
+_DATA = package_data("bots.toml")
 BASELINES: Mapping[str, str] = _DATA["about"]
 """Name after ``bot:`` -> description."""
 
@@ -42,10 +41,9 @@ class Dice:
     """Random choices that depend only on ``sample`` and ``key``, on every platform and Python."""
 
     def __init__(self, sample: int, *key: object) -> None:
-        seed = hashlib.sha256(json.dumps([sample, key]).encode("ascii")).digest()[:8]
         self.sample = sample
         # Of `random`, only random() promises the same numbers in every version of Python.
-        self.draw = random.Random(int.from_bytes(seed, "big")).random
+        self.draw = random.Random(int(_digest([sample, key]), 16)).random
 
     def below(self, n: int) -> int:
         """Draw one of the first ``n`` numbers from 0."""
@@ -56,9 +54,14 @@ class Dice:
         return options[self.below(len(options))]
 
 
+def _digest(value: object) -> str:
+    """Return 16 hex digits of a JSON-ready value."""
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
+
+
 @dataclass(frozen=True)
 class Bot:
-    """An offline `ChatModel`: the same utterances and ``sample`` always get the same reply."""
+    """An offline `Sender`: the same utterances and ``sample`` always get the same reply."""
 
     name: str
     identity: Identity
@@ -71,17 +74,14 @@ class Bot:
     most_room = 0
 
     async def attempt(self, call: Call) -> Attempt:
-        """Answer a call; a bot always does."""
-        return Answered(await self.chat(call.messages, call.decoding), billed=False)
-
-    async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
-        """Continue the dialogue in ``messages``; never raises."""
-        utterances = [m["content"] for m in messages if m["role"] != "system"]
-        dice = Dice(decoding.sample, self.identity["bot"], utterances)
+        """Continue the dialogue of a call; never fails."""
+        utterances = [m["content"] for m in call.messages if m["role"] != "system"]
+        dice = Dice(call.decoding.sample, self.identity["bot"], utterances)
         text = self.speak(tuple(map(_hear, utterances)), dice)
+        reply = Reply("ok", text, "stop")
         if not text:
-            return Reply("empty", finish_reason="stop", detail="the bot has nothing to say")
-        return Reply("ok", text, finish_reason="stop")
+            reply = Reply("empty", "", "stop", detail="the bot has nothing to say")
+        return Answered(reply, billed=False)
 
 
 def baseline(
@@ -95,15 +95,15 @@ def baseline(
         names = ", ".join(f"bot:{known}" for known in BASELINES)
         raise ConfigError(f"unknown bot bot:{name}: name one of {names}")
     identity: Identity = {"bot": name, "version": VERSION}
-    if name == "retrieval":
-        corpus = hashlib.sha256(json.dumps(human_dialogues).encode("ascii"))
-        identity["corpus"] = corpus.hexdigest()[:16]
+    speak = {"parrot": parrot, "verbose": verbose}.get(name)
+    if speak is None:
+        identity["corpus"] = _digest(human_dialogues)
         if not language.english:
             identity["language"] = language.code
-        return Bot(f"bot:{name}", identity, Retrieval(human_dialogues, language).speak)
-    if not language.english:
+        speak = Retrieval(human_dialogues, language).speak
+    elif not language.english:
         raise ConfigError(f"bot:{name} speaks English only and this set is {language.name}")
-    return Bot(f"bot:{name}", identity, {"parrot": parrot, "verbose": verbose}[name])
+    return Bot(f"bot:{name}", identity, speak)
 
 
 def _one_line(text: str) -> str:
@@ -114,24 +114,17 @@ def _hear(text: str) -> str:
     return _one_line(text[:4000]).replace("\u2019", "'")
 
 
-_ENGLISH = _DATA["english"]
-_PATTERNS = _ENGLISH["patterns"]
-_LISTS = {name: words.split() for name, words in _ENGLISH["words"].items()}
-# Name of a list -> a pattern of any word of it.
-_ANY_OF = {name: f"(?:{'|'.join(words)})" for name, words in _LISTS.items()}
-# Words that say nothing about the subject of a dialogue.
-_FUNCTION_WORDS = set().union(*(_LISTS[name] for name in _ENGLISH["function_words"]))
-_OPENERS = _FUNCTION_WORDS.union(_LISTS["openers"])
+_WORDS = _DATA["words"]
+_PATTERNS = _DATA["patterns"]
+_SETS = {name: frozenset((words % _WORDS).split("|")) for name, words in _DATA["sets"].items()}
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _TOKEN = re.compile(r"([A-Za-z]+(?:'[A-Za-z]+)*|\S)")
 
 
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
-
-
-def _has_content(word: str) -> bool:
-    return len(word) >= 3 and word.lower() not in _FUNCTION_WORDS
+def _words(text: str, language: Language = ENGLISH) -> list[str]:
+    if language.english:
+        return _WORD.findall(text.lower())
+    return split(text.lower(), spaced=language.pack.units == "words")
 
 
 def reflect(text: str) -> str:
@@ -140,8 +133,8 @@ def reflect(text: str) -> str:
     heard = ["|", "|", "|", *parts[1::2], "|"]
     for n, token in enumerate(parts[1::2]):
         context = f" {' '.join(heard[n : n + 3])} <{token}> {heard[n + 4]} "
-        for pattern, new in _ENGLISH["reflections"].get(token.lower(), ()):
-            if re.search(pattern % _ANY_OF, context, re.IGNORECASE | re.ASCII):
+        for pattern, new in _DATA["reflections"].get(token.lower(), ()):
+            if re.search(f"(?ai){pattern % _WORDS}", context):
                 parts[2 * n + 1] = new or token
                 break
     return "".join(parts)
@@ -150,9 +143,9 @@ def reflect(text: str) -> str:
 def _mid_sentence(text: str) -> str:
     """Lower the first letter of ``text`` unless the word may be a name."""
     word = _WORD.match(text)
-    if word is None or word[0].lower() not in _OPENERS or re.match(r"I\b|..*[A-Z]", word[0]):
-        return text
-    return text[0].lower() + text[1:]
+    if word and word[0].lower() in _SETS["openers"] and not re.match(r"I\b|..*[A-Z]", word[0]):
+        return text[0].lower() + text[1:]
+    return text
 
 
 def _sentence_case(text: str) -> str:
@@ -172,7 +165,7 @@ def parrot(utterances: tuple[str, ...], dice: Dice) -> str:
         for cue, replies in _DATA["parrot_loops"].items():
             if re.search(cue, utterances[-1]):
                 if dice.draw() < 0.7:
-                    return seed.pick(replies)
+                    dice = seed
                 return dice.pick(replies)
     if len(utterances) > 4 + seed.below(5):
         return seed.pick(_PARROT["openings"])
@@ -191,6 +184,7 @@ def parrot(utterances: tuple[str, ...], dice: Dice) -> str:
 
 _VERBOSE = _DATA["verbose"]
 _OWN_WORDS = frozenset(_words(json.dumps(list(_VERBOSE.values()))))
+_DULL = _OWN_WORDS | _SETS["function_words"]
 
 
 def verbose(utterances: tuple[str, ...], dice: Dice) -> str:
@@ -202,34 +196,34 @@ def verbose(utterances: tuple[str, ...], dice: Dice) -> str:
     before = "\n".join(utterances).lower()
     recent = next(filter(None, map(_topics, reversed(utterances))), _VERBOSE["any_topic"])
     topic = dice.pick(recent)
-    others = _topics(" ".join(utterances[:N_SEED]))
-    if topic in others:
-        others.remove(topic)
+    others = [each for each in _topics(" ".join(utterances[:N_SEED])) if each != topic]
     other = dice.pick(others or recent)
-
-    def fill(sentences: Sequence[str]) -> str:
-        new = _without(sentences, before)
-        return dice.pick(new or sentences).format(topic, other)
-
-    opening = fill(_VERBOSE["openings"])
-    if dice.draw() < 0.3:
-        opening += " " + fill(_VERBOSE["identities"])
-    closing = fill(_VERBOSE["closings"])
-    aim = 60 + dice.below(101)
     points: list[str] = []
-    links = _VERBOSE["links"]
-    length = len(f"{opening} {closing}".split())
-    while len(points) < 2 or (length < aim and len(points) < len(links)):
-        points.append(fill(_without(_VERBOSE["points"], " ".join(points))))
-        length += len(points[-1].split())
-    opening = _sentence_case(opening)
+
+    def fill(kind: str) -> str:
+        unused = _without(_VERBOSE[kind], " ".join(points))
+        new = _without(unused, before)
+        return dice.pick(new or unused).format(topic, other)
+
+    opening = fill("openings")
+    if dice.draw() < 0.3:
+        opening += " " + fill("identities")
+    closing = fill("closings")
+    aim = 60 + dice.below(101)
+    marks = _VERBOSE["links"]
+    while len(points) < len(marks):
+        if len(points) >= 2 and len(" ".join([opening, closing, *points]).split()) >= aim:
+            break
+        points.append(fill("points"))
+    glue = " "
     if dice.draw() >= 0.55:
-        links = links[: len(points) - 1] + _VERBOSE["last_link"]
-        return " ".join([opening, *map("{} {}".format, links, points), closing])
-    opening += " " + dice.pick(_VERBOSE["list_intros"])
-    numbered = [f"{number}. {_sentence_case(point)}" for number, point in enumerate(points, 1)]
-    mark = "\n" if dice.draw() < 0.4 else " "
-    return mark.join([opening, *numbered, closing])
+        marks = marks[: len(points) - 1] + _VERBOSE["last_link"]
+    else:
+        marks = _VERBOSE["numbers"]
+        opening += " " + dice.pick(_VERBOSE["list_intros"])
+        if dice.draw() < 0.4:
+            glue = "\n"
+    return _sentence_case(glue.join([opening, *map("{} {}".format, marks, points), closing]))
 
 
 def _without(templates: Iterable[str], text: str) -> list[str]:
@@ -244,19 +238,21 @@ def _without(templates: Iterable[str], text: str) -> list[str]:
 
 def _topics(text: str) -> list[str]:
     """Return noun phrases of ``text``, else words, that are not the bot's own vocabulary."""
-    nouns = []
-    for first, second in re.findall(_PATTERNS["noun_phrase"] % _ANY_OF, text.lower()):
-        two = _is_noun(second) and not second.endswith(("ed", "ing"))
-        noun = f"{first} {second}" if two else first
+    topics = []
+    for first, second in re.findall(_PATTERNS["noun_phrase"] % _WORDS, text.lower()):
+        noun = first
+        if _is_noun(second) and not second.endswith(("ed", "ing")):
+            noun = f"{first} {second}"
         if _is_noun(first) and not noun.endswith("'s") and _OWN_WORDS.isdisjoint(noun.split()):
-            nouns.append(f"the {noun}")
-    new = [w for w in _WORD.findall(text) if _has_content(w) and w.lower() not in _OWN_WORDS]
-    words = [word if word[0].isupper() else f'"{word}"' for word in new]
-    return [topic for topic in dict.fromkeys(nouns or words) if len(topic) <= 40]
+            topics.append(f"the {noun}")
+    if not topics:
+        new = [word for word in _WORD.findall(text) if len(word) >= 3 and word.lower() not in _DULL]
+        topics = [word if word[0].isupper() else f'"{word}"' for word in new]
+    return [topic for topic in dict.fromkeys(topics) if len(topic) <= 40]
 
 
 def _is_noun(word: str) -> bool:
-    return _has_content(word) and word not in _LISTS["past_forms"] and not word.endswith("ly")
+    return len(word) >= 3 and word not in _SETS["no_nouns"] and not word.endswith("ly")
 
 
 class Retrieval:
@@ -277,28 +273,26 @@ class Retrieval:
         self._seeds: set[tuple[str, ...]] = set()
         self._holders: dict[str, set[int]] = defaultdict(set)  # dialogues that hold an utterance
         self._replies: list[tuple[str, str]] = []  # key and text
-        last = []
-        earlier = []
+        contexts = []
         for number, spoken in enumerate(human_dialogues):
-            heard = tuple(map(_hear, spoken))
-            keys = tuple(map(self._key, heard))
-            self._seeds.add(keys[:N_SEED])
+            heard = [_hear(text) for text in spoken]
+            keys = [self._key(text) for text in heard]
+            self._seeds.add(tuple(keys[:N_SEED]))
             for at, key in enumerate(keys):
                 self._holders[key].add(number)
                 if at and heard[at]:  # not only control characters
                     self._replies.append((key, _one_line(spoken[at])))
-                    last.append(self._last_terms(heard[:at]))
-                    earlier.append(self._earlier_terms(heard[:at]))
-        self._last = _Index(last)
-        self._earlier = _Index(earlier)
+                    contexts.append(self._terms(heard[:at]))
+        self._score_last = _index([last for last, _ in contexts])
+        self._score_earlier = _index([earlier for _, earlier in contexts])
 
     def speak(self, utterances: tuple[str, ...], dice: Dice) -> str:
         """Reply in the best context left (``sample`` n: n-th best); nothing if none is left."""
         keys = [self._key(utterance) for utterance in utterances]
         known = tuple(keys[:N_SEED]) in self._seeds
         own = self._sharing(keys[:1] if known else keys)  # may be the dialogue being extended
-        scores = self._last.scores(self._last_terms(utterances))
-        scores += 0.3 * self._earlier.scores(self._earlier_terms(utterances))
+        last, earlier = self._terms(utterances)
+        scores = self._score_last(last) + 0.3 * self._score_earlier(earlier)
         # Among equal scores (nothing in common at all) not always the first dialogue.
         ties = np.roll(np.arange(len(scores)), Dice(0, utterances).below(len(scores)))
         ranked: list[int] = np.lexsort((ties, -scores)).tolist()
@@ -311,65 +305,61 @@ class Retrieval:
                 if key not in repeats and barred.isdisjoint(self._holders[key]):
                     best.setdefault(key, text)
                 if len(best) > dice.sample:
-                    return text
+                    break
             if best:
                 return list(best.values())[dice.sample % len(best)]
         return ""
 
-    def _words(self, text: str) -> list[str]:
-        if self._language.english:
-            return _words(text)
-        return split(text.lower(), spaced=self._language.pack.units == "words")
-
     def _key(self, utterance: str) -> str:
         """Return the words of an utterance, or its whole text if it has none."""
-        return " ".join(self._words(utterance)) or utterance
+        return " ".join(_words(utterance, self._language)) or utterance
 
-    def _last_terms(self, utterances: Sequence[str]) -> list[str]:
-        """Return words, pairs and "?" of the last utterance."""
+    def _terms(self, utterances: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return terms of the last utterance, and of the three before it.
+
+        Words, pairs and "?" of the last one; content words of the others.
+        """
         heard = "".join(utterances[-1:])
-        words = self._words(heard)
-        terms = words + [" ".join(pair) for pair in pairwise(words)]
-        mark = "[?]" if self._language.english else "[?\uff1f]"
-        if re.search(mark, heard[-2:]):
-            terms.append("?")
-        return terms
-
-    def _earlier_terms(self, utterances: Sequence[str]) -> list[str]:
-        """Return the content words of the three utterances before the last."""
-        words = self._words(" ".join(utterances[-4:-1]))
+        words = _words(heard, self._language)
+        last = words + [" ".join(pair) for pair in pairwise(words)]
+        marks = "[?\uff1f]"
+        earlier = _words(" ".join(utterances[-4:-1]), self._language)
         if self._language.english:
-            return [word for word in words if word not in _FUNCTION_WORDS]
-        return words
+            marks = "[?]"
+            earlier = [word for word in earlier if word not in _SETS["function_words"]]
+        if re.search(marks, heard[-2:]):
+            last.append("?")
+        return last, earlier
 
     def _sharing(self, keys: Iterable[str]) -> set[int]:
         return set().union(*(self._holders[key] for key in keys))
 
 
-class _Index:
-    """BM25 (Robertson & Zaragoza 2009, §3.5; k1 = 1.2, b = 0.75) over documents as terms."""
+def _index(documents: Sequence[Sequence[str]]) -> Callable[[Iterable[str]], NDArray[np.float64]]:
+    """Index documents, which are terms, by BM25 (Robertson & Zaragoza 2009; k1 = 1.2, b = 0.75).
 
-    def __init__(self, documents: Sequence[Sequence[str]]) -> None:
-        lengths = np.array(list(map(len, documents)), dtype=float)
-        self._damping = 1.2 * (0.25 + 0.75 * lengths / max(float(lengths.mean()), 1.0))
-        # Term -> numbers of its documents, one for each time.
-        self._postings: dict[str, list[int]] = defaultdict(list)
-        for number, terms in enumerate(documents):
-            for term in terms:
-                self._postings[term].append(number)
-        self._weights = cache(self._weigh)
+    Returns a function: terms -> score of every document, shape (n_documents,), each >= 0.
+    """
+    lengths = np.array([len(terms) for terms in documents], dtype=float)
+    damping = 1.2 * (0.25 + 0.75 * lengths / max(lengths.mean(), 1.0))
+    # Term -> numbers of its documents, one for each time.
+    postings: dict[str, list[int]] = defaultdict(list)
+    for number, terms in enumerate(documents):
+        for term in terms:
+            postings[term].append(number)
 
-    def _weigh(self, term: str) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        where, times = np.unique(self._postings[term], return_counts=True)
-        n_without = len(self._damping) - len(where)
-        idf = math.log(1 + (n_without + 0.5) / (len(where) + 0.5))
-        return where, idf * times * 2.2 / (times + self._damping[where])
+    @cache
+    def weigh(term: str) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        where, times = np.unique(postings[term], return_counts=True)
+        idf = math.log(1 + (len(documents) - len(where) + 0.5) / (len(where) + 0.5))
+        return where, idf * times * 2.2 / (times + damping[where])
 
-    def scores(self, terms: Iterable[str]) -> NDArray[np.float64]:
-        """Return the score of every document for ``terms``, shape (n_documents,), each >= 0."""
-        scores = np.zeros(len(self._damping))
+    def score(terms: Iterable[str]) -> NDArray[np.float64]:
+        scores = np.zeros(len(documents))
         for term in dict.fromkeys(terms):  # a set's order, and so the rounding, is not fixed
-            if term in self._postings:
-                where, weight = self._weights(term)
+            if term in postings:
+                where, weight = weigh(term)
                 scores[where] += weight
         return scores
+
+    return score

@@ -29,15 +29,16 @@ from botchat.interfaces import (
     Reply,
     Sent,
     SystemRole,
+    reply_tokens,
 )
 from botchat.models import reader
 from botchat.models.attempts import Adapted, Again, Answered, Attempt, Call, Refused, map_replies
 from botchat.models.connection import HttpResponse, Server
 from botchat.models.faults import Fault, classify, named_parameter, says, window_of
 from botchat.models.frames import read_json
+from botchat.models.layout import ARRANGEMENTS, apply_layout
 from botchat.models.learnt import Learnt
 from botchat.models.reader import Completion, ErrorBody
-from botchat.models.self_chat import ARRANGEMENTS, LEARNT_PART, OWN_PART, apply_layout, reply_tokens
 from botchat.records import Outcome
 from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.secrets import public_url
@@ -160,9 +161,7 @@ class EndpointModel:
         if settings.temperature is not None and decoding.temperature is not None:
             body["temperature"] = decoding.temperature
         if decoding.max_tokens is not None:
-            part = OWN_PART if settings.context_window else LEARNT_PART
-            longest = reply_tokens(decoding.max_tokens, self.context_window, part)
-            body["max_tokens"] = longest + self.room
+            body["max_tokens"] = reply_tokens(self, decoding.max_tokens)
         if decoding.sample:
             # A server that caches by seed would repeat the first draw.
             body["seed"] = decoding.sample

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -75,11 +75,8 @@ class WorkerServer(Server):
     """A server to which the workers of a pool send the requests."""
 
     pool: WorkerPool
-
-    def __post_init__(self) -> None:
-        """Submit nothing yet."""
-        super().__post_init__()
-        self._requests: list[Request] = []
+    _requests: list[Request] = field(default_factory=list, init=False)
+    """Requests of the task that is submitted next."""
 
     async def send(self, path: str, body: bytes | None, deadline_s: float) -> Response:
         """Let a worker send a request."""

@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from botchat.errors import LimitReached
@@ -23,6 +23,7 @@ class Prices:
     input: float | None = None
     output: float | None = None
     cached: float | None = None  # read from the provider's cache; None: as input
+    share: float = 1.0  # of these prices, that is paid
 
     def cost(self, prompt: int | None, completion: int | None, cached: int = 0) -> float | None:
         """Return the cost of a call's tokens in USD; None if a price or a count is unknown."""
@@ -33,7 +34,8 @@ class Prices:
         price = self.input
         if self.cached is not None:
             price = self.cached
-        return (completion * self.output + cached * price + (prompt - cached) * self.input) / 1e6
+        usd = completion * self.output + cached * price + (prompt - cached) * self.input
+        return usd * self.share / 1e6
 
     def cost_of(self, usage: Usage, reported: float | None) -> float | None:
         """Return USD that a call cost: the greater of what is reported and its tokens' price.
@@ -42,7 +44,7 @@ class Prices:
         """
         cached = usage.cached_tokens or 0
         by_tokens = self.cost(usage.prompt_tokens, usage.completion_tokens, cached)
-        if reported is None or not 0 <= reported < math.inf:
+        if reported is None:
             return by_tokens
         if self.cost(1, 1) and (reported == 0 or by_tokens is None):
             return None
@@ -50,7 +52,7 @@ class Prices:
 
     def in_batch(self) -> Prices:
         """Return the prices of the Batch API: half of these, at OpenAI and most others."""
-        return Prices(*(None if n is None else n / 2 for n in vars(self).values()))
+        return replace(self, share=0.5)
 
 
 FREE = Prices(0.0, 0.0)  # models on this machine
@@ -80,9 +82,10 @@ class CostBound:
 
     def of(self, n_bytes: int, max_tokens: int | None) -> CallCost:
         """Return the bound for a request of ``n_bytes``; ``max_tokens`` of its reply, if known."""
-        # A token in the provider's cache may be dearer.
-        is_dearer = (self.prices.cached or 0) > (self.prices.input or 0)
-        usd = self.prices.cost(n_bytes, max_tokens, n_bytes if is_dearer else 0)
+        n_cached = 0
+        if (self.prices.cached or 0) > (self.prices.input or 0):  # it may be dearer
+            n_cached = n_bytes
+        usd = self.prices.cost(n_bytes, max_tokens, n_cached)
         tokens = None
         if usd is not None:
             usd += self._usd
@@ -165,7 +168,7 @@ class Budget:
 
     def unbounded(self, most: CallCost) -> str | None:
         """Return the limit that cannot be kept since ``most`` is unknown, if there is one."""
-        if self.max_usd is not None and most.usd is None:
+        if self.max_usd and most.usd is None:
             return f"--max-usd {self.max_usd:g}"
         if self.max_tokens and most.tokens is None:
             return f"--max-tokens {self.max_tokens}"
@@ -177,56 +180,57 @@ class Budget:
         Raises `LimitReached` if what is left does not do and no call in flight may give some back.
         """
         async with self._turn:
-            hit = self._limit_hit(most)
-            while hit is not None:
+            while True:
+                hit = self._limit_hit(most)
+                if hit is None:
+                    break
                 if not self._open or self.calls == self.max_calls:
-                    so_far = f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens"
                     raise LimitReached(
-                        f"stopped at {hit}; {so_far} in this run; everything is stored, "
-                        "and the same command goes on from here (limits count for each run)"
+                        f"stopped at {hit}; ${self.usd:.4f}, {self.calls} calls and {self.tokens} "
+                        "tokens in this run; everything is stored, and the same command goes on "
+                        "from here (limits count for each run)"
                     )
                 self._settled.clear()
                 await self._settled.wait()
-                hit = self._limit_hit(most)
             self.calls += 1
             self._open.append(most)
 
     def give_back(self, most: CallCost) -> None:
         """End a reservation whose call was not sent."""
-        self._open.remove(most)
         self.calls -= 1
-        self._settled.set()
+        self.settle(most, CallCost())
 
     def settle(self, most: CallCost, cost: CallCost) -> None:
         """Spend what a call took that had reserved ``most``; unknown parts count as reserved."""
         self._open.remove(most)
         self._settled.set()
-        unknown = Estimate()
+        unknown_usd = 0.0
+        unknown_tokens = 0
         if cost.usd is None:
-            unknown.usd = most.usd or 0.0
+            unknown_usd = most.usd or 0.0
         if cost.tokens is None:
-            unknown.tokens = most.tokens or 0
-        self.usd += unknown.usd + (cost.usd or 0.0)
-        self.tokens += unknown.tokens + (cost.tokens or 0)
+            unknown_tokens = most.tokens or 0
+        self.usd += unknown_usd + (cost.usd or 0.0)
+        self.tokens += unknown_tokens + (cost.tokens or 0)
         is_counted = most.usd or self.max_usd or self.max_tokens
-        if unknown.usd or (unknown.tokens and is_counted):
+        if is_counted and (unknown_usd or unknown_tokens):
             self.estimated.calls += 1
-            self.estimated.usd += unknown.usd
-            self.estimated.tokens += unknown.tokens
+            self.estimated.usd += unknown_usd
+            self.estimated.tokens += unknown_tokens
 
     def _limit_hit(self, most: CallCost) -> str | None:
         """Return the limit that leaves no room for ``most``, if there is one."""
-        if self.max_calls is not None and self.calls >= self.max_calls:
+        if self.calls == self.max_calls:
             return f"--max-calls {self.max_calls}"
-        if self.max_usd is not None:
+        if self.max_usd:
             usd = math.fsum([each.usd or 0.0 for each in self._open]) + (most.usd or 0.0)
             if self.usd + usd > self.max_usd:
                 return f"--max-usd {self.max_usd:g}: the next call may cost up to ${most.usd:.4g}"
-        if self.max_tokens is not None:
+        if self.max_tokens:
             tokens = sum([each.tokens or 0 for each in self._open]) + (most.tokens or 0)
             if self.tokens + tokens > self.max_tokens:
-                next_call = f"the next call may take up to {most.tokens} tokens"
-                return f"--max-tokens {self.max_tokens}: {next_call}"
+                limit = f"--max-tokens {self.max_tokens}"
+                return f"{limit}: the next call may take up to {most.tokens} tokens"
         return None
 
 
@@ -243,8 +247,8 @@ class ServerLimit:
         self.most = max_concurrency
         self.allowed = max_concurrency
         self.in_flight = 0
-        self._places = asyncio.Semaphore(max_concurrency)
-        self._n_withheld = 0  # places that nobody has, since fewer are allowed
+        self._turn = asyncio.Lock()
+        self._freed = asyncio.Event()
         self._free_at = -math.inf
         self._cut_at = -math.inf
         self._n_answers = 0
@@ -252,18 +256,18 @@ class ServerLimit:
     @asynccontextmanager
     async def place(self) -> AsyncIterator[float]:
         """Wait for a place in flight, and for the end of any pause; yield the time of sending."""
-        await self._places.acquire()
-        self.in_flight += 1
+        async with self._turn:
+            while self.in_flight >= self.allowed:
+                self._freed.clear()
+                await self._freed.wait()
+            self.in_flight += 1
         try:
             while self._free_at > time.monotonic():
                 await asyncio.sleep(self._free_at - time.monotonic())
             yield time.monotonic()
         finally:
             self.in_flight -= 1
-            if self._n_withheld < self.most - self.allowed:
-                self._n_withheld += 1
-            else:
-                self._places.release()
+            self._freed.set()
 
     def overloaded(self, sent_at: float, seconds: float) -> None:
         """Let no call begin for ``seconds``, and fewer at a time; a call of ``sent_at`` tells."""
@@ -276,10 +280,7 @@ class ServerLimit:
     def answered(self) -> None:
         """Take note of an answer."""
         self._n_answers += 1
-        if self.allowed == self.most or self._n_answers < self.allowed:
-            return
-        self._n_answers = 0
-        self.allowed += 1
-        if self._n_withheld > self.most - self.allowed:
-            self._n_withheld -= 1
-            self._places.release()
+        if self._n_answers >= self.allowed:
+            self._n_answers = 0
+            self.allowed = min(self.most, self.allowed + 1)
+            self._freed.set()

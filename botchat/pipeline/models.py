@@ -35,13 +35,13 @@ from botchat.models.reader import (
     read_models,
     reasoning_tokens,
 )
-from botchat.models.self_chat import PROMPT, chat_messages
 from botchat.models.watch import is_same_model
 from botchat.parallel import EarlyStop, run_sync, together
 from botchat.pipeline.names import RULES
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.seeds import MUTUAL, import_seeds, name_of
 from botchat.pipeline.session import Session, run_session
+from botchat.protocols.generation import PROMPT, chat_messages
 from botchat.records import HUMAN
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace

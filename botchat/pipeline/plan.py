@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from botchat.errors import listed
 from botchat.interfaces import ChatModel, Decoding, Message, Quirks, Reply, Row
 from botchat.models.learnt import Learnt
-from botchat.models.self_chat import TokenCounter, prompt_tokens
 from botchat.models.stored import visible_reply, wants_more_room
 from botchat.parallel import run_sync
 from botchat.pipeline.live_models import token_counter
@@ -27,6 +26,7 @@ from botchat.pipeline.names import ModelUse
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.session import Session
 from botchat.pipeline.spending import Meter, Spending
+from botchat.protocols.generation import TokenCounter, prompt_tokens
 from botchat.results import Result
 from botchat.workspace.ledger import Ledger, request_json, request_key
 from botchat.workspace.secrets import public

@@ -1,1 +1,1 @@
-"""Protocols: each protocol makes cases, words the question and reads a reply."""
+"""Protocols: how dialogues are generated, how cases are made and worded, how replies are read."""

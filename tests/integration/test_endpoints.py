@@ -14,8 +14,8 @@ from botchat.models import connection
 from botchat.models.endpoint import EndpointModel
 from botchat.models.learnt import Learnt
 from botchat.models.limits import Prices, Retry, ServerLimit
-from botchat.models.self_chat import chat_messages
 from botchat.models.stored import open_model
+from botchat.protocols.generation import chat_messages
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import Access, ModelSettings
 from botchat.workspace.usage import stats

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from botchat.cli.main import main
-from botchat.interfaces import Decoding
-from botchat.models.self_chat import OWN_PART
+from botchat.interfaces import OWN_PART, Decoding
 from botchat.models.stored import rough_tokens
 from tests.commands import said
 from tests.integration.test_endpoints import ASK, ask

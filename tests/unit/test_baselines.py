@@ -14,11 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import ConfigError
-from botchat.interfaces import ChatModel, Decoding, Message, Reply
-from botchat.models.bots import (
-    BASELINES,
-    baseline,
-)
+from botchat.interfaces import Decoding, Message, Reply
+from botchat.models.attempts import Call
+from botchat.models.bots import BASELINES, Bot, baseline
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = [
@@ -44,14 +42,13 @@ def layout(utterances: Sequence[str], system: str = "Be brief.") -> list[Message
     return messages
 
 
-def answer(bot: ChatModel, utterances: Sequence[str], sample: int = 0) -> Reply:
+def answer(bot: Bot, utterances: Sequence[str], sample: int = 0) -> Reply:
     """One reply."""
-    return asyncio.run(bot.chat(layout(utterances), Decoding(sample=sample)))
+    call = Call("key", b"", layout(utterances), Decoding(sample=sample))
+    return asyncio.run(bot.attempt(call)).reply
 
 
-def self_chat(
-    bot: ChatModel, seed: Sequence[str], sample: int = 0, length: int = 16
-) -> tuple[str, ...]:
+def self_chat(bot: Bot, seed: Sequence[str], sample: int = 0, length: int = 16) -> tuple[str, ...]:
     """A ChatSEED extended to ``length`` utterances, both sides played by ``bot``."""
     utterances = list(seed[:2])
     while len(utterances) < length:

@@ -17,7 +17,7 @@ from botchat.models.attempts import Adapted, Again, Answered, Pending, Refused
 from botchat.models.faults import Fault
 from botchat.models.limits import Budget, CallCost, CostBound, Prices, Retry, ServerLimit
 from botchat.models.paying import believable_usage
-from botchat.models.reader import token_usage
+from botchat.models.reader import reported_cost, token_usage
 from botchat.models.retrying import HOPELESS
 from botchat.models.stored import open_model
 from botchat.pipeline.spending import Meter
@@ -374,9 +374,10 @@ async def test_the_longest_reply_is_what_the_endpoint_was_told(
 def test_the_providers_own_bill_counts_where_it_is_one(billed, usd):
     """A router's bill, also without prices; nonsense is no bill, and the greater one counts."""
     usage = Usage(1, 1)
-    assert Prices(1.0, 2.0).cost_of(usage, billed) == (usd and pytest.approx(usd))
+    reported = reported_cost({"cost": billed})
+    assert Prices(1.0, 2.0).cost_of(usage, reported) == (usd and pytest.approx(usd))
     if billed >= 0 and math.isfinite(billed):
-        assert Prices().cost_of(usage, billed) == billed
+        assert Prices().cost_of(usage, reported) == billed
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat import prompts
-from botchat.interfaces import Decoding, Reply
+from botchat.interfaces import Decoding, Quirks, Reply, reply_tokens
 from botchat.metrics.reply_faults import dialogue_faults, fault_clauses, find_mark, is_loop
-from botchat.models.self_chat import (
+from botchat.protocols.generation import (
     Speaker,
     TokenCounter,
     chat_messages,
-    count_dropped,
+    drop_oldest,
     generate_dialogue,
     prompt_tokens,
-    reply_tokens,
 )
 from botchat.records import Dialogue, Seed, Utterance
 from tests.scripted import Scripted
@@ -114,8 +113,11 @@ def test_truncation_drops_the_oldest_and_no_more_than_needed(utterances, window,
     def count(text):
         return len(text.split())
 
-    dropped = count_dropped("S S", utterances, window, reserve, count)
+    messages = chat_messages("S S", utterances)
+    drop_oldest(messages, window - reserve, count)
+    dropped = len(utterances) + 1 - len(messages)
     assert 0 <= dropped < len(utterances)
+    assert messages == chat_messages("S S", utterances[dropped:])
 
     def size(n):
         return prompt_tokens(chat_messages("S S", utterances[n:]), count) + reserve
@@ -127,10 +129,14 @@ def test_truncation_drops_the_oldest_and_no_more_than_needed(utterances, window,
 
 
 def test_a_reply_takes_a_quarter_of_the_window_at_most():
-    """Small windows keep most of their room for the dialogue."""
-    assert reply_tokens(2048, None) == 2048
-    assert reply_tokens(2048, 2048) == 512
-    assert reply_tokens(2048, 128_000) == 2048
+    """Small windows keep most of their room for the dialogue; of a learnt one it takes half."""
+    model = Scripted("fine")
+    for window, tokens in ((None, 2048), (2048, 512), (128_000, 2048)):
+        model.context_window = window
+        assert reply_tokens(model, 2048) == tokens
+    model.context_window = 2048
+    model.quirks = Quirks(context_window=2048)
+    assert reply_tokens(model, 2048) == 1024
 
 
 # Marks of a chat template, another speaker's turn, loops and cut replies are named.
