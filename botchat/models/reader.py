@@ -357,17 +357,8 @@ def _price(row: Any, field: str) -> float | None:
     return None
 
 
-class BatchLine(NamedTuple):
-    """A line of a batch's output: the answer to one request."""
-
-    key: str
-    """Value of ``custom_id``."""
-    status: int
-    body: bytes
-
-
-def read_batch_lines(content: bytes) -> Iterator[BatchLine]:
-    """Yield the lines of a batch's output or error file that name a request.
+def read_batch_lines(content: bytes) -> Iterator[tuple[str, int, bytes]]:
+    """Yield ``custom_id``, status and body of the lines of a batch's output or error file.
 
     What has no status counts as 200 with a body, and else as a 500 with the line's own error.
     """
@@ -381,12 +372,11 @@ def read_batch_lines(content: bytes) -> Iterator[BatchLine]:
         if not isinstance(body, str):
             body = json.dumps(body)
         key = of_kind(str, parsed, "custom_id")
-        if key:
-            yield BatchLine(key, status or 200, body.encode("utf-8", "surrogatepass"))
+        yield key, status or 200, body.encode("utf-8", "surrogatepass")
 
 
 class BatchState(NamedTuple):
-    """A batch as the endpoint describes it."""
+    """A batch as the endpoint describes it; empty where it says nothing."""
 
     id: str
     status: str
@@ -395,7 +385,7 @@ class BatchState(NamedTuple):
     """The file's name in its metadata; empty where the server keeps none."""
     files: list[str]
     """Ids of its output and error files."""
-    faults: list[str]
+    fault: str
     """Reasons why it was refused."""
 
 
@@ -404,15 +394,13 @@ def read_batches(content: bytes) -> list[BatchState]:
     parsed = read_json(content)
     batches = []
     for row in of_kind(list, parsed, "data") or [parsed]:
-        files = [of_kind(str, row, "output_file_id"), of_kind(str, row, "error_file_id")]
-        faults = _texts(leaves(json_get(row, "errors")), "reasons")
+        reasons = _texts(leaves(json_get(row, "errors")), "reasons")
         batch = BatchState(
             of_kind(str, row, "id"),
             of_kind(str, row, "status").lower(),
             of_kind(str, row, "metadata.botchat"),
-            [file for file in files if file],
-            [_reason(fault) for fault in faults],
+            _texts(leaves(row), "batch_files"),
+            _reason("; ".join(reasons)),
         )
-        if batch.id:
-            batches.append(batch)
+        batches.append(batch)
     return batches
