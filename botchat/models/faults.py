@@ -140,9 +140,7 @@ def _is_overflow(error: ErrorBody) -> bool:
     about_reply = says("reply_limit", error) and not says("prompt", error)
     if about_reply or says("rate", error):
         return False
-    is_field = "string_above_max_length" in error.code and error.parameter in _PROMPT_FIELDS
-    are_sizes = says("two_sizes", error) and says("prompt", error)
-    return is_field or are_sizes or says("overflow", error)
+    return says("overflow", error) or (says("sizes", error) and says("prompt", error))
 
 
 def window_of(error: ErrorBody) -> int | None:

@@ -57,7 +57,7 @@ def _join_chunks(text: str) -> Any:
     whole: dict[str, Any] = {}
     message: dict[str, Any] = {}
     finish = None
-    if "[DONE]" not in text:
+    if "\n[DONE]" not in text:
         finish = "aborted"  # half a sentence, unless a chunk says that it ended
     for chunk in _values(text):
         choice = first_choice(chunk)

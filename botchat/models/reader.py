@@ -63,9 +63,9 @@ def _texts(parsed: Any, field: str) -> list[str]:
 
 
 def _counts(parsed: Any, field: str) -> list[int]:
-    """Return the numbers of tokens above 0 with names of ``fields.toml``, the largest last."""
+    """Return the numbers of tokens above 0 with names of ``fields.toml``."""
     counts = [_count(leaf.value) for leaf in _named(parsed, field)]
-    return sorted([count for count in counts if count])
+    return [count for count in counts if count]
 
 
 def _count(number: Any) -> int | None:
@@ -104,9 +104,11 @@ def read_completion(parsed: Mapping[str, Any]) -> Completion:
         finish = str(choice["finish_reason"] or "null")
     end = _end(finish or "stop")
     ends = (end, _end(str(choice.get("native_finish_reason"))))
-    refusal = str(json_get(message, "refusal") or "").strip()
+    filters = str([choice.get("content_filter_results"), parsed.get("prompt_filter_results")])
+    is_blocked = "'filtered': True" in filters
+    refusal = of_kind(str, message, "refusal").strip()
     signs: dict[str, object] = {
-        "filtered": _is_blocked(parsed, choice),
+        "filtered": is_blocked or json_get(parsed, "promptFeedback.blockReason"),
         "refused": refusal,
         "no_message": text is None,
         "empty": not visible(spoken),
@@ -139,13 +141,6 @@ def _end(reason: str) -> Outcome | None:
     return _ENDS.get(re.sub(r".*\.|[^a-z]", "", reason.lower()))
 
 
-def _is_blocked(parsed: Mapping[str, Any], choice: Mapping[str, Any]) -> bool:
-    """Return whether a filter's own field says that it blocked prompt or reply."""
-    filters = [choice.get("content_filter_results"), parsed.get("prompt_filter_results")]
-    is_blocked = json_get(parsed, "promptFeedback.blockReason") is not None
-    return is_blocked or "'filtered': True" in str(filters)
-
-
 def _has_reasoning(message: Any, usage: Any) -> bool:
     """Return whether a message has reasoning beside its text, or was billed some."""
     signs = [json_get(message, field) for field in _FIELDS["reasoning"]]
@@ -156,8 +151,9 @@ def _has_reasoning(message: Any, usage: Any) -> bool:
 
 def token_usage(usage: Any) -> Usage:
     """Read the tokens that the endpoint counted; an impossible count is unknown."""
-    counts = [_count(json_get(usage, path)) for path in _FIELDS["usage"]]
-    n_prompt, n_reply, total, cached, hit = counts
+    n_prompt, n_reply, total, cached, hit = [
+        _count(json_get(usage, path)) for path in _FIELDS["usage"]
+    ]
     if cached is None:
         cached = hit
     if not n_prompt:  # no prompt is empty: a server that counts zero tokens counts none
@@ -311,10 +307,10 @@ def read_models(content: bytes) -> list[ServedModel]:
             name = label  # the id is a number of the provider's own
         # A provider behind a router may have less than the model.
         windows = [count for count in _counts(row, "windows") if count >= SMALLEST_WINDOW]
-        price = _price(row, "price_input")
-        model = ServedModel(name, min(windows, default=None), price, _price(row, "price_output"))
+        window = min(windows, default=None)
         if name.strip():
-            models.append(model)
+            price = _price(row, "price_input")
+            models.append(ServedModel(name, window, price, _price(row, "price_output")))
     return models
 
 
@@ -329,7 +325,8 @@ def _price(row: Any, field: str) -> float | None:
             price = float(listed)
             if isinstance(listed, str) or price < 1e-3:
                 price *= 1e6
-            return round(price, 6) if 0 <= price < 1e6 else None
+            if 0 <= price < 1e6:
+                return round(price, 6)
     return None
 
 
