@@ -97,8 +97,8 @@ def read_completion(parsed: Mapping[str, Any]) -> Completion:
     message = choice.get("message")
     usage = parsed.get("usage")
     text = message_text(message)
-    said = (text or "").strip()
-    spoken = strip_thoughts(said)
+    plain = (text or "").strip()
+    spoken = strip_thoughts(plain)
     finish = None
     if "finish_reason" in choice:
         finish = str(choice["finish_reason"] or "null")
@@ -130,7 +130,7 @@ def read_completion(parsed: Mapping[str, Any]) -> Completion:
     return Completion(
         reply,
         "truncated" in ends,
-        has_reasoning=spoken != said or _has_reasoning(message, usage),
+        has_reasoning=spoken != plain or _has_reasoning(message, usage),
         is_counted_empty=json_get(usage, "completion_tokens") == 0,
         is_end_known=end is not None,
     )
