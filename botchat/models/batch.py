@@ -1,7 +1,7 @@
 """The Batch API, at half the price: calls go as files, and a later run collects their replies.
 
 A file is named by its content. It is on disk before it is sent, the id of its batch is on disk as
-soon as there is one, and its name is in the batch's metadata: where an id was lost, the endpoint's
+soon as there is one, and its name is in the batch's metadata: where there is no id, the endpoint's
 list is searched for the name before the file is sent. So nothing is paid twice, wherever a process
 dies. A request's ``custom_id`` is its ledger key.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,17 +19,8 @@ import msgspec
 import openai
 from msgspec.structs import replace
 
-from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Reply, settings_digest
-from botchat.models.attempts import (
-    Again,
-    Answered,
-    Attempt,
-    Call,
-    Pending,
-    Refused,
-    map_replies,
-)
+from botchat.models.attempts import Again, Answered, Attempt, Call, Pending, Refused
 from botchat.models.connection import HttpResponse
 from botchat.models.endpoint import EndpointModel
 from botchat.models.faults import Fault
@@ -73,8 +64,6 @@ class BatchModel(EndpointModel):
         self._collected: dict[str, Attempt] = {}
         # States of the batches that are under way.
         self._states: set[str] = set()
-        # Reasons why batches were refused.
-        self._faults: list[str] = []
         self._exchange: asyncio.Task[None] | None = None
 
     async def attempt(self, call: Call) -> Attempt:
@@ -98,19 +87,15 @@ class BatchModel(EndpointModel):
                 await asyncio.sleep(0)
         queue = self._queue
         self._queue = {}
-        self._states = set()
-        self._faults = []
-        async with self.server.openai_client() as client:
-            await self._advance_all(client, self._files())
+        async with self.server.openai_client() as self._client:
+            for path in self._files():
+                await self._advance(path)
             held = set(self._collected)
             for path in self._files():
                 held.update(_requests(path))
             left = [queue[key] for key in queue if key not in held]
-            if left:
-                new = [self._write(requests) for requests in _chunks(left)]
-                await self._advance_all(client, new)
-        if self._faults:
-            raise FatalModelError("; ".join(dict.fromkeys(self._faults)))
+            for requests in _chunks(left):
+                await self._advance(self._write(requests))
 
     def _files(self) -> list[Path]:
         """Return the files of requests that are at the endpoint, or on their way."""
@@ -123,59 +108,44 @@ class BatchModel(EndpointModel):
         write_atomic(path, b"\n".join(requests))
         return path
 
-    async def _batches(
-        self, client: openai.AsyncOpenAI, files: Sequence[Path]
-    ) -> dict[str, BatchState]:
-        """Return the newest batch of each file, by the file's name: by its id, or its metadata."""
-        ids = {_id_path(path).read_text("utf-8"): path.stem for path in files if _has_id(path)}
-        names = {path.stem for path in files}
-        batches: dict[str, BatchState] = {}
-        after: Any = openai.omit
-        for _ in range(MAX_PAGES):
-            response = await client.batches.with_raw_response.list(limit=_PAGE, after=after)
-            page = read_batches(response.content)
-            for batch in page:
-                name = ids.get(batch.id, batch.name)
-                if name in names:
-                    batches.setdefault(name, batch)
-            if len(page) < _PAGE or page[-1].id == after or names <= batches.keys():
-                break
-            after = page[-1].id
-        for batch_id, name in ids.items():
-            if name not in batches:
-                one_batch = await client.batches.with_raw_response.retrieve(batch_id)
-                for batch in read_batches(one_batch.content):
-                    batches[name] = batch
-        return batches
-
-    async def _advance_all(self, client: openai.AsyncOpenAI, files: Sequence[Path]) -> None:
-        """Send or collect files."""
-        # Also of new ones: a workspace may have lost its files, or died before it kept an id.
-        batches = await self._batches(client, files)
-        for path in files:
-            await self._advance(client, path, batches.get(path.stem))
-
-    async def _advance(
-        self, client: openai.AsyncOpenAI, path: Path, batch: BatchState | None
-    ) -> None:
-        """Send or collect a file."""
-        is_sent = _has_id(path)
-        if not is_sent and (batch is None or batch.status in _FAILED):
-            batch = await self._send(client, path)
-            self._states.add("sent")
-        elif batch is None:  # it was sent, and the endpoint does not show it
-            self._states.add("not listed")
-        elif batch.status in ("completed", *_FAILED) or (
+    async def _advance(self, path: Path) -> None:
+        """Send a file that is in no batch; collect its replies if its batch has ended."""
+        id_path = path.with_suffix(".batch")
+        if id_path.exists():
+            batches = self._client.batches.with_raw_response
+            response = await batches.retrieve(id_path.read_text("utf-8"))
+            batch = read_batches(response.content)[0]
+        else:
+            batch = await self._find_or_send(path)
+            if batch.id:
+                write_atomic(id_path, batch.id.encode())
+        if batch.status in ("completed", *_FAILED) or (
             batch.files and batch.status not in _UNDER_WAY
         ):
-            await self._collect(client, batch, path)
-            return
+            await self._collect(batch, _requests(path))
+            path.unlink()
+            id_path.unlink(missing_ok=True)
         else:
             self._states.add(batch.status or "under way")
-        if batch is not None and not is_sent:
-            write_atomic(_id_path(path), batch.id.encode())
 
-    async def _send(self, client: openai.AsyncOpenAI, path: Path) -> BatchState | None:
+    async def _find_or_send(self, path: Path) -> BatchState:
+        """Return the batch of a file whose id is unknown: the newest with its name, or a new one.
+
+        Also of a new file: a workspace may have lost its files, or died before it kept an id.
+        """
+        after: Any = openai.omit
+        for _ in range(MAX_PAGES):
+            response = await self._client.batches.with_raw_response.list(limit=_PAGE, after=after)
+            page = read_batches(response.content)
+            for batch in page:
+                if batch.name == path.stem and batch.status not in _FAILED:
+                    return batch
+            if len(page) < _PAGE:
+                break
+            after = page[-1].id
+        return await self._send(path)
+
+    async def _send(self, path: Path) -> BatchState:
         """Send a file; its batch is created at most once."""
         lines = []
         for key, request in _requests(path).items():
@@ -183,59 +153,48 @@ class BatchModel(EndpointModel):
             body = self.body(call["messages"], Decoding(**call["sampling"]))
             line = {"custom_id": key, "method": "POST", "url": _URL, "body": body}
             lines.append(msgspec.json.encode(line))
-        file = await client.files.create(file=(path.name, b"\n".join(lines)), purpose="batch")
-        response = await client.with_options(max_retries=0).batches.with_raw_response.create(
+        file = await self._client.files.create(file=(path.name, b"\n".join(lines)), purpose="batch")
+        client = self._client.with_options(max_retries=0)
+        response = await client.batches.with_raw_response.create(
             input_file_id=file.id,
             endpoint=_URL,
             completion_window="24h",
             metadata={"botchat": path.stem},
         )
-        return next(iter(read_batches(response.content)), None)
+        return read_batches(response.content)[0]
 
-    async def _collect(self, client: openai.AsyncOpenAI, batch: BatchState, path: Path) -> None:
-        """File the replies of a batch that has ended."""
-        requests = _requests(path)
-        for fault in batch.faults:
-            self._faults.append(f"batch {batch.id} was {batch.status}: {fault}")
+    async def _collect(self, batch: BatchState, requests: Mapping[str, bytes]) -> None:
+        """File the replies of a batch that has ended, also those that nobody waits for."""
         for file_id in batch.files:
-            content = (await client.files.content(file_id)).content
-            for line in read_batch_lines(content):
-                if line.key not in requests:
+            content = await self._client.files.content(file_id)
+            for key, status, body in read_batch_lines(content.content):
+                if key not in requests:
                     continue
-                attempt = self.read(HttpResponse(line.status, {}, line.body), self._sent())
+                attempt = self.read(HttpResponse(status, {}, body), self._sent())
                 if isinstance(attempt, Again):
                     if batch.status in _FAILED:
                         continue  # it was not run, and goes with a new one
-                    attempt = _settled(attempt)
-                await self._keep(line.key, requests[line.key], attempt)
-                if isinstance(attempt, Refused) and attempt.fatal:
-                    self._faults.append(attempt.reply.detail)
-        # Of a batch that failed, what it lacks goes with a new one; else it has failed itself.
-        if batch.status not in _FAILED:
-            detail = f"batch {batch.id} has {batch.status} without an answer that can be read"
-            lost = Refused(Reply("malformed", detail=detail), Fault.UNREADABLE)
-            for key in requests:
-                self._collected.setdefault(key, lost)
-        path.unlink()
-        _id_path(path).unlink(missing_ok=True)
-
-    async def _keep(self, key: str, request: bytes, attempt: Attempt) -> None:
-        """Store an answer, also one that nobody waits for in this run."""
-
-        def price(reply: Reply) -> Reply:
-            return replace(reply, cost_usd=self.prices.cost_of(reply.usage, reply.cost_usd))
-
-        attempt = map_replies(attempt, price)
-        self._collected[key] = attempt
-        if isinstance(attempt, Answered):
-            await self.ledger.keep(key, request, attempt.reply, model=self.name, stage=self.stage)
-
-
-def _settled(attempt: Again) -> Answered | Refused:
-    """Return a call that was paid for as answered or failed: another run may ask again."""
-    if attempt.kept is not None:
-        return Answered(attempt.kept)
-    return Refused(attempt.reply, attempt.fault, attempt.status)
+                    # It was paid for: another run may ask again.
+                    kept = attempt.kept
+                    attempt = Refused(attempt.reply, attempt.fault, attempt.status)
+                    if kept is not None:
+                        attempt = Answered(kept)
+                self._collected[key] = attempt
+                if isinstance(attempt, Answered):
+                    cost_usd = self.prices.cost_of(attempt.reply.usage, attempt.reply.cost_usd)
+                    reply = replace(attempt.reply, cost_usd=cost_usd)
+                    await self.ledger.keep(
+                        key, requests[key], reply, model=self.name, stage=self.stage
+                    )
+        fault = Fault.UNREADABLE
+        if batch.fault:  # as it refused the file, it would refuse every other
+            fault = Fault.SETTING
+        elif batch.status in _FAILED:
+            return  # what it lacks goes with a new one
+        detail = f"batch {batch.id} has {batch.status}: {batch.fault or 'no answer can be read'}"
+        lost = Refused(Reply("malformed", detail=detail), fault)
+        for key in requests:
+            self._collected.setdefault(key, lost)
 
 
 def _requests(path: Path) -> dict[str, bytes]:
@@ -256,12 +215,3 @@ def _chunks(requests: Iterable[bytes]) -> list[list[bytes]]:
             n_bytes = size
         chunks[-1].append(request)
     return chunks
-
-
-def _id_path(path: Path) -> Path:
-    """Return the file that holds the id of a file's batch."""
-    return path.with_suffix(".batch")
-
-
-def _has_id(path: Path) -> bool:
-    return _id_path(path).exists()

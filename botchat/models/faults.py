@@ -35,19 +35,9 @@ import msgspec
 from botchat.models.reader import SMALLEST_WINDOW, ErrorBody, package_data
 
 _WORDINGS = package_data("refusals.toml")
-_PATTERNS = {
-    name: re.compile(pattern, re.IGNORECASE) for name, pattern in _WORDINGS["errors"].items()
-}
-_WINDOWS = [
-    re.compile(rf"{words}(?:(?! by )[^\d\n]){{0,40}}?(\d[\d,]{{2,10}})", re.IGNORECASE)
-    for words in _WORDINGS["windows"]
-]
-"""Words before a context window, the surest first."""
+_PATTERNS = _WORDINGS["errors"]
+_OPTIONAL = _WORDINGS["optional"]
 _PROMPT_FIELDS = ("", "prompt", "messages", "input", "content", "message")
-_OPTIONAL = ("max_tokens", "temperature", "seed", "stream")
-"""Fields of a request that an endpoint may refuse."""
-_VALUED = ("temperature", "seed")
-"""Fields that are left out also where only their value is refused: there is no better one."""
 
 
 class Fault(Enum):
@@ -95,10 +85,9 @@ class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One way to know a fault, or the status that an error stands for."""
 
     fault: Fault | int
-    statuses: tuple[int, int]
-    says: tuple[str, ...] = ()
-    unless: tuple[str, ...] = ()
-    code: str = ""
+    status: str
+    says: tuple[str, ...] = ("anything",)
+    code: str = "anything"
     json: bool = False
 
 
@@ -115,22 +104,18 @@ def classify(status: int, error: ErrorBody) -> Fault:
     if status < 300 and number is not None:
         status = int(number[0])
     for rule in _RULES:
-        if not _fits(rule, status, error):
+        is_known = (
+            re.fullmatch(rule.status, str(status))
+            and (error.is_json or not rule.json)
+            and re.search(_PATTERNS[rule.code], error.code, re.IGNORECASE)
+            and any(says(name, error) for name in rule.says)
+        )
+        if not is_known:
             continue
         if isinstance(rule.fault, Fault):
             return rule.fault
         status = rule.fault
     return Fault.SERVER
-
-
-def _fits(rule: _Rule, status: int, error: ErrorBody) -> bool:
-    return bool(
-        rule.statuses[0] <= status <= rule.statuses[1]
-        and (error.is_json or not rule.json)
-        and (not rule.says or any(says(name, error) for name in rule.says))
-        and (not rule.code or _PATTERNS[rule.code].search(error.code))
-        and not any(says(name, error) for name in rule.unless)
-    )
 
 
 def says(name: str, error: ErrorBody) -> bool:
@@ -139,9 +124,12 @@ def says(name: str, error: ErrorBody) -> bool:
         return named_parameter(error) is not None
     if name == "too_long":
         return _is_overflow(error)
-    if name == "other_field":
-        return error.parameter not in _PROMPT_FIELDS
-    return _PATTERNS[name].search(f"{error.code} {error.text}") is not None
+    if name == "filtered_prompt":
+        is_prompt = error.parameter in _PROMPT_FIELDS and not says("account", error)
+        return is_prompt and says("filtered", error)
+    if name == "unsupported_value":
+        return re.search(r"\d", error.text) is None and says("unsupported", error)
+    return re.search(_PATTERNS[name], f"{error.code}\n{error.text}", re.IGNORECASE) is not None
 
 
 def _is_overflow(error: ErrorBody) -> bool:
@@ -152,32 +140,26 @@ def _is_overflow(error: ErrorBody) -> bool:
     about_reply = says("reply_limit", error) and not says("prompt", error)
     if about_reply or says("rate", error):
         return False
-    is_field = "string_above_max_length" in error.code and error.parameter in _PROMPT_FIELDS
-    if is_field or says("overflow", error):
-        return True
-    sizes = re.findall(r"\d[\d,]{2,10}", error.message)
-    return len(sizes) > 1 and says("prompt", error) and "token" in error.text.lower()
+    return says("overflow", error) or (says("sizes", error) and says("prompt", error))
 
 
 def window_of(error: ErrorBody) -> int | None:
     """Return the context window that an overflow names, in tokens; None if it names none."""
-    sizes = [error.window]
-    for pattern in _WINDOWS:
-        sizes += [int(size.replace(",", "")) for size in pattern.findall(error.text)]
+    sizes = [str(error.window)]
+    for words in _WORDINGS["windows"]:
+        pattern = rf"(?i){words}(?:(?! by )[^\d\n]){{0,40}}?(\d[\d,]{{2,10}})"
+        sizes += re.findall(pattern, error.text)
     for size in sizes:
-        if size >= SMALLEST_WINDOW:
-            return size
+        n_tokens = int(size.replace(",", ""))
+        if n_tokens >= SMALLEST_WINDOW:
+            return n_tokens
     return None
 
 
 def named_parameter(error: ErrorBody) -> str | None:
     """Return the optional parameter that an error refuses; None if it refuses none."""
-    is_unknown = says("no_parameter", error)
     for name in _OPTIONAL:
         is_named = error.parameter == name or re.search(rf"(?i)\b{name}(?:ing)?\b", error.text)
-        is_refused = is_unknown or name in _VALUED or says("unsupported", error)
-        if name == "max_tokens" and re.search(r"\d", error.text):
-            is_refused = is_unknown  # a cap on what is paid is not lifted for its value
-        if is_named and is_refused:
-            return name
+        if is_named and any(says(sign, error) for sign in _OPTIONAL[name]):
+            return str(name)
     return None

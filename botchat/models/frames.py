@@ -14,9 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 T = TypeVar("T")
-_LEAD = re.compile(r"(?:\s|\ufeff|:[^\n]*\n)*")
-"""Leave before a JSON value: blanks, a byte order mark, comments of an event stream."""
-_DATA = re.compile(r"(?:^|[\r\n])data:[ \t]*([^\r\n]*)")
+_FIELD = re.compile(r"^(?:data: ?|(?:event|id|retry|):.*)", re.MULTILINE)
+"""Name of the data of an event stream, or a field of it that tells nothing."""
 _DEEPEST = 40
 """Levels of a body that are looked through."""
 
@@ -32,47 +31,45 @@ def read_json(content: bytes | str) -> Any:
     text = content
     if isinstance(text, bytes):
         text = text.decode(json.detect_encoding(text), "replace")
-    text = _LEAD.sub("", text, count=1)
-    if re.match(r"(?:data|event|id|retry):", text):
-        events = re.split(r"(?:\r\n|\r|\n){2,}", text)
-        return _join_chunks(["\n".join(_DATA.findall(event)) for event in events])
-    value = _first_value(text)
-    if "delta" in first_choice(value):
-        return _join_chunks(text.splitlines())
-    return value
+    text = text.lstrip("\ufeff \t\r\n")
+    if _FIELD.match(text):
+        text = _FIELD.sub("", text.replace("\r", "\n"))
+    elif not text.startswith(("{", "[")):
+        return None
+    return _join_chunks(text)
 
 
-def _first_value(text: str) -> Any:
-    """Return the JSON value at the beginning of a text; None if there is none."""
-    with suppress(ValueError, RecursionError):
-        # What stands behind it, such as "data: [DONE]", is no part of it.
-        return json.JSONDecoder(strict=False).raw_decode(text)[0]
-    return None
+def _values(text: str) -> Iterator[Any]:
+    """Yield the objects and lists at the beginnings of lines; what is broken off is none.
+
+    Nor is what stands behind one, such as "data: [DONE]".
+    """
+    end = 0
+    for start in re.finditer(r"(?:\A|\n)(?=[{\[])", text):
+        if start.end() >= end:
+            with suppress(ValueError, RecursionError):
+                value, end = json.JSONDecoder(strict=False).raw_decode(text, start.end())
+                yield value
 
 
-def _join_chunks(events: list[str]) -> Any:
-    """Return the whole object of a stream: its last one, or its chunks put together."""
+def _join_chunks(text: str) -> Any:
+    """Return the first whole object of a text, or the chunks of a stream put together."""
     whole: dict[str, Any] = {}
     message: dict[str, Any] = {}
     finish = None
-    if "[DONE]" not in events:
+    if "\n[DONE]" not in text:
         finish = "aborted"  # half a sentence, unless a chunk says that it ended
-    for event in events:
-        chunk = _first_value(event)
+    for chunk in _values(text):
         choice = first_choice(chunk)
-        if isinstance(chunk, list) or "message" in choice or json_get(chunk, "error"):
+        if isinstance(chunk, list) or "message" in choice or chunk.get("error"):
             return chunk
-        for key, value in of_kind(dict, chunk).items():
-            if value not in (None, []):
-                whole[key] = value
+        whole |= chunk
         finish = choice.get("finish_reason") or finish
-        delta = of_kind(dict, choice, "delta")
-        for key, value in delta.items():
-            text = value
+        for key, value in of_kind(dict, choice, "delta").items():
             if isinstance(value, list):
-                text = message_text(delta)
-            if isinstance(text, str):
-                message[key] = message.get(key, "") + text
+                value = message_text({"content": value})
+            if isinstance(value, str):
+                message[key] = message.get(key, "") + value
     if message:
         whole["choices"] = [{"message": message, "finish_reason": finish}]
     return whole or None
@@ -97,8 +94,7 @@ def of_kind(kind: type[T], value: Any, path: str = "") -> T:
 def first_choice(parsed: Any) -> Mapping[str, Any]:
     """Return the choice of a completion with the index 0, or without any; empty if none is."""
     for choice in of_kind(list, parsed, "choices"):
-        index = str(json_get(choice, "index") or 0)
-        if index in ("0", "0.0") and isinstance(choice, dict):
+        if isinstance(choice, dict) and choice.get("index") in (None, 0, "0"):
             return choice
     return {}
 
@@ -119,30 +115,30 @@ def leaves(value: Any, key: str = "", depth: int = 0) -> Iterator[Leaf]:
         value = value if inner is None else inner
     if type(value) in (str, int, float) and str(value).strip():
         yield Leaf(depth, re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", key).lower(), value)
-    elif isinstance(value, dict) and depth < _DEEPEST:
-        for name, each in value.items():
-            yield from leaves(each, str(name), depth + 1)
-    elif isinstance(value, list) and depth < _DEEPEST:
-        for each in value:
-            yield from leaves(each, key, depth + 1)
+    elif depth < _DEEPEST:
+        pairs = list(of_kind(dict, value).items())
+        for each in of_kind(list, value):
+            pairs.append((key, each))
+        for name, each in pairs:
+            yield from leaves(each, name, depth + 1)
 
 
 def message_text(message: Any) -> str | None:
     """Return a message's text, a string or a list of parts; None if it is neither."""
-    parts = json_get(message, "content")
-    if parts is None or isinstance(parts, str):
-        parts = [parts or ""]
-    if not isinstance(message, dict) or not isinstance(parts, list):
+    if not isinstance(message, dict):
+        return None
+    parts = message.get("content") or ""
+    if isinstance(parts, str):
+        parts = [parts]
+    if not isinstance(parts, list):
         return None
     texts = []
     for part in parts:
-        text = part
-        if isinstance(part, dict):
-            if part.get("type", "text") not in ("text", "output_text"):
-                continue  # reasoning, or what is no text
-            text = part.get("text", "")
-        if not isinstance(text, str):
-            return None
-        texts.append(text)
-    # Pairs of surrogates are joined, and half a pair is U+FFFD.
-    return "".join(texts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if isinstance(part, str):
+            part = {"text": part}
+        if json_get(part, "type") in (None, "text", "output_text"):  # others are reasoning, or none
+            texts.append(json_get(part, "text"))
+    with suppress(TypeError):
+        # Pairs of surrogates are joined, and half a pair is U+FFFD.
+        return "".join(texts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return None

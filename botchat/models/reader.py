@@ -10,13 +10,11 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from html import unescape
 from importlib import resources
 from typing import Any, NamedTuple
-
-import msgspec
 
 from botchat.interfaces import Reply, Usage, token_count, visible
 from botchat.models.frames import (
@@ -40,41 +38,33 @@ def package_data(name: str) -> dict[str, Any]:
 
 
 _FIELDS = package_data("fields.toml")
-_ENDS: dict[str, Outcome] = {}
-for _outcome, _reasons in _FIELDS["finish"].items():
-    _ENDS.update(dict.fromkeys(_reasons, _outcome))
-_PAGE = re.compile(r"<(?:!doctype|html|head|body|\?xml|h1|center|pre|title)\b", re.IGNORECASE)
-_TITLE = re.compile(r"<(title|h1|message|pre)\b[^>]*>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
-_NUMBER = r"(?:\d+(?:\.\d+)?|\bone|\ba)"
+_ENDS: dict[str, Outcome] = _FIELDS["finish"]
+_PAGE = r"(?i)<(?:!doctype|html|head|body|\?xml|h1|center|pre|title)\b"
+_TITLE = r"(?is)(?<= a web page: ).*?<(title|h1|message|pre)\b[^>]*>(.*?)</\1>.*"
 _UNITS = _FIELDS["units"]
-_SPAN = (
-    rf"((?:{_NUMBER}\s*(?:{'|'.join(_UNITS)})(?![a-z])\s*(?:and\s*)?)+"
-    r"|(?:\d+[hm])*\d+(?:\.\d+)?s\b)"
-)
-_WAITS = [
-    re.compile(pattern.replace("SPAN", _SPAN).replace("NUMBER", _NUMBER), re.IGNORECASE)
-    for pattern in _FIELDS["wait_words"]
-]
-_PART = re.compile(rf"({_NUMBER})\s*({'|'.join(_UNITS)})?(?![a-z])", re.IGNORECASE)
+_UNIT = "|".join(_UNITS)
+_NUMBER = r"(\d+(?:\.\d+)?|\bone|\ba)"
+_PART = rf"(?i){_NUMBER}\s*({_UNIT})?(?![a-z])"
+_SPAN = rf"((?:{_NUMBER}\s*(?:{_UNIT})(?![a-z])\s*(?:and\s*)?)+)"
 _LONGEST = 400
 """Characters of a reason."""
 SMALLEST_WINDOW = 256
 """Tokens; a smaller window that an endpoint names is a mistake of it."""
 
 
-def _named(body: Iterable[Leaf], field: str) -> Iterator[Leaf]:
-    """Yield the leaves whose names stand in a list of ``fields.toml``."""
-    return (leaf for leaf in body if leaf.key in _FIELDS[field])
+def _named(parsed: Any, field: str) -> list[Leaf]:
+    """Return the leaves whose names stand in a list of ``fields.toml``."""
+    return [leaf for leaf in leaves(parsed) if leaf.key in _FIELDS[field]]
 
 
-def _texts(body: Iterable[Leaf], field: str) -> list[str]:
+def _texts(parsed: Any, field: str) -> list[str]:
     """Return the values with names of ``fields.toml`` as texts."""
-    return [str(leaf.value) for leaf in _named(body, field)]
+    return [str(leaf.value) for leaf in _named(parsed, field)]
 
 
-def _counts(body: Iterable[Leaf], field: str) -> list[int]:
+def _counts(parsed: Any, field: str) -> list[int]:
     """Return the numbers of tokens above 0 with names of ``fields.toml``."""
-    counts = [_count(leaf.value) for leaf in _named(body, field)]
+    counts = [_count(leaf.value) for leaf in _named(parsed, field)]
     return [count for count in counts if count]
 
 
@@ -107,45 +97,40 @@ def read_completion(parsed: Mapping[str, Any]) -> Completion:
     message = choice.get("message")
     usage = parsed.get("usage")
     text = message_text(message)
+    plain = (text or "").strip()
+    spoken = strip_thoughts(plain)
     finish = None
     if "finish_reason" in choice:
         finish = str(choice["finish_reason"] or "null")
     end = _end(finish or "stop")
-    refusal = str(json_get(message, "refusal") or "").strip()
-    visible_text = strip_thoughts(text or "")
     ends = (end, _end(str(choice.get("native_finish_reason"))))
-    # The first one counts.
-    signs: dict[Outcome, bool] = {
-        "filtered": _is_blocked(parsed, choice),
-        "refused": refusal != "",
-        "malformed": text is None,
-        "empty": not visible(visible_text),
-        "truncated": False,
+    filters = str([choice.get("content_filter_results"), parsed.get("prompt_filter_results")])
+    is_blocked = "'filtered': True" in filters
+    refusal = of_kind(str, message, "refusal").strip()
+    signs: dict[str, object] = {
+        "filtered": is_blocked or json_get(parsed, "promptFeedback.blockReason"),
+        "refused": refusal,
+        "no_message": text is None,
+        "empty": not visible(spoken),
+        "odd_end": end is None,
         "ok": True,
     }
-    outcome = next(sign for sign in signs if signs[sign] or sign in ends)
-    kind: str = outcome
-    if outcome == "malformed" and text is None:
-        kind = "no_message"
-    elif outcome == "ok" and end is None:
-        kind = "odd_end"
-    reasoning = _counts(leaves(usage), "reasoning_tokens")
+    # The first one counts.
+    kind = next(kind for kind in _FIELDS["kinds"] if kind in ends or signs.get(kind))
+    outcome, detail = _FIELDS["kinds"][kind]
     reply = Reply(
         outcome,
         refusal or text or "",
         finish,
         token_usage(usage),
         cost_usd=reported_cost(usage),
-        detail=_FIELDS["details"][kind].format(
-            finish=finish, names=", ".join(sorted(parsed))[:120]
-        ),
+        detail=detail.format(finish=finish, names=", ".join(sorted(parsed))[:120]),
         model=of_kind(str, parsed, "model"),
     )
-    is_marked = visible_text != (text or "").strip()
     return Completion(
         reply,
         "truncated" in ends,
-        has_reasoning=is_marked or _has_reasoning(message) or any(reasoning),
+        has_reasoning=spoken != plain or _has_reasoning(message, usage),
         is_counted_empty=json_get(usage, "completion_tokens") == 0,
         is_end_known=end is not None,
     )
@@ -153,27 +138,22 @@ def read_completion(parsed: Mapping[str, Any]) -> Completion:
 
 def _end(reason: str) -> Outcome | None:
     """Return the outcome of a finish reason; None if it is unknown."""
-    return _ENDS.get(re.sub(r"[^a-z]", "", reason.lower().rpartition(".")[2]))
+    return _ENDS.get(re.sub(r".*\.|[^a-z]", "", reason.lower()))
 
 
-def _is_blocked(parsed: Mapping[str, Any], choice: Mapping[str, Any]) -> bool:
-    """Return whether a filter's own field says that it blocked prompt or reply."""
-    filters = [choice.get("content_filter_results"), parsed.get("prompt_filter_results")]
-    is_flagged = b'"filtered":true' in msgspec.json.encode(filters)
-    return is_flagged or json_get(parsed, "promptFeedback.blockReason") is not None
-
-
-def _has_reasoning(message: Any) -> bool:
-    """Return whether a message has reasoning beside its text."""
+def _has_reasoning(message: Any, usage: Any) -> bool:
+    """Return whether a message has reasoning beside its text, or was billed some."""
+    signs = [json_get(message, field) for field in _FIELDS["reasoning"]]
     types = [json_get(part, "type") for part in of_kind(list, message, "content")]
-    fields = [json_get(message, field) for field in _FIELDS["reasoning"]]
-    return any(fields) or re.search("think|reason", str(types)) is not None
+    signs.append(re.search("think|reason", str(types)))
+    return any(signs) or _counts(usage, "reasoning_tokens") != []
 
 
 def token_usage(usage: Any) -> Usage:
     """Read the tokens that the endpoint counted; an impossible count is unknown."""
-    counts = [_count(json_get(usage, path)) for path in _FIELDS["usage"]]
-    n_prompt, n_reply, total, cached, hit = counts
+    n_prompt, n_reply, total, cached, hit = [
+        _count(json_get(usage, path)) for path in _FIELDS["usage"]
+    ]
     if cached is None:
         cached = hit
     if not n_prompt:  # no prompt is empty: a server that counts zero tokens counts none
@@ -200,7 +180,7 @@ def reported_cost(usage: Any) -> float | None:
 def reasoning_tokens(raw: str) -> int:
     """Return the tokens of reasoning that a stored body tells; 0 if it tells none."""
     usage = json_get(read_json(raw), "usage")
-    return max(_counts(leaves(usage), "reasoning_tokens"), default=0)
+    return max(_counts(usage, "reasoning_tokens"), default=0)
 
 
 # ------------------------------------------------------------------------------------- errors
@@ -213,54 +193,53 @@ class ErrorBody(NamedTuple):
     """The deepest reason, in one line; of a web page its title."""
     text: str
     """All reasons, joined by blanks."""
-    code: str = ""
+    code: str
     """All codes and types, joined by blanks."""
-    parameter: str = ""
+    parameter: str
     """Parameter that it names."""
-    is_json: bool = False
-    is_page: bool = False
+    is_json: bool
+    is_page: bool
     """Whether it is a web page."""
-    window: int = 0
+    window: int
     """Context window in tokens, in a field of its own."""
-    prompt_tokens: int = 0
+    prompt_tokens: int
     """Tokens of the prompt, in a field of its own."""
-    wait_s: float = 0.0
+    wait_s: float
     """Seconds to wait, in a field or in words."""
 
 
 def read_error(content: bytes) -> ErrorBody:
     """Read an error from a body."""
     parsed = read_json(content)
-    text = content[:100_000].decode("utf-8", "replace")
+    text = content[:100_000].decode("utf-8-sig", "replace")
     if isinstance(parsed, str):
         text = parsed
-    body = list(leaves(parsed))
     deepest = max(
-        _named(body, "reasons"),
+        _named(parsed, "reasons"),
         key=lambda leaf: (leaf.depth, leaf.key not in _FIELDS["names"]),
         default=Leaf(0, "", text),
     )
     message = _reason(str(deepest.value))
     parameter = ""
-    for path in _texts(body, "parameters"):  # the last one of a path
+    for path in _texts(parsed, "parameters"):  # the last one of a path
         parameter = path.split(".")[0]
-    if parameter and parameter not in message:
+    if parameter not in message:
         message = f"{parameter}: {message}"
-    reasons_text = "\n".join([message, *_texts(body, "reasons")[1:]])
-    units = _FIELDS["waits"]
-    waits = [
-        seconds_in(f"retry after {leaf.value}{units[leaf.key]}") for leaf in _named(body, "waits")
-    ]
+    reasons_text = "\n".join([message, *_texts(parsed, "reasons")[1:]])
+    waits = [seconds_in(reasons_text)]
+    for leaf in _named(parsed, "waits"):
+        unit = _FIELDS["waits"][leaf.key]
+        waits.append(seconds_in(f"retry after {leaf.value}{unit}"))
     return ErrorBody(
         message,
         reasons_text,
-        code=" ".join(_texts(body, "codes")),
-        parameter=parameter,
+        " ".join(_texts(parsed, "codes")),
+        parameter,
         is_json=isinstance(parsed, dict | list),
-        is_page=_PAGE.search(text) is not None,
-        window=max(_counts(body, "windows"), default=0),
-        prompt_tokens=max(_counts(body, "prompt_tokens"), default=0),
-        wait_s=max([seconds_in(reasons_text), *waits]),
+        is_page=re.search(_PAGE, text) is not None,
+        window=max(_counts(parsed, "windows"), default=0),
+        prompt_tokens=max(_counts(parsed, "prompt_tokens"), default=0),
+        wait_s=max(waits),
     )
 
 
@@ -268,39 +247,33 @@ def has_error(parsed: Mapping[str, Any]) -> bool:
     """Return whether a body of status 200 is an error: it says so, or has nothing of an answer."""
     if parsed.get("error") or first_choice(parsed).get("error"):
         return True
-    has_reason = _texts(leaves(parsed), "reasons") != []
+    if parsed.get("choices"):
+        return False
     is_other = "choices" not in parsed and "promptFeedback" not in parsed
-    return not parsed.get("choices") and (has_reason or is_other)
+    return is_other or _texts(parsed, "reasons") != []
 
 
 def _reason(text: str) -> str:
     """Return a text in one line; of a web page, that it is one, and its title."""
-    page = _PAGE.search(text)
-    if page is not None:
-        title = _TITLE.search(text)
-        words = title[2] if title else re.sub(r"<[^>]*>", " ", text[page.start() :])
-        before = re.sub(r"\ufeff|<!--.*?-->", "", text[: page.start()], flags=re.DOTALL)
-        text = f"{before} a web page: {unescape(words)}"
+    if re.search(_PAGE, text):
+        text = re.sub(_PAGE, r" a web page: \g<0>", text, count=1)
+        text = re.sub(_TITLE, r"\2", text)
+        text = unescape(re.sub(r"(?s)<!--.*?-->|<[^>]*>|\ufeff", " ", text))
     return " ".join(text.split())[:_LONGEST]
 
 
 def seconds_in(text: str) -> float:
-    """Return the seconds that a text asks to wait; 0 if it names none."""
-    for pattern in _WAITS:
-        match = pattern.search(text)
-        if match is not None:
-            return _duration(match[1])
-    return 0.0
-
-
-def _duration(text: str) -> float:
-    """Return the seconds of a text such as ``1m30.5s``, ``20 seconds`` or ``7``."""
+    """Return the seconds that a text asks to wait, as in ``retry in 1m30.5s``; 0 if none."""
     seconds = 0.0
-    for number, unit in _PART.findall(text):
-        value = _UNITS.get(unit.lower(), 1.0)
-        if not number.isalpha():  # "one minute"
-            value *= float(number)
-        seconds += value
+    for pattern in _FIELDS["wait_words"]:
+        match = re.search(pattern.replace("SPAN", _SPAN), text)
+        if match is not None:
+            for number, unit in re.findall(_PART, match[1]):
+                value = _UNITS.get(unit.lower(), 1.0)
+                if not number.isalpha():  # "one minute"
+                    value *= float(number)
+                seconds += value
+            break
     return seconds
 
 
@@ -319,10 +292,10 @@ class ServedModel(NamedTuple):
 def read_models(content: bytes) -> list[ServedModel]:
     """Read a list of models, in a field or bare; rows that name none are left."""
     parsed = read_json(content)
-    rows = parsed
+    rows: Any = of_kind(list, parsed)
     for field in ("result", "models", "data"):  # llama.cpp has the facts in the last
         rows = json_get(parsed, field) or rows
-    if rows is not parsed and isinstance(rows, dict):  # of facts by name
+    if isinstance(rows, dict):  # of facts by name
         rows = [{"id": name, **facts} for name, facts in rows.items() if isinstance(facts, dict)]
     models = []
     for row in of_kind(list, rows):
@@ -332,10 +305,10 @@ def read_models(content: bytes) -> list[ServedModel]:
         name = of_kind(str, row, "id") or label
         if "/" in label and "/" not in name:
             name = label  # the id is a number of the provider's own
+        # A provider behind a router may have less than the model.
+        windows = [count for count in _counts(row, "windows") if count >= SMALLEST_WINDOW]
+        window = min(windows, default=None)
         if name.strip():
-            # A provider behind a router may have less than the model.
-            counts = _counts(leaves(row), "windows")
-            window = min([count for count in counts if count >= SMALLEST_WINDOW], default=None)
             price = _price(row, "price_input")
             models.append(ServedModel(name, window, price, _price(row, "price_output")))
     return models
@@ -346,47 +319,35 @@ def _price(row: Any, field: str) -> float | None:
 
     A text is per token (OpenRouter), a number above a thousandth is per million (Together).
     """
-    prices = json_get(row, "pricing") or json_get(row, "metadata.pricing")
-    per_token = [leaf for leaf in leaves(row) if leaf.key.endswith("_per_token")]
-    for leaf in _named([*leaves(prices), *per_token], field):
-        with suppress(ValueError):
-            price = float(leaf.value)
-            if isinstance(leaf.value, str) or price < 1e-3:
+    for path in _FIELDS[field]:
+        listed = json_get(row, path)
+        with suppress(ValueError, TypeError):
+            price = float(listed)
+            if isinstance(listed, str) or price < 1e-3:
                 price *= 1e6
-            return round(price, 6) if 0 <= price < 1e6 else None
+            if 0 <= price < 1e6:
+                return round(price, 6)
     return None
 
 
-class BatchLine(NamedTuple):
-    """A line of a batch's output: the answer to one request."""
+def read_batch_lines(content: bytes) -> Iterator[tuple[str, int, bytes]]:
+    """Yield ``custom_id``, status and body of the lines of a batch's output or error file.
 
-    key: str
-    """Value of ``custom_id``."""
-    status: int
-    body: bytes
-
-
-def read_batch_lines(content: bytes) -> Iterator[BatchLine]:
-    """Yield the lines of a batch's output or error file that name a request.
-
-    What has no status counts as 200 with a body, and else as a 500 with the line's own error.
+    What has no status counts as 200, and what has no body as the line's own error.
     """
     for line in content.splitlines():
         parsed = read_json(line)
-        status = _count(json_get(parsed, "response.status_code"))
         body = json_get(parsed, "response.body")
         if not body:
             body = {"error": json_get(parsed, "error") or json_get(parsed, "response")}
-            status = status or 500
         if not isinstance(body, str):
             body = json.dumps(body)
-        key = of_kind(str, parsed, "custom_id")
-        if key:
-            yield BatchLine(key, status or 200, body.encode("utf-8", "surrogatepass"))
+        status = _count(json_get(parsed, "response.status_code")) or 200
+        yield of_kind(str, parsed, "custom_id"), status, body.encode("utf-8", "surrogatepass")
 
 
 class BatchState(NamedTuple):
-    """A batch as the endpoint describes it."""
+    """A batch as the endpoint describes it; empty where it says nothing."""
 
     id: str
     status: str
@@ -395,7 +356,7 @@ class BatchState(NamedTuple):
     """The file's name in its metadata; empty where the server keeps none."""
     files: list[str]
     """Ids of its output and error files."""
-    faults: list[str]
+    fault: str
     """Reasons why it was refused."""
 
 
@@ -404,15 +365,13 @@ def read_batches(content: bytes) -> list[BatchState]:
     parsed = read_json(content)
     batches = []
     for row in of_kind(list, parsed, "data") or [parsed]:
-        files = [of_kind(str, row, "output_file_id"), of_kind(str, row, "error_file_id")]
-        faults = _texts(leaves(json_get(row, "errors")), "reasons")
+        reasons = _texts(json_get(row, "errors"), "reasons")
         batch = BatchState(
             of_kind(str, row, "id"),
             of_kind(str, row, "status").lower(),
             of_kind(str, row, "metadata.botchat"),
-            [file for file in files if file],
-            [_reason(fault) for fault in faults],
+            _texts(row, "batch_files"),
+            _reason("; ".join(reasons)),
         )
-        if batch.id:
-            batches.append(batch)
+        batches.append(batch)
     return batches

@@ -159,6 +159,7 @@ HALVES = {
     "comments alone": b": PROCESSING\n\n: PROCESSING\n\n",
     "another choice": whole(index=1),
     "nothing": b"",
+    "an answer within a page": b"<html>\n" + WHOLE.encode() + b"\n</html>",
     "a stream without a choice": stream('{"choices": [], "model": "m"}'),
 }
 
@@ -173,7 +174,9 @@ def test_half_an_answer_is_none(tmp_path, body):
         assert (server.n_received, asked.stored, asked.failed_attempts) == (2, 1, 1)
 
 
-@pytest.mark.parametrize("chunks", [(FIRST,), (chunk(content="Good"),)])
+@pytest.mark.parametrize(
+    "chunks", [(FIRST,), (chunk(content="Good"),), (chunk(content="Say [DONE]"),)]
+)
 def test_a_stream_that_breaks_off_is_no_whole_text(tmp_path, chunks):
     """Neither an end nor [DONE]: what is there is half a sentence, however often it is asked."""
     with Server(Answer(200, stream(*chunks, done=False))) as server:
