@@ -33,7 +33,6 @@ import botchat
 from botchat.interfaces import Decoding
 from botchat.models.connection import server_of
 from botchat.models.endpoint import EndpointModel
-from botchat.models.learnt import Learnt
 from botchat.models.limits import ServerLimit
 from botchat.models.stored import open_model
 from botchat.parallel import run_sync
@@ -78,7 +77,7 @@ def harness(url, n_calls, in_flight):
             ledger = Ledger(Path(folder) / "ledger.sqlite3")
             settings = ModelSettings(model="m", base_url=url)
             server = server_of(settings)
-            sender = EndpointModel("m", settings, server, Learnt(ledger))
+            sender = EndpointModel("m", settings, server, ledger)
             model = open_model(sender, ledger, "bench", server_limit=ServerLimit(in_flight))
 
             async def call(n):

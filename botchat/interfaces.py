@@ -128,7 +128,7 @@ SystemRole: TypeAlias = Literal["system", "system-in-user"]
 class Quirks(msgspec.Struct, frozen=True, omit_defaults=True):
     """All that an endpoint has refused of a model's requests, or told about the model.
 
-    It only grows, and has one owner: `botchat.models.learnt.Learnt`.
+    It only grows, and has one owner: the ledger.
     """
 
     context_window: int | msgspec.UnsetType | None = msgspec.UNSET
@@ -143,19 +143,16 @@ class Quirks(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def window(self) -> int | None:
         """Tokens of prompt and reply; None if unknown."""
-        if isinstance(self.context_window, msgspec.UnsetType):
-            return None
-        return self.context_window
+        return self.context_window or None
 
     @property
     def changes(self) -> list[str]:
         """Changes of a request in words; empty where it means the same."""
         left_out = [name for name, new in self.parameters.items() if new is None]
         words = [f"without {name}" for name in sorted(left_out) if name != "stream"]
-        if self.layout not in (None, "natural"):
-            words.append(str(self.layout))
-        if self.system not in (None, "system"):
-            words.append(str(self.system))
+        for word in (self.layout, self.system):
+            if word not in (None, "natural", "system"):
+                words.append(str(word))
         return words
 
 

@@ -27,7 +27,7 @@ from botchat.models.faults import Fault
 from botchat.models.limits import Prices
 from botchat.models.reader import BatchState, read_batch_lines, read_batches
 from botchat.workspace.jsonl import write_atomic
-from botchat.workspace.ledger import Ledger, request_key
+from botchat.workspace.ledger import request_key
 
 MAX_REQUESTS = 50_000
 """Requests of a file; at OpenAI and most others."""
@@ -48,7 +48,6 @@ _QUIET_PASSES = 32
 class BatchModel(EndpointModel):
     """A model of an endpoint through its Batch API; ``folder`` keeps files of requests."""
 
-    ledger: Ledger
     folder: Path
     stage: str
     prices: Prices
@@ -140,7 +139,7 @@ class BatchModel(EndpointModel):
             for batch in page:
                 if batch.name == path.stem and batch.status not in _FAILED:
                     return batch
-            if len(page) < _PAGE:
+            if len(page) < _PAGE or page[-1].id == after:  # it knows of no pages
                 break
             after = page[-1].id
         return await self._send(path)

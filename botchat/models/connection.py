@@ -7,12 +7,10 @@ followed: it would take prompt and key to another host.
 from __future__ import annotations
 
 import asyncio
-import errno
-import tomllib
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from importlib import resources
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -22,6 +20,7 @@ import msgspec
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.models.faults import Fault
+from botchat.models.reader import package_data
 from botchat.records import VERSION
 from botchat.workspace.model_settings import Access, ModelSettings, access
 from botchat.workspace.secrets import Redactor, public_url
@@ -35,8 +34,6 @@ MAX_HEADER = 1 << 16
 """Bytes of a header: gateways put policies and traces into theirs."""
 
 _NO_KEY = "none"
-_TLS_ALERT = r"\x15\x03"
-"""First bytes of a server that was asked without TLS, as an error shows them."""
 
 
 class HttpResponse(NamedTuple):
@@ -52,16 +49,11 @@ class Failure(NamedTuple):
 
     fault: Fault
     detail: str
+    status: int | None = None
+    content: bytes = b""
 
 
-_FAILURES = msgspec.convert(
-    tomllib.loads(resources.files(__package__).joinpath("failures.toml").read_text("utf-8")),
-    dict[str, Failure],
-)
-
-
-class _NoHttpProxy(ValueError):
-    """A proxy that is not asked by HTTP."""
+_FAILURES = msgspec.convert(package_data("failures.toml"), dict[str, Failure])
 
 
 class _UnreadBytes(aiohttp.ClientConnectionError):
@@ -90,13 +82,13 @@ class Server:
 
     name: str
     """URL, for messages."""
-    find_access: Callable[[], Access] = field(repr=False)
+    find_access: Callable[[], Access]
     """Called at the first request: a ledger replays without a key."""
 
     def __post_init__(self) -> None:
         """Open nothing yet."""
         self._session: aiohttp.ClientSession | None = None
-        self._proxy: str | None = None
+        self._proxy = ""
         self.redactor = Redactor()
         """Redacts the secrets that the server may have repeated; the result is valid UTF-8."""
 
@@ -114,11 +106,21 @@ class Server:
     ) -> HttpResponse | Failure:
         """POST a JSON body, or GET if there is none."""
         session = self._session or self._connect()
+        url = self.access.base_url + path + self.access.query
+        method = "GET" if body is None else "POST"
         try:
-            if self._proxy is not None and not self._proxy.startswith(("http://", "https://")):
-                raise _NoHttpProxy
-            async with asyncio.timeout(deadline_s):
-                return await self._exchange(session, path, body)
+            if re.match("(?!https?:).", self._proxy):  # SOCKS, and whatever else is no HTTP
+                raise ValueError
+            async with (
+                asyncio.timeout(deadline_s),
+                session.request(
+                    method, url, data=body, allow_redirects=False, proxy=self._proxy or None
+                ) as response,
+            ):
+                await response.content.readexactly(MAX_BODY + 1)
+            return Failure(Fault.UNREADABLE, f"the body is larger than {MAX_BODY} bytes")
+        except asyncio.IncompleteReadError as whole:  # as it should be: it is shorter
+            return HttpResponse(response.status, response.headers.copy(), whole.partial)
         except _UnreadBytes:
             # That connection is closed now, and nothing was sent.
             return await self.send(path, body, deadline_s)
@@ -131,52 +133,33 @@ class Server:
 
     def _failure(self, error: Exception, deadline_s: float) -> Failure:
         """Return how an exchange failed, and what to do about it."""
-        kind = type(error)
-        names = {each.__name__ for each in kind.__mro__}
-        if isinstance(error, OSError):
-            names.add(errno.errorcode.get(error.errno or 0, ""))
-        if isinstance(error, aiohttp.ClientResponseError) and _TLS_ALERT in error.message:
-            names.add("_SpeaksTls")
-        if self._proxy is not None and "ClientConnectorError" in names and "SSLError" not in names:
-            # Where there is a proxy, it is the one that is connected to.
-            names.add("ClientProxyConnectionError")
-        fault, sentence = next(_FAILURES[name] for name in _FAILURES if name in names)
-        detail = sentence.format(
+        names = [kind.__name__ for kind in type(error).__mro__]
+        text = f"{self._proxy} {' '.join(names)}: {error}"
+        failure = next(_FAILURES[words] for words in _FAILURES if re.search(words, text))
+        detail = failure.detail.format(
             host=self._host,
-            proxy=public_url(self._proxy or ""),
-            kind=kind.__name__,
+            proxy=public_url(self._proxy),
+            kind=names[0],
             deadline=f"{deadline_s:g}",
         )
-        return Failure(fault, detail)
-
-    async def _exchange(
-        self, session: aiohttp.ClientSession, path: str, body: bytes | None
-    ) -> HttpResponse | Failure:
-        url = self.access.base_url + path + self.access.query
-        method = "GET" if body is None else "POST"
-        async with session.request(
-            method, url, data=body, allow_redirects=False, proxy=self._proxy
-        ) as response:
-            try:
-                await response.content.readexactly(MAX_BODY + 1)
-            except asyncio.IncompleteReadError as body:  # as it should be: it is shorter
-                headers = {name.lower(): text for name, text in response.headers.items()}
-                return HttpResponse(response.status, headers, body.partial)
-        return Failure(Fault.UNREADABLE, f"the body is larger than {MAX_BODY} bytes")
+        return failure._replace(detail=detail)
 
     def _connect(self) -> aiohttp.ClientSession:
         self.open()
         # `trust_env` would look these up in another thread for every request.
         if not proxy_bypass(self._host):
             scheme = urlsplit(self.access.base_url).scheme
-            self._proxy = getproxies().get(scheme) or getproxies().get("all")
-        if self._proxy is not None and "://" not in self._proxy:
+            self._proxy = getproxies().get(scheme) or getproxies().get("all", "")
+        if self._proxy and "://" not in self._proxy:
             self._proxy = f"http://{self._proxy}"
-        own = {"content-type": "application/json", "user-agent": f"botchat/{VERSION}"}
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0),
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={**own, **self.access.headers},
+            headers={
+                "content-type": "application/json",
+                "user-agent": f"botchat/{VERSION}",
+                **self.access.headers,
+            },
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=30.0),
             request_class=_Request,
             max_line_size=MAX_HEADER,
@@ -196,16 +179,15 @@ class Server:
         headers: dict[str, Any] = {name.title(): text for name, text in access.headers.items()}
         for own in ("OpenAI-Organization", "OpenAI-Project"):  # from no variable
             headers.setdefault(own, openai.Omit())
-        transport = openai.DefaultAsyncHttpxClient(follow_redirects=False)
-        if "Authorization" not in headers:
-            # The client refuses to go without one, so it is taken off what it sends.
-            transport.event_hooks = {"request": [_without_authorization]}
         client = openai.AsyncOpenAI(
             api_key=_NO_KEY,
             base_url=access.base_url,
             default_query=dict(parse_qsl(access.query[1:], keep_blank_values=True)),
             default_headers=headers,
-            http_client=transport,
+            # It refuses to go without a key, so that of nobody is taken off what it sends.
+            http_client=openai.DefaultAsyncHttpxClient(
+                follow_redirects=False, event_hooks={"request": [_without_authorization]}
+            ),
         )
         try:
             async with client:

@@ -33,6 +33,7 @@ from enum import Enum
 import msgspec
 
 from botchat.models.reader import SMALLEST_WINDOW, ErrorBody, package_data
+from botchat.records import Outcome
 
 _WORDINGS = package_data("refusals.toml")
 _PATTERNS = _WORDINGS["errors"]
@@ -69,6 +70,8 @@ class Fault(Enum):
 class FaultFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Treatment of a fault."""
 
+    outcome: Outcome = "transport"
+    """Outcome of a call that ends so."""
     attempts: int = 2
     """Attempts of a call that ends so, where it is not waited for; 1: no other would help."""
     may_be_billed: bool = False

@@ -63,7 +63,9 @@ def _join_chunks(text: str) -> Any:
         choice = first_choice(chunk)
         if isinstance(chunk, list) or "message" in choice or chunk.get("error"):
             return chunk
-        whole |= chunk
+        for key, value in chunk.items():
+            if value not in (None, []):  # a later chunk says nothing about it
+                whole[key] = value
         finish = choice.get("finish_reason") or finish
         for key, value in of_kind(dict, choice, "delta").items():
             if isinstance(value, list):

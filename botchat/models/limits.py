@@ -168,7 +168,7 @@ class Budget:
 
     def unbounded(self, most: CallCost) -> str | None:
         """Return the limit that cannot be kept since ``most`` is unknown, if there is one."""
-        if self.max_usd and most.usd is None:
+        if self.max_usd is not None and most.usd is None:
             return f"--max-usd {self.max_usd:g}"
         if self.max_tokens and most.tokens is None:
             return f"--max-tokens {self.max_tokens}"
@@ -220,13 +220,13 @@ class Budget:
 
     def _limit_hit(self, most: CallCost) -> str | None:
         """Return the limit that leaves no room for ``most``, if there is one."""
-        if self.calls == self.max_calls:
+        if self.max_calls is not None and self.calls >= self.max_calls:
             return f"--max-calls {self.max_calls}"
-        if self.max_usd:
+        if self.max_usd is not None:
             usd = math.fsum([each.usd or 0.0 for each in self._open]) + (most.usd or 0.0)
             if self.usd + usd > self.max_usd:
                 return f"--max-usd {self.max_usd:g}: the next call may cost up to ${most.usd:.4g}"
-        if self.max_tokens:
+        if self.max_tokens is not None:
             tokens = sum([each.tokens or 0 for each in self._open]) + (most.tokens or 0)
             if self.tokens + tokens > self.max_tokens:
                 limit = f"--max-tokens {self.max_tokens}"

@@ -70,17 +70,12 @@ class PayingModel:
 
     def _longest_reply(self, max_tokens: int | None) -> int | None:
         """Return the most tokens of a reply asked for with ``max_tokens``; None if unknown."""
-        parameters = self.sender.quirks.parameters
-        bounds = []
-        if max_tokens is not None:
+        own = self.sender.identity.get("extra", {})
+        bounds = [own[name] for name in MAX_TOKENS_NAMES if isinstance(own.get(name), int)]
+        # The endpoint may take no such limit.
+        is_taken = self.sender.quirks.parameters.get("max_tokens", "") is not None
+        if max_tokens is not None and is_taken:
             bounds.append(max_tokens + self.sender.room)
-        for name in MAX_TOKENS_NAMES:
-            if parameters.get(name, name) is None:
-                bounds = []  # the endpoint takes no such limit
-        own = self.sender.identity.get("extra") or {}
-        for name in MAX_TOKENS_NAMES:
-            if isinstance(own.get(name), int):
-                bounds.append(own[name])
         return max(bounds, default=self.sender.context_window)
 
     async def attempt(self, call: Call) -> Attempt:
@@ -164,13 +159,15 @@ class PayingModel:
 
 def believable_usage(usage: Usage, messages: Sequence[Message], text: str) -> Usage:
     """Return a usage without counts that are too small for what was sent and said."""
-    n_prompt_bytes = sum([len(message["content"].encode()) for message in messages])
-    prompt = _believable(usage.prompt_tokens, n_prompt_bytes)
-    completion = _believable(usage.completion_tokens, len(text.encode()))
-    return Usage(prompt, completion, usage.cached_tokens)
+    prompt = "".join([message["content"] for message in messages])
+    return Usage(
+        _believable(usage.prompt_tokens, prompt),
+        _believable(usage.completion_tokens, text),
+        usage.cached_tokens,
+    )
 
 
-def _believable(n_tokens: int | None, n_bytes: int) -> int | None:
-    if n_tokens is None or n_tokens * BYTES_PER_TOKEN < n_bytes:
+def _believable(n_tokens: int | None, text: str) -> int | None:
+    if n_tokens is None or n_tokens * BYTES_PER_TOKEN < len(text.encode()):
         return None
     return n_tokens

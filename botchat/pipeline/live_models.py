@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from botchat.interfaces import ChatModel
 from botchat.metrics import lengths
 from botchat.models.attempts import Sender
-from botchat.models.learnt import Learnt
 from botchat.models.limits import Budget, Prices, Retry, ServerLimit
 from botchat.models.stored import StoredModel, open_model, rough_tokens
 from botchat.pipeline.names import ModelUse
@@ -87,7 +86,6 @@ class LiveModels:
         limits = run.limits
         self._run = run
         self._ledger = ledger
-        self._learnt = Learnt(ledger)
         self._meter = meter
         self._budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
         meter.budget = self._budget
@@ -122,7 +120,7 @@ class LiveModels:
         prices = use.prices
         server = self._connections.server(settings)
         if not self._run.limits.batch:
-            model = EndpointModel(use.model.name, settings, server, self._learnt)
+            model = EndpointModel(use.model.name, settings, server, self._ledger)
             limit = self._connections.limit(settings)
             return self._stored(model, use.stage, limit, prices, self._budget)
         from botchat.models.batch import BatchModel  # a second of CPU
@@ -131,7 +129,6 @@ class LiveModels:
             name=use.model.name,
             settings=settings,
             server=server,
-            learnt=self._learnt,
             ledger=self._ledger,
             folder=self._run.workspace.hidden / "batches",
             stage=use.stage,

@@ -26,7 +26,6 @@ from botchat.languages import ENGLISH
 from botchat.metrics.reply_faults import find_mark
 from botchat.models.bots import BASELINES
 from botchat.models.endpoint import identity
-from botchat.models.learnt import read_quirks
 from botchat.models.reader import (
     ServedModel,
     json_get,
@@ -343,7 +342,7 @@ def _rows(workspace: Workspace) -> list[Row]:
             row["price_input"] = settings.price_input
             row["price_output"] = settings.price_output
             row["max_concurrency"] = settings.max_concurrency
-            changes = read_quirks(ledger, identity(settings)).changes
+            changes = ledger.quirks(identity(settings)).changes
             row["adapted"] = ", ".join(changes) or None
             rows.append(row)
     rows += [_row(f"bot:{name}", "bot", text) for name, text in BASELINES.items()]

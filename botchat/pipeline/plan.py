@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from botchat.errors import listed
 from botchat.interfaces import ChatModel, Decoding, Message, Quirks, Reply, Row
-from botchat.models.learnt import Learnt
 from botchat.models.stored import visible_reply, wants_more_room
 from botchat.parallel import run_sync
 from botchat.pipeline.live_models import token_counter
@@ -114,7 +113,7 @@ class DryRunModel:
             from botchat.models.endpoint import identity, reasoning_room  # imports aiohttp
 
             self.identity = identity(settings)
-            self.quirks = models.learnt.of(self.identity)
+            self.quirks = models.ledger.quirks(self.identity)
             self.context_window = settings.context_window or self.quirks.window
             self._most_room = reasoning_room(settings, self.quirks)
             if self.quirks.thinks:
@@ -185,7 +184,6 @@ class DryRunModels:
     ) -> None:
         """Expect replies as long as ``level``, an index into `LEVELS`, says."""
         self.ledger = ledger
-        self.learnt = Learnt(ledger)
         self.level = level
         self.counter = counter
         self.seed_set = seed_set

@@ -18,8 +18,8 @@ import shutil
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -27,7 +27,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from botchat.errors import BotChatError, DataError, one_line
-from botchat.interfaces import Decoding, Identity, Message, Reply, Sent, Usage
+from botchat.interfaces import Decoding, Identity, Message, Quirks, Reply, Sent, Usage
 from botchat.records import Outcome
 from botchat.workspace.jsonl import make_folder
 
@@ -147,6 +147,7 @@ class Ledger:
         self.path = path
         self._keeping: list[tuple[tuple[Any, ...], asyncio.Future[None]]] = []
         self._failure: BotChatError | None = None
+        self._quirks: dict[str, Quirks] = {}
         with self._reading():
             if path is not None and not readonly:
                 make_folder(path.parent)
@@ -254,17 +255,24 @@ class Ledger:
         with self.transaction():
             self._db.execute("INSERT INTO attempts VALUES (?,?,?,?,?,?,?)", row)
 
-    def quirks(self, identity: Identity) -> dict[str, Any]:
-        """Return what earlier runs learnt that this model's endpoint refuses."""
-        rows = self.select("SELECT value FROM quirks WHERE identity=?", identity_key(identity))
-        with self._reading():
-            return msgspec.json.decode(rows[0][0], type=dict) if rows else {}
+    def quirks(self, identity: Identity) -> Quirks:
+        """Return what is known that this model's endpoint refuses."""
+        key = identity_key(identity)
+        if key not in self._quirks:
+            quirks = Quirks()
+            with self._reading(), suppress(msgspec.ValidationError):  # it is learnt again
+                for (value,) in self.select("SELECT value FROM quirks WHERE identity=?", key):
+                    quirks = msgspec.json.decode(value, type=Quirks)
+            self._quirks[key] = quirks
+        return self._quirks[key]
 
-    def set_quirks(self, identity: Identity, quirks: Mapping[str, Any]) -> None:
+    def set_quirks(self, identity: Identity, quirks: Quirks) -> None:
         """Store what a model's endpoint refuses, so that it refuses only once."""
-        row = (identity_key(identity), json.dumps(dict(quirks), sort_keys=True))
+        key = identity_key(identity)
+        value = json.dumps(msgspec.to_builtins(quirks), sort_keys=True)
         with self.transaction():
-            self._db.execute("INSERT OR REPLACE INTO quirks VALUES (?,?)", row)
+            self._db.execute("INSERT OR REPLACE INTO quirks VALUES (?,?)", (key, value))
+        self._quirks[key] = quirks
 
     def select(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query; a column that has the name of one of `calls` has its type.

@@ -6,13 +6,13 @@ import asyncio
 import pickle
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
 from botchat.models import connection
 from botchat.models.endpoint import EndpointModel
-from botchat.models.learnt import Learnt
 from botchat.models.limits import Prices, Retry, ServerLimit
 from botchat.models.stored import open_model
 from botchat.protocols.generation import chat_messages
@@ -50,7 +50,7 @@ class Asked:
         rows = stats(ledger)
         self.stored = sum(row.calls for row in rows)
         self.failed_attempts = sum(row.failed_attempts for row in rows)
-        quirks = ledger.quirks(model.identity).items()
+        quirks = msgspec.to_builtins(ledger.quirks(model.identity)).items()
         self.quirks = {name: value for name, value in quirks if value is not None}
 
 
@@ -61,7 +61,7 @@ def ask(server, tmp_path, *requests, prices=None, decoding=None, **settings):
 
     async def run():
         ledger, http = Ledger(tmp_path / "ledger.sqlite3"), served(server.url)
-        model = EndpointModel("m", entry, http, Learnt(ledger))
+        model = EndpointModel("m", entry, http, ledger)
         limits = {"server_limit": ServerLimit(8), "retry": QUICK, "prices": prices or Prices()}
         stored = open_model(model, ledger, "test", **limits)
         try:
@@ -230,7 +230,7 @@ def test_two_callers_of_one_request_share_one_call(tmp_path):
             ledger = Ledger(tmp_path / "l.sqlite3")
             http = served(server.url)
             entry = ModelSettings(model="m", base_url=server.url)
-            sender = EndpointModel("m", entry, http, Learnt(ledger))
+            sender = EndpointModel("m", entry, http, ledger)
             model = open_model(sender, ledger, "t", server_limit=ServerLimit(8))
             calls = [asyncio.create_task(model.chat(ASK, Decoding())) for _ in range(5)]
             await asyncio.to_thread(server.wait_for, 1)

@@ -11,7 +11,6 @@ import pytest
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message
 from botchat.models.endpoint import EndpointModel
-from botchat.models.learnt import Learnt
 from botchat.models.limits import Retry, ServerLimit
 from botchat.models.stored import open_model
 from botchat.workspace.ledger import Ledger
@@ -83,7 +82,7 @@ async def asking(server, place):
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1"
     ledger, http = Ledger(place), served(url)
-    sender = EndpointModel("m", ModelSettings(model="m", base_url=url), http, Learnt(ledger))
+    sender = EndpointModel("m", ModelSettings(model="m", base_url=url), http, ledger)
     try:
         retry = Retry(first_s=0.0)
         yield open_model(sender, ledger, "t", server_limit=ServerLimit(4), retry=retry)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from botchat.errors import BotChatError, DataError
 from botchat.importers.published_calls import read_calls
-from botchat.interfaces import Decoding, Reply, Usage
+from botchat.interfaces import Decoding, Quirks, Reply, Usage
 from botchat.pipeline.plan import _minutes
 from botchat.workspace import ledger as storage
 from botchat.workspace.folder import Workspace
@@ -65,9 +65,9 @@ def test_the_first_answer_stays_and_what_is_refused_is_remembered(ledger):
     key = put(ledger, "first")
     put(ledger, "second")
     assert ledger.get(key).text == "first"
-    ledger.set_quirks({"model": "m"}, {"layout": "merge-leading"})
-    assert ledger.quirks({"model": "m"}) == {"layout": "merge-leading"}
-    assert ledger.quirks({"model": "n"}) == {}
+    ledger.set_quirks({"model": "m"}, Quirks(layout="merge-leading"))
+    assert ledger.quirks({"model": "m"}) == Quirks(layout="merge-leading")
+    assert ledger.quirks({"model": "n"}) == Quirks()
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_cell_of_another_type_is_one_line(tmp_path, table, column):
         gone = put(ledger, messages=[{"role": "user", "content": "2"}])
         ledger.forget([gone])
         ledger.add_attempt(key, Reply("transport"), model="m", status=None)
-        ledger.set_quirks({"model": "m"}, {"layout": "merge-leading"})
+        ledger.set_quirks({"model": "m"}, Quirks(layout="merge-leading"))
     workspace = Workspace(tmp_path)
     for value in VALUES:
         with closing(sqlite3.connect(path)) as file, file:
