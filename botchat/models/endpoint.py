@@ -42,7 +42,7 @@ from botchat.models.frames import read_json
 from botchat.models.layout import ARRANGEMENTS, apply_layout
 from botchat.models.reader import Completion, ErrorBody
 from botchat.records import NO_ROOM
-from botchat.workspace.ledger import Ledger
+from botchat.workspace.ledger import Ledger, identity_key
 from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.secrets import public_url
 
@@ -91,6 +91,7 @@ class EndpointModel:
     def __post_init__(self) -> None:
         """Derive what callers ask for."""
         self.identity = identity(self.settings)
+        self._identity_key = identity_key(self.identity)
         self.parallel = self.settings.max_concurrency
         self._was_window_asked = False
         self._odd_end: str | None = None
@@ -105,7 +106,7 @@ class EndpointModel:
     @property
     def quirks(self) -> Quirks:
         """Refusals of its endpoint, as far as they are known."""
-        return self.ledger.quirks(self.identity)
+        return self.ledger.quirks(self._identity_key)
 
     @property
     def context_window(self) -> int | None:
@@ -150,7 +151,7 @@ class EndpointModel:
     def _learn(self, quirks: Quirks) -> None:
         """Keep what is known now; what changes the meaning of requests is told once."""
         changes = [change for change in quirks.changes if change not in self.quirks.changes]
-        self.ledger.set_quirks(self.identity, quirks)
+        self.ledger.set_quirks(self._identity_key, quirks)
         if changes:
             how = " and ".join(changes)
             log.warning(f"{self.name} is asked {how} from now on: its endpoint refuses otherwise")

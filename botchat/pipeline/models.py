@@ -45,6 +45,7 @@ from botchat.records import HUMAN
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.jsonl import write_atomic
+from botchat.workspace.ledger import identity_key
 from botchat.workspace.model_settings import UTTERANCE_TOKENS, ModelSettings
 from botchat.workspace.panels import PRESETS
 from botchat.workspace.secrets import public, public_url
@@ -342,7 +343,7 @@ def _rows(workspace: Workspace) -> list[Row]:
             row["price_input"] = settings.price_input
             row["price_output"] = settings.price_output
             row["max_concurrency"] = settings.max_concurrency
-            changes = ledger.quirks(identity(settings)).changes
+            changes = ledger.quirks(identity_key(identity(settings))).changes
             row["adapted"] = ", ".join(changes) or None
             rows.append(row)
     rows += [_row(f"bot:{name}", "bot", text) for name, text in BASELINES.items()]

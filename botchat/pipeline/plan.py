@@ -27,7 +27,7 @@ from botchat.pipeline.session import Session
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.generation import TokenCounter, prompt_tokens
 from botchat.results import Result
-from botchat.workspace.ledger import Ledger, request_json, request_key
+from botchat.workspace.ledger import Ledger, identity_key, request_json, request_key
 from botchat.workspace.secrets import public
 
 LEVELS = ("expected", "high")
@@ -113,7 +113,7 @@ class DryRunModel:
             from botchat.models.endpoint import identity, reasoning_room  # imports aiohttp
 
             self.identity = identity(settings)
-            self.quirks = models.ledger.quirks(self.identity)
+            self.quirks = models.ledger.quirks(identity_key(self.identity))
             self.context_window = settings.context_window or self.quirks.window
             self._most_room = reasoning_room(settings, self.quirks)
             if self.quirks.thinks:

@@ -255,9 +255,8 @@ class Ledger:
         with self.transaction():
             self._db.execute("INSERT INTO attempts VALUES (?,?,?,?,?,?,?)", row)
 
-    def quirks(self, identity: Identity) -> Quirks:
-        """Return what is known that this model's endpoint refuses."""
-        key = identity_key(identity)
+    def quirks(self, key: str) -> Quirks:
+        """Return what is known that the endpoint of a model (`identity_key`) refuses."""
         if key not in self._quirks:
             quirks = Quirks()
             with self._reading(), suppress(msgspec.ValidationError):  # it is learnt again
@@ -266,9 +265,8 @@ class Ledger:
             self._quirks[key] = quirks
         return self._quirks[key]
 
-    def set_quirks(self, identity: Identity, quirks: Quirks) -> None:
+    def set_quirks(self, key: str, quirks: Quirks) -> None:
         """Store what a model's endpoint refuses, so that it refuses only once."""
-        key = identity_key(identity)
         value = json.dumps(msgspec.to_builtins(quirks), sort_keys=True)
         with self.transaction():
             self._db.execute("INSERT OR REPLACE INTO quirks VALUES (?,?)", (key, value))

@@ -16,7 +16,7 @@ from botchat.models.endpoint import EndpointModel
 from botchat.models.limits import Prices, Retry, ServerLimit
 from botchat.models.stored import open_model
 from botchat.protocols.generation import chat_messages
-from botchat.workspace.ledger import Ledger
+from botchat.workspace.ledger import Ledger, identity_key
 from botchat.workspace.model_settings import Access, ModelSettings
 from botchat.workspace.usage import stats
 from tests.openai_server import (
@@ -50,7 +50,7 @@ class Asked:
         rows = stats(ledger)
         self.stored = sum(row.calls for row in rows)
         self.failed_attempts = sum(row.failed_attempts for row in rows)
-        quirks = msgspec.to_builtins(ledger.quirks(model.identity)).items()
+        quirks = msgspec.to_builtins(ledger.quirks(identity_key(model.identity))).items()
         self.quirks = {name: value for name, value in quirks if value is not None}
 
 

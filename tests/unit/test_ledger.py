@@ -21,7 +21,7 @@ from botchat.interfaces import Decoding, Quirks, Reply, Usage
 from botchat.pipeline.plan import _minutes
 from botchat.workspace import ledger as storage
 from botchat.workspace.folder import Workspace
-from botchat.workspace.ledger import Ledger, request_json, request_key
+from botchat.workspace.ledger import Ledger, identity_key, request_json, request_key
 from botchat.workspace.usage import bills, call_facts, record_provenance, stats
 
 ASK = [{"role": "user", "content": "hi"}]
@@ -65,9 +65,9 @@ def test_the_first_answer_stays_and_what_is_refused_is_remembered(ledger):
     key = put(ledger, "first")
     put(ledger, "second")
     assert ledger.get(key).text == "first"
-    ledger.set_quirks({"model": "m"}, Quirks(layout="merge-leading"))
-    assert ledger.quirks({"model": "m"}) == Quirks(layout="merge-leading")
-    assert ledger.quirks({"model": "n"}) == Quirks()
+    ledger.set_quirks(identity_key({"model": "m"}), Quirks(layout="merge-leading"))
+    assert ledger.quirks(identity_key({"model": "m"})) == Quirks(layout="merge-leading")
+    assert ledger.quirks(identity_key({"model": "n"})) == Quirks()
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def use(ledger, workspace, key):
     """Yield everything that reads a ledger."""
     yield lambda: ledger.get(key)
     yield lambda: ledger.recent("m", "judge", 9)
-    yield lambda: ledger.quirks({"model": "m"})
+    yield lambda: ledger.quirks(identity_key({"model": "m"}))
     yield lambda: ledger.missing([key])
     yield lambda: stats(ledger)
     yield lambda: bills(ledger, [key])
@@ -233,7 +233,7 @@ def test_a_cell_of_another_type_is_one_line(tmp_path, table, column):
         gone = put(ledger, messages=[{"role": "user", "content": "2"}])
         ledger.forget([gone])
         ledger.add_attempt(key, Reply("transport"), model="m", status=None)
-        ledger.set_quirks({"model": "m"}, Quirks(layout="merge-leading"))
+        ledger.set_quirks(identity_key({"model": "m"}), Quirks(layout="merge-leading"))
     workspace = Workspace(tmp_path)
     for value in VALUES:
         with closing(sqlite3.connect(path)) as file, file:
