@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib import resources
 
 from botchat.interfaces import Case, JudgeAnswer, ShownDialogue, settings_digest
-from botchat.metrics.criteria import Flag, fit_thresholds, flags
+from botchat.judges.criteria import Flag, fit_thresholds, flags
 from botchat.records import Verdict
 
 VERSION = 1

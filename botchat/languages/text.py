@@ -61,7 +61,7 @@ class ReadText:
         """Whether a phrase thanks, answers thanks, wishes well or says goodbye."""
 
     def formality(self) -> float:
-        """Count formal marks in 100 words; see `botchat.metrics.criteria.Thresholds`."""
+        """Count formal marks in 100 words; see `botchat.judges.criteria.Thresholds`."""
         marks = _FORMAL_PHRASE * len(self.formal_phrases) + len(_FULL.findall(self.low))
         marks += sum(len(word) >= _LISTS.long_word for word in self.words)
         contractions = filter(_SPOKEN.fullmatch, (word for word in self.words if "'" in word))

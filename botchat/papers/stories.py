@@ -24,9 +24,9 @@ from botchat.importers.tables import json_rows, named, quoted, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import Language, built_in
 from botchat.metrics.agreement import ItemScore
-from botchat.metrics.error_reports import KindReport, read_kinds
 from botchat.papers.benchmarks import Benchmark, Files, RatedTexts, refuse_several
 from botchat.pipeline.judging import ProtocolCases
+from botchat.protocols.error_reports import KindReport, read_kinds
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERROR_TYPES

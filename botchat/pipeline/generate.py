@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from botchat.errors import ConfigError, UsageError
 from botchat.interfaces import ChatModel, quirks_suffix, settings_digest
-from botchat.metrics.reply_faults import dialogue_faults
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.live_models import token_counter
 from botchat.pipeline.plan import Plan, plan
@@ -21,6 +20,7 @@ from botchat.pipeline.resolved import ResolvedRun, SeedSet, first_seeds, read_se
 from botchat.pipeline.session import Session, StageOutcome, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.generation import PROMPT, TokenCounter, generate_dialogue
+from botchat.protocols.reply_faults import dialogue_faults
 from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl, usage

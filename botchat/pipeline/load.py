@@ -97,7 +97,7 @@ class SeedSetData:
     def _notes(self, board: Board, invented: bool) -> Iterator[str]:
         """Yield at most five notes: invented, generate again, judge, dialogues, lost calls."""
         from botchat.boards.board import imported_contestants
-        from botchat.metrics import reply_faults
+        from botchat.protocols import reply_faults
 
         judge = board.judge
         if invented:

@@ -23,7 +23,6 @@ from msgspec import UNSET
 from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean
 from botchat.interfaces import Reply, Row
 from botchat.languages import ENGLISH
-from botchat.metrics.reply_faults import find_mark
 from botchat.models.bots import BASELINES
 from botchat.models.endpoint import identity
 from botchat.models.reader import (
@@ -41,6 +40,7 @@ from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.seeds import MUTUAL, import_seeds, name_of
 from botchat.pipeline.session import Session, run_session
 from botchat.protocols.generation import PROMPT, chat_messages
+from botchat.protocols.reply_faults import find_mark
 from botchat.records import HUMAN
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from botchat.metrics.error_reports import read_kinds
+from botchat.protocols.error_reports import read_kinds
 from botchat.protocols.frame import END, neutralise
 from botchat.protocols.replies import plain_name
 from botchat.records import Judgment, Verdict

@@ -18,8 +18,8 @@ from typing import Any
 
 from botchat.errors import DataError
 from botchat.languages import ENGLISH, Language
-from botchat.metrics.error_reports import read_kinds
 from botchat.protocols import replies
+from botchat.protocols.error_reports import read_kinds
 from botchat.protocols.replies import MARKS, any_known, any_of, plain_name
 from botchat.records import MISSING, Verdict
 

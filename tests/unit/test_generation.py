@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from botchat import prompts
 from botchat.interfaces import Decoding, Quirks, Reply, reply_tokens
-from botchat.metrics.reply_faults import dialogue_faults, fault_clauses, find_mark, is_loop
 from botchat.protocols.generation import (
+from botchat.interfaces import Decoding, Reply
     Speaker,
     TokenCounter,
     chat_messages,
@@ -19,6 +19,7 @@ from botchat.protocols.generation import (
     generate_dialogue,
     prompt_tokens,
 )
+from botchat.protocols.reply_faults import dialogue_faults, fault_clauses, find_mark, is_loop
 from botchat.records import Dialogue, Seed, Utterance
 from tests.scripted import Scripted
 
