@@ -130,8 +130,8 @@ def _draw(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> li
 
 
 def _page(protocol: Protocol, seed_set: str, cases: Sequence[Case | CaseRef]) -> str:
-    from botchat.report import inert, policy, template, text
     from botchat.report.archive import about_protocol
+    from botchat.report.page import inert, policy, template, text
 
     rows = []
     for case in cases:

@@ -23,8 +23,8 @@ from botchat.workspace.jsonl import write_all
 
 if TYPE_CHECKING:
     from botchat.boards.judge_agreement import AgreementReport
-    from botchat.report import JudgeComparison, Prompt, View
     from botchat.report.figures import Chart
+    from botchat.report.page import JudgeComparison, Prompt, View
 
 _NO_READER = (
     "The page has no reader of dialogues: here are {:,} MB of judgments, {:,} MB of dialogues and "
@@ -165,7 +165,7 @@ def _views(
     from botchat.boards.judge_agreement import HUMAN_LABELS
     from botchat.pipeline.agree import set_reports
     from botchat.pipeline.ledger import cost_per_dialogue
-    from botchat.report import View
+    from botchat.report.page import View
 
     meter.begin("count and rate", len(judges))
     reports = set_reports(data) if len(data.files) > 1 else {}
@@ -190,8 +190,8 @@ def _write_page(
 
     The page of a large set has no reader.
     """
-    from botchat import report as pages
     from botchat.report import archive
+    from botchat.report import page as pages
 
     judges = [view.board.judge for view in views]
     prompts = [prompt for judge in judges for prompt in _panel_prompts(data, judge)]
@@ -212,7 +212,7 @@ def _write_page(
 
 def _compared(reports: Mapping[str, AgreementReport]) -> list[JudgeComparison]:
     """Return the comparison of the judges in each protocol, human labels first."""
-    from botchat import report as pages
+    from botchat.report import page as pages
     from botchat.report.figures import judge_charts
 
     compared = []
@@ -226,9 +226,9 @@ def _compared(reports: Mapping[str, AgreementReport]) -> list[JudgeComparison]:
 
 def _panel_prompts(data: SeedSetData, judge: str) -> list[Prompt]:
     """Return roles and prompts of a judge that is a panel, as its settings are now."""
-    from botchat import report as pages
     from botchat.judges.panel import wording
     from botchat.pipeline.contestants import panel_of
+    from botchat.report import page as pages
 
     if (settings := panel_of(data.workspace, judge)) is None:
         return []

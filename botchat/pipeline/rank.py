@@ -33,9 +33,9 @@ def rank(
     Raises MissingDataError for no such file, DataError for an unknown format or a faulty row, and
     ConfigError for flags that do not go together. Nothing is written then.
     """
-    from botchat import report as pages
     from botchat.boards import files as board_files
     from botchat.boards.votes import rates_board, votes_board
+    from botchat.report import page as pages
 
     if not paths:
         raise UsageError("name a file of votes or of win rates: botchat rank FILE")

@@ -7,7 +7,6 @@ import re
 import msgspec
 import pytest
 
-from botchat import report as pages
 from botchat.boards import judge_checks
 from botchat.boards.board import Board
 from botchat.boards.files import as_json
@@ -15,7 +14,8 @@ from botchat.boards.judge_checks import NO_ANSWER, RULES, Check, JudgeTrust, jud
 from botchat.pipeline.leaderboard import board_result
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.records import Remark
-from botchat.report import View
+from botchat.report import page as pages
+from botchat.report.page import View
 from tests.judges import USELESS, World, always
 from tests.rows import rows
 
