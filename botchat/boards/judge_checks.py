@@ -16,11 +16,12 @@ import numpy as np
 
 from botchat.boards.board import Board
 from botchat.boards.protocols import ProtocolVerdicts
-from botchat.boards.tables import DIGITS, is_floor_bot, shorten, value_and_ci
+from botchat.boards.tables import estimate_in, is_floor_bot, rounded_ends, shorten
 from botchat.errors import listed
+from botchat.estimates import UNKNOWN, Estimate
 from botchat.interfaces import Row
 from botchat.judges.rules import RulesJudge
-from botchat.metrics.statistics import LEAST, proportion_ci
+from botchat.metrics.statistics import LEAST, proportion
 from botchat.records import HUMAN
 from botchat.verdicts import LOSS, TIE, WIN
 
@@ -90,10 +91,8 @@ class Check:
     """Key of `RULES`."""
     name: str
     state: State
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    """The number, and the ends of its 95 % interval; shares from 0 to 1."""
+    estimate: Estimate = UNKNOWN
+    """The number; a share from 0 to 1."""
     line: float | None = None
     """The line that it passes on the good side of, in the same unit."""
     reason: str = ""
@@ -104,9 +103,10 @@ class Check:
     @property
     def number(self) -> str:
         """The number in text; a dash if it was not tested."""
-        if self.value is None:
+        value = self.estimate.value
+        if not self.estimate.is_known:
             return "–"
-        return f"{self.value:.2f}" if self.key == "label_kappa" else f"{100 * self.value:.0f} %"
+        return f"{value:.2f}" if self.key == "label_kappa" else f"{100 * value:.0f} %"
 
 
 @dataclass(frozen=True)
@@ -134,10 +134,18 @@ class JudgeTrust:
     @property
     def as_json(self) -> dict[str, Any]:
         """The level, reasons and checks, JSON-ready."""
-        checks = [
-            {k: round(v, DIGITS) if isinstance(v, float) else v for k, v in vars(check).items()}
-            for check in self.checks
-        ]
+        checks = []
+        for check in self.checks:
+            row = {
+                "key": check.key,
+                "name": check.name,
+                "state": check.state,
+                **rounded_ends(check.estimate),
+                "line": check.line,
+                "reason": check.reason,
+                "protocol": check.protocol,
+            }
+            checks.append(row)
         return {"trust": self.level, "reasons": list(self.reasons), "checks": checks}
 
     def sentence(self, judge: str) -> str:
@@ -150,13 +158,14 @@ class JudgeTrust:
         return f"Judge {shorten(judge, 40)}: {self.level}.{about}"
 
 
-def judge_trust(board: Board, labels: Row | None = None) -> JudgeTrust:
-    """Return the trust level of a board's judge; ``labels`` has its ``kappa`` to human labels."""
+def judge_trust(board: Board, label_kappa: Estimate | None = None) -> JudgeTrust:
+    """Return the trust level of a board's judge; ``label_kappa``: to human labels, if any."""
     read = sum(facts["judged"] - facts["unreadable"] for facts in board.judge_facts.values())
     without_room = _protocols_without_room(board, read)
     if without_room:
-        labels = None  # what it shares with annotators is no sample either
-    checks = [*_own_checks(board, without_room), _check("label_kappa", labels or {}, "kappa")]
+        label_kappa = None  # what it shares with annotators is no sample either
+    checks = _own_checks(board, without_room)
+    checks.append(_check("label_kappa", label_kappa or UNKNOWN))
     states = {check.state for check in checks}
     untested = _untested(board)
     if without_room:
@@ -200,7 +209,7 @@ def _protocols_without_room(board: Board, n_read: int) -> list[str]:
     names = []
     for name in _counted(board):
         is_cut = 2 * n_cut[name] > facts[name]["unreadable"]
-        if is_cut and _check("unreadable_rate", facts[name]).state == "fails":
+        if is_cut and _check_in("unreadable_rate", facts[name]).state == "fails":
             names.append(name)
     return names
 
@@ -233,13 +242,13 @@ def _own_checks(board: Board, without_room: Collection[str]) -> list[Check]:
     unread = max(rows.values(), key=lambda row: row.get("unreadable_rate_low") or 0, default={})
     bots = single.get("true_positive_rate_bots") is not None
     return [
-        _check("false_positive_rate", single),
-        _check("true_positive_rate_bots" if bots else "true_positive_rate", single),
+        _check_in("false_positive_rate", single),
+        _check_in("true_positive_rate_bots" if bots else "true_positive_rate", single),
         _model_picked(against_human),
-        _check("consistency", pair),
-        _check("first_preferred", pair),
-        _check("ties", pair),
-        _check("unreadable_rate", unread),
+        _check_in("consistency", pair),
+        _check_in("first_preferred", pair),
+        _check_in("ties", pair),
+        _check_in("unreadable_rate", unread),
     ]
 
 
@@ -268,7 +277,7 @@ def _n_human_dialogues(board: Board) -> int:
 def _model_picked(judged: ProtocolVerdicts | None) -> Check:
     """Check how many of GTEval's verdicts pick out the model, or the bot where there are bots."""
     if judged is None:
-        return _check("model_picked", {})
+        return _check("model_picked", UNKNOWN)
     verdicts, name = judged.verdicts, judged.protocol.name
     bot = np.array([is_floor_bot(name) for name in verdicts.contestants], dtype=bool)
     human = np.array([name == HUMAN for name in verdicts.contestants], dtype=bool)
@@ -276,22 +285,28 @@ def _model_picked(judged: ProtocolVerdicts | None) -> Check:
     verdicts = verdicts.only(verdicts.readable & (with_bot if with_bot.any() else True))
     decided = verdicts.only(verdicts.result != TIE)
     right = decided.result == np.where(human[decided.first], WIN, LOSS)
-    row = proportion_ci(right, judged.cluster[decided.seed], "model_picked")
-    check = _check("model_picked", {**row, "protocol": name})
-    ties = proportion_ci(verdicts.result == TIE, judged.cluster[verdicts.seed], "ties")
-    if check.state in ("passes", "unknown") and (ties["ties_low"] or 0) > RULES["ties"].passes:
-        reason = f"It calls {100 * ties['ties']:.0f} % of pairs with a human dialogue a tie."
+    picked = proportion(right, judged.cluster[decided.seed])
+    check = _check("model_picked", picked, name)
+    ties = proportion(verdicts.result == TIE, judged.cluster[verdicts.seed])
+    if check.state in ("passes", "unknown") and ties.low > RULES["ties"].passes:
+        reason = f"It calls {100 * ties.value:.0f} % of pairs with a human dialogue a tie."
         return replace(check, state="warns", reason=reason)
     return check
 
 
-def _check(key: str, row: Row, column: str = "") -> Check:
-    """Make a check of a number of a row with its interval."""
-    rule, (value, low, high) = RULES[key], value_and_ci(row, column or key)
+def _check_in(key: str, row: Row) -> Check:
+    """Make a check of a number of a row of the judge's table."""
+    return _check(key, estimate_in(row, key), row.get("protocol", ""))
+
+
+def _check(key: str, estimate: Estimate, protocol: str = "") -> Check:
+    """Make a check of a number."""
+    rule = RULES[key]
     of_half = key == "first_preferred"
     line = 0.5 if of_half else rule.passes
-    check = Check(key, rule.name, "unknown", value, low, high, line, "", row.get("protocol", ""))
-    if low is None or high is None:
+    check = Check(key, rule.name, "unknown", estimate, line, "", protocol)
+    low, high = estimate.low, estimate.high
+    if not estimate.is_bounded:
         return check
     ends = f"{100 * low:.0f}–{100 * high:.0f}"
     if key == "label_kappa":

@@ -8,10 +8,11 @@ import numpy as np
 
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.tables import Column, Table, is_floor_bot, table
+from botchat.estimates import Estimate
 from botchat.interfaces import Row
 from botchat.metrics import lengths
 from botchat.metrics.agreement import verdict_rates
-from botchat.metrics.statistics import distinct, proportion_ci
+from botchat.metrics.statistics import distinct, proportion
 from botchat.records import HUMAN, UNDECIDED, Dialogues
 from botchat.verdicts import LOSS, WIN, Indices, Verdicts
 
@@ -25,7 +26,8 @@ def judge_table(
         if part.protocol.shows == "one":
             rates = _detection_rates(part)
         else:
-            rates = pair_rates(part.verdicts, part.cluster) | _longer_preferred(part, dialogues)
+            rates = pair_rates(part.verdicts, part.cluster)
+            rates["longer_preferred"] = _longer_preferred(part, dialogues)
         rows.append({"protocol": part.protocol.name, **rates})
     return table(
         "judge",
@@ -39,7 +41,7 @@ def judge_table(
     ).filled()
 
 
-def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Row:
+def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Estimate:
     """Return the share of decided verdicts for the dialogue with more words, as shown."""
     verdicts = judged.verdicts
     names, seed_ids, most = (
@@ -59,7 +61,7 @@ def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Row:
     unequal = np.isin(verdicts.result, (WIN, LOSS)) & (first != second)
     longer_wins = (verdicts.result == WIN) == (first > second)
     cluster = judged.cluster[verdicts.seed]
-    return proportion_ci(longer_wins[unequal], cluster[unequal], "longer_preferred")
+    return proportion(longer_wins[unequal], cluster[unequal])
 
 
 def pair_rates(verdicts: Verdicts, cluster: Indices) -> Row:
@@ -68,7 +70,7 @@ def pair_rates(verdicts: Verdicts, cluster: Indices) -> Row:
     return {
         "judged": len(verdicts),
         "unreadable": int((~verdicts.readable).sum()),
-        **verdict_rates(both.results, cluster[both.seed]),
+        **vars(verdict_rates(both.results, cluster[both.seed])),
     }
 
 
@@ -79,7 +81,7 @@ def _detection_rates(judged: ProtocolVerdicts) -> Row:
     row: Row = {
         "judged": len(judgments),
         "unreadable": sum(unreadable),
-        **proportion_ci(unreadable, judged.topics_of(judgments), "unreadable_rate"),
+        "unreadable_rate": proportion(unreadable, judged.topics_of(judgments)),
     }
     if not protocol.about_ai or protocol.passing is None:
         return row
@@ -91,7 +93,7 @@ def _detection_rates(judged: ProtocolVerdicts) -> Row:
     ):
         counted = [j for j in known if counts(j.contestants[0])]
         hits = [j.verdict != protocol.passing for j in counted]
-        row |= proportion_ci(hits, judged.topics_of(counted), key)
+        row[key] = proportion(hits, judged.topics_of(counted))
     return row
 
 

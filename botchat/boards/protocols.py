@@ -15,12 +15,12 @@ import pandas as pd
 
 from botchat.boards.pairs import comparisons_of, pair_results, with_missing
 from botchat.boards.tables import Column, Table, table
+from botchat.estimates import UNKNOWN, Estimate
 from botchat.interfaces import Row
 from botchat.metrics.annotations import BLIND_PAGE, NOT_SAID, first_ai_index
 from botchat.metrics.statistics import (
-    ci_columns,
     clustered_proportions,
-    proportion_ci,
+    proportion,
     separated,
     wilson,
 )
@@ -208,12 +208,13 @@ class SuccessCurve:
         passed = 1.0 - failed[row, dialogue]
         return cls(rate, clustered_proportions(row, cluster[dialogue], passed, longest).n)
 
-    def row(self, n: int, key: str) -> Row:
-        """The columns of the success rate at N = ``n``."""
+    def at(self, n: int) -> Estimate:
+        """Return the success rate at N = ``n``; unknown beyond the longest dialogue."""
         if n > len(self.rate):
-            return ci_columns(key, *[np.nan] * 3)
+            return UNKNOWN
         value = float(self.rate[n - 1])
-        return ci_columns(key, value, *map(float, wilson(value, 1 / self.n[n - 1])))
+        low, high = wilson(value, 1 / self.n[n - 1])
+        return Estimate(value, float(low), float(high))
 
 
 def success_curves(judged: ProtocolVerdicts, dialogues: Dialogues) -> dict[str, SuccessCurve]:
@@ -267,9 +268,9 @@ def detection_result(
             if n is None or name == HUMAN:
                 # Human dialogues are complete at their own length: none is cut short.
                 topics = [judged.topics.get(id_, id_) for id_ in known]
-                row |= proportion_ci([*known.values()], topics, _success_key(n))
+                row[_success_key(n)] = proportion([*known.values()], topics)
             elif name in curves:
-                row |= curves[name].row(n, _success_key(n))
+                row[_success_key(n)] = curves[name].at(n)
         rows.append(row)
     keys = [_success_key(n) for n in turns]
     columns = [
@@ -337,7 +338,7 @@ def score_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> ProtocolRes
         for key, scores in zip(keys, zip(*known, strict=True), strict=False):
             if pairs := [pair for pair in zip(scores, topics, strict=True) if pair[0] is not None]:
                 values, cluster = zip(*pairs, strict=True)
-                row |= proportion_ci(values, cluster, key, (scale.lowest, scale.highest))
+                row[key] = proportion(values, cluster, (scale.lowest, scale.highest))
         rows.append(row)
     standing = _result_table(
         judged,

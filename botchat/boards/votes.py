@@ -19,7 +19,7 @@ from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.tables import Column, Table, table
 from botchat.metrics.annotations import Votes
 from botchat.metrics.lengths import Lengths
-from botchat.metrics.statistics import distinct, proportion_ci
+from botchat.metrics.statistics import distinct, proportion
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import Comparisons
 from botchat.records import SIGNED
@@ -142,8 +142,8 @@ def _judge_table(votes: Votes, name: str, signature: str) -> Table:
     row = {
         "judge": name,
         **pair_rates(judged, cluster),
-        **proportion_ci((judged.result == TIE)[readable], of_vote[readable], "ties"),
-        **proportion_ci(~readable, of_vote, "unreadable_rate"),
+        "ties": proportion((judged.result == TIE)[readable], of_vote[readable]),
+        "unreadable_rate": proportion(~readable, of_vote),
     }
     return table(
         "judge",

@@ -10,39 +10,105 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from botchat.errors import DataError, MissingDataError
-from botchat.interfaces import Row
+from botchat.estimates import Estimate
 from botchat.metrics import statistics
 from botchat.metrics.annotations import NO_CONTESTANT, Annotation, VerdictArrays, is_annotator
-from botchat.metrics.statistics import bootstrap_ci, clustered_proportions, proportion_ci, ratio
+from botchat.metrics.statistics import bootstrap, clustered_proportions, proportion, ratio
 from botchat.records import natural_sort_key
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Floats, Indices
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agreement:
-    """The comparison of judges: rows of tables, JSON-ready, figures with their intervals."""
+class JudgeAgreement:
+    """One judge, or annotator, against the labels, and what its verdicts say by themselves."""
 
-    judges: Sequence[Row] = ()
-    """``judge``, ``n`` readable verdicts with a label, ``unreadable`` ones, ``accuracy``,
-    ``accuracy_decided`` (neither is a tie) and Cohen's ``kappa`` against the labels; ``spearman``,
-    ``kendall`` of the contestants' mean results (win 1, tie ½, loss 0) by judge and labels;
-    `verdict_rates`; ``longer_preferred``; of single dialogues ``true_positive_rate`` and
-    ``false_positive_rate``, positive: AI-involved."""
-    pairs: Sequence[Row] = ()
-    """``judge_a``, ``judge_b``, ``n`` that both have a readable verdict on, ``agreement``,
-    ``kappa``; ``accuracy_difference``, a less b, and its ``p`` (`statistics.sign_flip`)."""
-    annotators: Sequence[Row] = ()
-    """Rows of annotators, each against the majority of the others."""
-    annotator_kappa: Row | None = None
-    """``raters``, ``units`` that at least two labelled, Fleiss' ``kappa``."""
-    rankings: Sequence[Row] = ()
-    """``judge`` (or the truth prefix), ``contestant``, ``n``, ``rank``, ``score``, best first."""
+    judge: str
+    n: int
+    """Readable verdicts with a label."""
+    unreadable: int
+    accuracy: Estimate
+    accuracy_decided: Estimate
+    """Accuracy where neither is a tie."""
+    kappa: Estimate
+    """Cohen's kappa."""
+    spearman: Estimate | None
+    kendall: Estimate | None
+    """Correlations of the contestants' mean results (win 1, tie ½, loss 0) by judge and by labels;
+    None of a single contestant."""
+    consistency: Estimate
+    first_preferred: Estimate
+    ties: Estimate
+    unreadable_rate: Estimate
+    """See `VerdictRates`."""
+    longer_preferred: Estimate
+    true_positive_rate: Estimate | None = None
+    false_positive_rate: Estimate | None = None
+    """Rates on single dialogues, where positive is AI-involved; None of pairs."""
+
+
+@dataclass(frozen=True)
+class ScoreAgreement:
+    """Scores of one judge and those of annotators; None where nothing can be read."""
+
+    judge: str
+    n: int
+    unreadable: int
+    spearman: Estimate | None = None
+    kendall: Estimate | None = None
+
+
+@dataclass(frozen=True)
+class PairAgreement:
+    """Two judges, on what both have a readable verdict on."""
+
+    judge_a: str
+    judge_b: str
+    n: int
+    agreement: Estimate
+    kappa: Estimate
+    accuracy_difference: Estimate
+    """Accuracy of a less that of b."""
+    p: float | None
+    """`statistics.sign_flip` of that; None without labels."""
+
+
+@dataclass(frozen=True)
+class AnnotatorKappa:
+    """Fleiss' kappa of the annotators; ``units``: what at least two labelled."""
+
+    raters: int
+    units: int
+    kappa: Estimate
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A contestant in the ranking by one judge, or by the labels."""
+
+    judge: str
+    contestant: str
+    n: int
+    rank: int
+    score: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """The comparison of judges."""
+
+    judges: Sequence[JudgeAgreement] = ()
+    pairs: Sequence[PairAgreement] = ()
+    annotators: Sequence[JudgeAgreement] = ()
+    """Each against the majority of the others."""
+    annotator_kappa: AnnotatorKappa | None = None
+    rankings: Sequence[Placed] = ()
+    """Rankings by each judge and by the labels (under the truth prefix), best first."""
 
 
 def compare(
@@ -78,7 +144,7 @@ def compare(
         ],
         pairs=[tables.pair(a, b, truth) for a, b in combinations(arrays.judges, 2)],
         annotator_kappa=tables.annotator_kappa() if len(annotators) > 1 else None,
-        rankings=[row for name, codes in ranked for row in tables.ranking(name, codes)],
+        rankings=list(chain.from_iterable(tables.ranking(name, codes) for name, codes in ranked)),
     )
 
 
@@ -92,7 +158,7 @@ def _too_few(truth_prefix: str | None, names: Iterable[str]) -> MissingDataError
 
 @dataclass(frozen=True, eq=False)
 class _Tables:
-    """Maker of the rows of an `Agreement`; ``longer`` is the array of `_longer`."""
+    """Maker of the parts of an `Agreement`; ``longer`` is the array of `_longer`."""
 
     arrays: VerdictArrays
     longer: Floats
@@ -102,94 +168,104 @@ class _Tables:
         """Item of each verdict, shape (c, 2)."""
         return np.repeat(self.arrays.item[:, None], 2, axis=1)
 
-    def judge(self, name: str, truth: Codes) -> Row:
-        """Return one judge's row against the labels."""
-        codes, item = self.arrays.verdicts[name], self.item
+    def judge(self, name: str, truth: Codes) -> JudgeAgreement:
+        """Compare one judge with the labels."""
+        codes = self.arrays.verdicts[name]
+        item = self.item
         readable = codes < UNREADABLE
         known = readable & (truth < UNREADABLE)
         decided = known & (codes != TIED) & (truth != TIED)
         unequal = readable & (codes != TIED) & (self.longer != 0)
-        row: Row = {
-            "judge": name,
-            "n": int(known.sum()),
-            "unreadable": int((codes == UNREADABLE).sum()),
-            **proportion_ci((codes == truth)[known], item[known], "accuracy"),
-            **proportion_ci((codes == truth)[decided], item[decided], "accuracy_decided"),
-            **_kappa(codes[known], truth[known], item[known]),
-            **self._rank_correlations(known, codes, truth),
-            **verdict_rates(codes, self.arrays.item),
-            **proportion_ci((codes == self.longer)[unequal], item[unequal], "longer_preferred"),
-        }
+        rates = verdict_rates(codes, self.arrays.item)
+        spearman, kendall = self._rank_correlations(known, codes, truth)
+        positives = {}
         if NO_CONTESTANT in self.arrays.contestants:
-            for label, key in ((-1, "true_positive_rate"), (1, "false_positive_rate")):
+            for label in (-1, 1):
                 labelled = known & (truth == label)
-                row |= proportion_ci((codes == -1)[labelled], item[labelled], key)
-        return row
+                positives[label] = proportion((codes == -1)[labelled], item[labelled])
+        return JudgeAgreement(
+            judge=name,
+            n=int(known.sum()),
+            unreadable=int((codes == UNREADABLE).sum()),
+            accuracy=proportion((codes == truth)[known], item[known]),
+            accuracy_decided=proportion((codes == truth)[decided], item[decided]),
+            kappa=_kappa(codes[known], truth[known], item[known]),
+            spearman=spearman,
+            kendall=kendall,
+            consistency=rates.consistency,
+            first_preferred=rates.first_preferred,
+            ties=rates.ties,
+            unreadable_rate=rates.unreadable_rate,
+            longer_preferred=proportion((codes == self.longer)[unequal], item[unequal]),
+            true_positive_rate=positives.get(-1),
+            false_positive_rate=positives.get(1),
+        )
 
-    def pair(self, a: str, b: str, truth: Codes) -> Row:
-        """Return the row of two judges, on what both have a readable verdict on."""
-        codes_a, codes_b = self.arrays.verdicts[a], self.arrays.verdicts[b]
+    def pair(self, a: str, b: str, truth: Codes) -> PairAgreement:
+        """Compare two judges."""
+        codes_a = self.arrays.verdicts[a]
+        codes_b = self.arrays.verdicts[b]
+        item = self.item
         both = (codes_a < UNREADABLE) & (codes_b < UNREADABLE)
-        known, item = both & (truth < UNREADABLE), self.item
+        known = both & (truth < UNREADABLE)
         lead: Floats = (codes_a == truth)[known].astype(np.float64) - (codes_b == truth)[known]
         leads = np.asarray(np.bincount(item[known], lead), np.float64)
-        return {
-            "judge_a": a,
-            "judge_b": b,
-            "n": int(both.sum()),
-            **proportion_ci((codes_a == codes_b)[both], item[both], "agreement"),
-            **_kappa(codes_a[both], codes_b[both], item[both]),
-            **bootstrap_ci(
-                item[known],
-                [lead, np.ones_like(lead)],
-                lambda sums: {"accuracy_difference": ratio(sums[:, 0], sums[:, 1])},
-            ),
-            "p": statistics.sign_flip(leads) if len(leads) else None,
-        }
+        (difference,) = bootstrap(item[known], [lead, np.ones_like(lead)], _mean_lead)
+        p = None
+        if len(leads):
+            p = statistics.sign_flip(leads)
+        return PairAgreement(
+            a,
+            b,
+            int(both.sum()),
+            agreement=proportion((codes_a == codes_b)[both], item[both]),
+            kappa=_kappa(codes_a[both], codes_b[both], item[both]),
+            accuracy_difference=difference,
+            p=p,
+        )
 
-    def annotator_kappa(self) -> Row:
-        """Return Fleiss' kappa of the annotators, each with the side preferred in both orders."""
+    def annotator_kappa(self) -> AnnotatorKappa:
+        """Compare the annotators, each with the side preferred in both orders."""
         labels = np.stack([self.arrays.majority([name]) for name in self.arrays.annotators])
         counts = np.stack([(labels[..., 0] == code).sum(0) for code in (1, -1, TIED)], -1)
-        units = counts[rated := counts.sum(-1) > 1].astype(np.float64)
+        rated = counts.sum(-1) > 1
+        units = counts[rated].astype(np.float64)
         columns = [statistics.agreeing_pairs(units), np.ones(len(units)), *units.T]
-        return {
-            "raters": len(labels),
-            "units": len(units),
-            **bootstrap_ci(
-                self.arrays.item[rated],
-                columns,
-                lambda s: {"kappa": statistics.fleiss_kappa(ratio(s[:, 0], s[:, 1]), s[:, 2:])},
-            ),
-        }
+        (kappa,) = bootstrap(self.arrays.item[rated], columns, _fleiss_kappa)
+        return AnnotatorKappa(len(labels), len(units), kappa)
 
-    def ranking(self, name: str, codes: Codes) -> list[Row]:
+    def ranking(self, name: str, codes: Codes) -> list[Placed]:
         """Return the contestants by their mean result with one judge, best first."""
         side, item, (score,) = self._results(codes < UNREADABLE, codes)
         shares = clustered_proportions(side, item, score, len(self.arrays.contestants))
         order = sorted(self._contestants(side), key=lambda i: -shares.value[i])
-        return [
-            {
-                "judge": name,
-                "contestant": self.arrays.contestants[i],
-                "n": int((side == i).sum()),
-                "rank": 1 + int((shares.value[order] > shares.value[i]).sum()),
-                **shares.row(i, "score"),
-            }
-            for i in order
-        ]
+        ranking = []
+        for i in order:
+            n = int((side == i).sum())
+            rank = 1 + int((shares.value[order] > shares.value[i]).sum())
+            ranking.append(Placed(name, self.arrays.contestants[i], n, rank, shares.at(i)))
+        return ranking
 
-    def _rank_correlations(self, known: Flags, codes: Codes, truth: Codes) -> Row:
-        """Correlate the contestants' mean results by the judge and by the labels."""
+    def _rank_correlations(
+        self, known: Flags, codes: Codes, truth: Codes
+    ) -> tuple[Estimate | None, Estimate | None]:
+        """Return Spearman's and Kendall's of the mean results by the judge and by the labels."""
         side, item, results = self._results(known, codes, truth)
         contestants = self._contestants(side)
+        if len(contestants) < 2:
+            return None, None
+        columns = []
+        for i in contestants:
+            columns.append((side == i).astype(np.float64))
+            for result in results:
+                columns.append((side == i) * result)
 
-        def figures(sums: Floats) -> dict[str, Floats]:
+        def figures(sums: Floats) -> list[Floats]:
             n, by_judge, by_label = sums.reshape(len(sums), -1, 3).transpose(2, 0, 1)
             return _ranks(ratio(by_judge, n), ratio(by_label, n))
 
-        columns = ((side == i) * each for i in contestants for each in (1.0, *results))
-        return bootstrap_ci(item, columns, figures) if len(contestants) > 1 else {}
+        spearman, kendall = bootstrap(item, columns, figures)
+        return spearman, kendall
 
     def _results(self, judged: Flags, *judges: Codes) -> tuple[Indices, Indices, Floats]:
         """Contestant and item of both sides, shape (2n,), and results, shape (judges, 2n)."""
@@ -201,25 +277,37 @@ class _Tables:
         return [i for i in np.unique(side).tolist() if self.arrays.contestants[i] != NO_CONTESTANT]
 
 
-def verdict_rates(codes: Codes, item: Indices) -> Row:
-    """Return rates of verdicts on comparisons in both orders, shape (c, 2), of items (c,).
+@dataclass(frozen=True)
+class VerdictRates:
+    """Rates of a judge's verdicts on comparisons in both orders.
 
-    - ``unreadable_rate``: of all verdicts. ``ties``: of the readable ones.
-    - ``consistency``: of the comparisons readable in both orders, share with the same verdict.
-    - ``first_preferred``: of the decided verdicts on comparisons readable in both orders, share for
-      the side shown first; ½ is no preference. Only both orders tell position from contestant.
+    Only both orders tell position from contestant.
     """
+
+    consistency: Estimate
+    """Share of the comparisons readable in both orders that have the same verdict."""
+    first_preferred: Estimate
+    """Share of the decided verdicts on these for the side shown first; ½ is no preference."""
+    ties: Estimate
+    """Share of the readable verdicts."""
+    unreadable_rate: Estimate
+    """Share of all verdicts."""
+
+
+def verdict_rates(codes: Codes, item: Indices) -> VerdictRates:
+    """Return rates of verdicts in both orders, shape (c, 2), clustered by items, shape (c,)."""
     twice = np.repeat(item[:, None], 2, axis=1)
-    readable, asked = codes < UNREADABLE, codes != ABSENT
+    readable = codes < UNREADABLE
+    asked = codes != ABSENT
     both: Flags = readable[:, 0] & readable[:, 1]
     decided = readable & (codes != TIED) & both[:, None]
     same: Flags = codes[:, 0] == -codes[:, 1]
-    return {
-        **proportion_ci(same[both], item[both], "consistency"),
-        **proportion_ci((codes == 1)[decided], twice[decided], "first_preferred"),
-        **proportion_ci((codes == TIED)[readable], twice[readable], "ties"),
-        **proportion_ci((codes == UNREADABLE)[asked], twice[asked], "unreadable_rate"),
-    }
+    return VerdictRates(
+        consistency=proportion(same[both], item[both]),
+        first_preferred=proportion((codes == 1)[decided], twice[decided]),
+        ties=proportion((codes == TIED)[readable], twice[readable]),
+        unreadable_rate=proportion((codes == UNREADABLE)[asked], twice[asked]),
+    )
 
 
 def _longer(arrays: VerdictArrays, lengths: Mapping[tuple[str, str], float]) -> Floats:
@@ -232,14 +320,25 @@ def _longer(arrays: VerdictArrays, lengths: Mapping[tuple[str, str], float]) -> 
     return np.stack([longer, -longer], 1)
 
 
-def _kappa(codes: Codes, others: Codes, item: Indices) -> Row:
-    """Cohen's kappa of two raters, with its interval."""
+def _kappa(codes: Codes, others: Codes, item: Indices) -> Estimate:
+    """Return Cohen's kappa of two raters."""
     cell = codes % 3 * 3 + others % 3
-    return bootstrap_ci(
-        item,
-        (cell == number for number in range(9)),
-        lambda sums: {"kappa": statistics.cohen_kappa(sums.reshape(-1, 3, 3))},
-    )
+    (kappa,) = bootstrap(item, (cell == number for number in range(9)), _cohen_kappa)
+    return kappa
+
+
+def _cohen_kappa(sums: Floats) -> list[Floats]:
+    return [statistics.cohen_kappa(sums.reshape(-1, 3, 3))]
+
+
+def _fleiss_kappa(sums: Floats) -> list[Floats]:
+    """Return the figure of sums of agreeing pairs, of units, and of each label."""
+    return [statistics.fleiss_kappa(ratio(sums[:, 0], sums[:, 1]), sums[:, 2:])]
+
+
+def _mean_lead(sums: Floats) -> list[Floats]:
+    """Return the figure of sums of leads and of cases."""
+    return [ratio(sums[:, 0], sums[:, 1])]
 
 
 class ItemScore(NamedTuple):
@@ -251,17 +350,19 @@ class ItemScore(NamedTuple):
     score: float | None  # None: unreadable
 
 
-def compare_scores(scores: Iterable[ItemScore], truth_prefix: str = "human") -> Agreement:
+def compare_scores(
+    scores: Iterable[ItemScore], truth_prefix: str = "human"
+) -> list[ScoreAgreement]:
     """Correlate judges' scores with the mean of the annotators' readable scores of a text.
 
-    Rows have the readable (``n``) and ``unreadable`` scores of texts with a label, ``spearman`` and
-    ``kendall`` (tau-b). Raises `MissingDataError` without a judge or an annotator, `DataError` if a
-    judge scored a text twice.
+    ``n`` and ``unreadable`` are of texts with a label; Kendall's is tau-b. Raises
+    `MissingDataError` without a judge or an annotator, `DataError` if a judge scored a text twice.
     """
     by_judge: dict[str, dict[tuple[str, str], float]] = {}
     labels: dict[tuple[str, str], list[float]] = {}
     for item_name, contestant, judge, score in scores:
-        of_judge, key = by_judge.setdefault(judge, {}), (item_name, contestant)
+        of_judge = by_judge.setdefault(judge, {})
+        key = (item_name, contestant)
         if key in of_judge:
             fault = f"{judge} has scored {contestant or 'the text'} on item {item_name} twice"
             raise DataError(f"{fault}; keep one of the two")
@@ -272,32 +373,31 @@ def compare_scores(scores: Iterable[ItemScore], truth_prefix: str = "human") -> 
     if not judges or not labels:
         raise _too_few(truth_prefix, by_judge)
     gold = np.array([math.fsum(values) / len(values) for values in labels.values()])
-    order = {item: i for i, item in enumerate(sorted({i for i, _ in labels}, key=natural_sort_key))}
+    items = sorted({name for name, _ in labels}, key=natural_sort_key)
+    order = {name: i for i, name in enumerate(items)}
     item = np.array([order[name] for name, _ in labels], np.intp)
-    rows: list[Row] = []
+    compared = []
     for judge in judges:
         values = np.array([by_judge[judge].get(key, math.nan) for key in labels])
         n = int(np.isfinite(values).sum())
-        counts = {"n": n, "unreadable": len(by_judge[judge].keys() & labels.keys()) - n}
-        rows.append({"judge": judge, **counts, **_correlations(values, gold, item)})
-    return Agreement(judges=rows)
+        n_unreadable = len(by_judge[judge].keys() & labels.keys()) - n
+        if n == 0:
+            compared.append(ScoreAgreement(judge, n, n_unreadable))
+            continue
+        spearman, kendall = _correlations(values, gold, item)
+        compared.append(ScoreAgreement(judge, n, n_unreadable, spearman, kendall))
+    return compared
 
 
-def _correlations(scores: Floats, gold: Floats, item: Indices) -> Row:
-    """Rank correlations of a judge's scores with ``gold``, shape (texts,) each."""
+def _correlations(scores: Floats, gold: Floats, item: Indices) -> list[Estimate]:
+    """Return Spearman's and Kendall's of a judge's scores with ``gold``, shape (texts,) each."""
     known = np.isfinite(scores)
-    if not known.any():
-        return {}
     # The work grows with the square of the entries: texts with equal scores are one entry.
     both = np.stack([scores[known], gold[known]])
     (x, y), entry = np.unique(both, axis=1, return_inverse=True)
-    return bootstrap_ci(
-        item[known],
-        (entry.reshape(-1) == number for number in range(len(x))),
-        lambda counts: _ranks(x, y, counts),
-    )
+    columns = (entry.reshape(-1) == number for number in range(len(x)))
+    return bootstrap(item[known], columns, lambda counts: _ranks(x, y, counts))
 
 
-def _ranks(x: Floats, y: Floats, counts: Floats | None = None) -> dict[str, Floats]:
-    names = {"spearman": statistics.spearman, "kendall": statistics.kendall}
-    return {name: correlation(x, y, counts) for name, correlation in names.items()}
+def _ranks(x: Floats, y: Floats, counts: Floats | None = None) -> list[Floats]:
+    return [statistics.spearman(x, y, counts), statistics.kendall(x, y, counts)]

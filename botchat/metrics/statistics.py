@@ -14,8 +14,7 @@ of sums by cluster, which are drawn with replacement; percentiles are expanded f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from botchat.interfaces import Row
+from botchat.estimates import Estimate, Estimates
 from botchat.verdicts import Flags, Floats, Indices
 
 LEVEL = 0.95  # coverage of every interval
@@ -161,29 +160,9 @@ def holm(p: Sequence[float]) -> list[float]:
     return adjusted.tolist()
 
 
-@dataclass(frozen=True, eq=False)
-class Shares:
-    """Shares and the ends of their intervals, 0 to 1, shape (rows,); nan without a case."""
-
-    value: Floats
-    low: Floats
-    high: Floats
-    n: Floats  # independent cases that each is worth
-
-    def row(self, i: int, name: str) -> Row:
-        """The columns ``name``, ``name_low`` and ``name_high`` of one share."""
-        return ci_columns(name, self.value[i], self.low[i], self.high[i])
-
-
-def ci_columns(name: str, value: float, low: float, high: float) -> Row:
-    """A number and the ends of its interval under their column names; None for nan."""
-    columns = {name: value, f"{name}_low": low, f"{name}_high": high}
-    return {key: None if math.isnan(number) else float(number) for key, number in columns.items()}
-
-
 def clustered_proportions(
     row: Indices, cluster: Indices | None, value: Floats, n_rows: int
-) -> Shares:
+) -> Estimates:
     """Mean of the values (0 to 1) of each row, with intervals clustered by ``cluster``.
 
     All arguments have shape (cases,). ``cluster``: numbers from 0; None: every case is independent.
@@ -215,7 +194,7 @@ def clustered_proportions(
     # Cases that are all the same show no spread: as many others as can go unseen may be at an end.
     unseen = wilson(np.zeros(int(same.sum())), each_cluster[same])[1]
     low[same], high[same] = mean[same] * (1 - unseen), mean[same] + unseen * (1 - mean[same])
-    return Shares(mean, low, high, 1 / each)
+    return Estimates(mean, low, high, 1 / each)
 
 
 def wilson(share: npt.ArrayLike, each: npt.ArrayLike) -> tuple[Floats, Floats]:
@@ -228,21 +207,26 @@ def wilson(share: npt.ArrayLike, each: npt.ArrayLike) -> tuple[Floats, Floats]:
     return low, high
 
 
-def proportion_ci(
+def proportion(
     values: npt.ArrayLike,
     cluster: Sequence[str] | Indices | None,
-    name: str,
     scale: tuple[float, float] = (0.0, 1.0),
-) -> Row:
-    """The columns of a share, or a mean of values on a scale; all None without a case.
+) -> Estimate:
+    """Return a share, or a mean of values on a scale; unknown without a case.
 
     ``cluster``: of each case; None: they are independent. ``scale``: lowest and highest value.
+
+    >>> proportion([1, 0, 1, 1], ["a", "b", "c", "d"]).value
+    0.75
     """
-    lowest, width = scale[0], scale[1] - scale[0]
+    lowest, highest = scale
+    width = highest - lowest
     cases = (np.asarray(values, dtype=np.float64) - lowest) / width
-    number = None if cluster is None else np.unique(np.asarray(cluster), return_inverse=True)[1]
-    row = clustered_proportions(np.zeros(len(cases), np.intp), number, cases, 1).row(0, name)
-    return {k: None if v is None else lowest + width * v for k, v in row.items()}
+    number = None
+    if cluster is not None:
+        number = np.unique(np.asarray(cluster), return_inverse=True)[1]
+    row = np.zeros(len(cases), np.intp)
+    return clustered_proportions(row, number, cases, 1).at(0).stretched(lowest, width)
 
 
 def separated(value: Floats, low: Floats, high: Floats) -> Flags:
@@ -264,16 +248,16 @@ def _weights(n: int, draws: int) -> Floats:
     return np.concatenate([np.ones((1, n)), drawn])
 
 
-def bootstrap_ci(
+def bootstrap(
     cluster: Indices,
     columns: Iterable[Floats],
-    figures: Callable[[Floats], Mapping[str, Floats]],
-) -> Row:
-    """The columns of figures that are functions of sums over cases.
+    figures: Callable[[Floats], Sequence[Floats]],
+) -> list[Estimate]:
+    """Return figures that are functions of sums over cases.
 
     ``cluster`` and each of the k ``columns``: of every case, shape (cases,). ``figures``: sums of
-    shape (draws, k) -> name -> values of shape (draws,). An end is None where a figure does not
-    vary.
+    shape (draws, k) -> values of each figure, shape (draws,). An end is unknown where a figure does
+    not vary.
     """
     numbers, group = distinct(cluster)
     n = max(1, len(numbers))
@@ -281,12 +265,19 @@ def bootstrap_ci(
         group = np.random.default_rng(0).integers(_MOST_DRAWN, size=n)[group]
         n = _MOST_DRAWN
     sums = np.stack([np.bincount(group, column, n) for column in columns], axis=-1)
-    tail = NormalDist().cdf(-math.sqrt(n / (n - 1)) * student_t(LEVEL, n - 1)) if n > 1 else 0.0
-    row: Row = {}
-    for name, values in figures(_weights(n, RESAMPLES) @ sums).items():
-        known = values[1:][np.isfinite(values[1:])]
-        low, high = np.quantile(known, (tail, 1 - tail)) if len(known) else (math.nan, math.nan)
-        if not high - low > _NOTHING:
-            low = high = math.nan
-        row |= ci_columns(name, float(values[0]), float(low), float(high))
-    return row
+    tail = 0.0
+    if n > 1:
+        tail = NormalDist().cdf(-math.sqrt(n / (n - 1)) * student_t(LEVEL, n - 1))
+    drawn = figures(_weights(n, RESAMPLES) @ sums)
+    return [_percentiles(values, tail) for values in drawn]
+
+
+def _percentiles(values: Floats, tail: float) -> Estimate:
+    """Return the first of the values, of the data, with the tails of the others, the draws."""
+    known = values[1:][np.isfinite(values[1:])]
+    estimate = Estimate(float(values[0]))
+    if len(known):
+        low, high = np.quantile(known, (tail, 1 - tail)).tolist()
+        if high - low > _NOTHING:
+            estimate = Estimate(estimate.value, low, high)
+    return estimate

@@ -22,10 +22,12 @@ from botchat.boards.judge_agreement import (
     HUMAN_LABELS,
     PRICE,
     AgreementReport,
+    OneOrder,
     agreement_signature,
 )
-from botchat.boards.tables import Column, Kind, Table, table
+from botchat.boards.tables import Column, Kind, Table, spread, table
 from botchat.errors import ConfigError, DataError, listed
+from botchat.estimates import UNKNOWN
 from botchat.importers.tables import SUFFIXES, read_text, rows
 from botchat.interfaces import Row
 from botchat.metrics import lengths
@@ -43,6 +45,7 @@ from botchat.protocols.reports import KINDS, as_prose, as_text, parse_text, repo
 from botchat.records import SIGNED, Judgment
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
+from botchat.workspace.usage import VerdictPrice
 
 Files = Mapping[str, bytes]
 """Name -> content of upstream's files."""
@@ -69,7 +72,7 @@ class Answered:
         """Return the judgments of every judge."""
         return [judgment for each in self.judged[protocol.name].values() for judgment in each]
 
-    def costs(self, protocol: Protocol) -> dict[str, Row]:
+    def costs(self, protocol: Protocol) -> dict[str, VerdictPrice]:
         """Return the price of a verdict by judge."""
         return cost_per_verdict(self.workspace, self.judged[protocol.name])
 
@@ -116,24 +119,26 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
     agreement = compare(arrays, HUMAN_LABELS)
     by_order = compare([*labels, *preferences(judgments, ANSWERS)], HUMAN_LABELS, words)
     judges = []
-    for row, order_row in zip(agreement.judges, by_order.judges, strict=True):
-        bias = with_ends(order_row, "consistency", "first_preferred", "longer_preferred")
-        single = {f"{key}_one_order": order_row[key] for key in ("accuracy", "kappa")}
-        judges.append({**row, **bias, **single, **costs[row["judge"]]})
+    one_order = {}
+    for judge, in_order in zip(agreement.judges, by_order.judges, strict=True):
+        judged = replace(
+            judge,
+            consistency=in_order.consistency,
+            first_preferred=in_order.first_preferred,
+            longer_preferred=in_order.longer_preferred,
+        )
+        judges.append(judged)
+        one_order[judge.judge] = OneOrder(in_order.accuracy, in_order.kappa)
     parts = {"benchmark": name.lower()}
     report = AgreementReport(
-        **vars(replace(agreement, judges=judge_agreement.by_accuracy(judges), annotators=())),
+        agreement=replace(agreement, judges=judge_agreement.by_accuracy(judges), annotators=()),
+        prices=costs,
+        one_order=one_order,
         subject=name,
         labels=HUMAN_LABELS,
         signature=agreement_signature("bench", parts, arrays.digest, HUMAN_LABELS),
     )
     return Comparison(report, judge_agreement.agreement_tables(report))
-
-
-def with_ends(row: Row, *figures: str) -> Row:
-    """Return some figures of a row with the ends of their intervals."""
-    keys = [f"{figure}{end}" for figure in figures for end in ("", "_low", "_high")]
-    return {key: row.get(key) for key in keys}
 
 
 @dataclass(frozen=True)
@@ -159,7 +164,9 @@ class RatedTexts:
         return self.correlate(scores, prices)
 
     def correlate(
-        self, scores: Mapping[str, Sequence[ItemScore]], prices: Mapping[str, Mapping[str, Row]]
+        self,
+        scores: Mapping[str, Sequence[ItemScore]],
+        prices: Mapping[str, Mapping[str, VerdictPrice]],
     ) -> Comparison:
         """Correlate with human scores, by part; ``prices`` are by part and judge."""
         data: list[Any] = []
@@ -168,10 +175,13 @@ class RatedTexts:
         for part, (_, _, labels) in self.parts.items():
             rated = [*labels, *scores[part]]
             data += [[part, score._asdict()] for score in rated]
-            for row in compare_scores(rated, HUMAN_LABELS).judges:
-                judge = row["judge"]
-                price = prices[part].get(judge, {}) if prices else {}
-                judges.append({"judge": judge, self.part: part, **row, **price})
+            of_part = prices.get(part, {})
+            for compared in compare_scores(rated, HUMAN_LABELS):
+                judge = compared.judge
+                row = {"judge": judge, self.part: part, **judge_agreement.known_fields(compared)}
+                if judge in of_part:
+                    row |= vars(of_part[judge])
+                judges.append(row)
                 by_judge.setdefault(judge, {})[part] = judges[-1]
         signed = agreement_signature("bench", {"benchmark": self.name}, data, HUMAN_LABELS)
         figures = (f"{part}_{figure}" for part in (*self.parts, "average") for figure in RANKS)
@@ -185,7 +195,8 @@ class RatedTexts:
         priced = (judge_agreement.with_price(_line(each)) for each in by_judge.values())
         correlations = table(*self.table, columns, priced, [signed], _SCORED).filled()
         report = AgreementReport(subject=correlations.title, labels=HUMAN_LABELS, signature=signed)
-        return Comparison(report, [correlations], {"judges": judges, "signature": signed})
+        content = {"judges": [spread(row) for row in judges], "signature": signed}
+        return Comparison(report, [correlations], content)
 
 
 def score_of(judgment: Judgment, protocol: Protocol, place: int | None) -> float | None:
@@ -204,9 +215,9 @@ def _line(by_part: Mapping[str, Row]) -> Row:
     *_, line = ({**row} for row in by_part.values())  # the price is the last part's
     line["unreadable"] = sum(row["unreadable"] for row in by_part.values())
     for rank in RANKS:
-        values: dict[str, Any] = {part: row.get(rank) for part, row in by_part.items()}
+        values = {part: row.get(rank, UNKNOWN).value for part, row in by_part.items()}
         line |= {f"{part}_{rank}": value for part, value in values.items()}
-        line[f"average_{rank}"] = None if None in values.values() else fmean(values.values())
+        line[f"average_{rank}"] = fmean(values.values())
     return line
 
 

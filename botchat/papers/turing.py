@@ -12,13 +12,15 @@ import numpy as np
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import BUILT_IN, AgreementReport, agreement_signature
-from botchat.boards.tables import Column, table
+from botchat.boards.tables import Column, spread, table
 from botchat.errors import DataError, MissingDataError
+from botchat.estimates import UNKNOWN
 from botchat.importers.tables import json_rows, quoted
+from botchat.interfaces import Row
 from botchat.metrics import lengths
 from botchat.metrics.agreement import compare
 from botchat.metrics.annotations import NO_CONTESTANT, Annotation
-from botchat.papers.benchmarks import Answered, Benchmark, Comparison, Files, with_ends
+from botchat.papers.benchmarks import Answered, Benchmark, Comparison, Files
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.rates import preferences
@@ -87,22 +89,38 @@ def _cut(items: Sequence[Item]) -> list[Item]:
 def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Comparison:
     """Compare judges, annotators and traps with the truth, source by source."""
     verdicts = preferences(answered.all(UNIEVAL), UNIEVAL)
-    costs = answered.costs(UNIEVAL) if verdicts else {}
-    rows, notes = [], []
+    costs = {}
+    if verdicts:
+        costs = answered.costs(UNIEVAL)
+    rows: list[Row] = []
+    notes = []
     for source, items in sources.items():
         ids = {dialogue.seed_id for dialogue, _ in items}
         known = [verdict for verdict in verdicts if verdict.item in ids]
         known += [*_annotations(items), *_traps(items)]
         has_majority = any(annotation.judge == MAJORITY for annotation in known)
-        by_label = compare(known, MAJORITY).judges if has_majority else ()
-        kappas = {row["judge"]: with_ends(row, "kappa") for row in by_label}
-        by_judge = {row["judge"]: row for row in compare(known, BUILT_IN).judges}
+        kappas = {}
+        if has_majority:
+            kappas = {each.judge: each.kappa for each in compare(known, MAJORITY).judges}
+        by_judge = {each.judge: each for each in compare(known, BUILT_IN).judges}
         by_judge.pop(_OTHERS, None)
-        for judge, row in by_judge.items():
-            head = {"source": source, **{key: row[key] for key in ("judge", "n", "unreadable")}}
-            rates = with_ends(row, "accuracy", "true_positive_rate", "false_positive_rate")
-            rows.append(head | rates | kappas.get(judge, {}) | costs.get(judge, {}))
-            equal = [t for t in TRAPS if by_judge[t]["accuracy"] >= (row["accuracy"] or 0)]
+        for judge, compared in by_judge.items():
+            row = {
+                "source": source,
+                "judge": judge,
+                "n": compared.n,
+                "unreadable": compared.unreadable,
+                "accuracy": compared.accuracy,
+                "true_positive_rate": compared.true_positive_rate or UNKNOWN,
+                "false_positive_rate": compared.false_positive_rate or UNKNOWN,
+            }
+            if judge in kappas:
+                row["kappa"] = kappas[judge]
+            if judge in costs:
+                row |= vars(costs[judge])
+            rows.append(spread(row))
+            least = np.nan_to_num(compared.accuracy.value)
+            equal = [trap for trap in TRAPS if by_judge[trap].accuracy.value >= least]
             if equal and judge in costs:
                 notes.append(f"{judge} is not more accurate than {' or '.join(equal)} on {source}.")
     signed = agreement_signature("bench", {"benchmark": "turing"}, rows, BUILT_IN)

@@ -15,6 +15,7 @@ from botchat.boards.files import document, table_files, to_json
 from botchat.boards.judge_agreement import BUILT_IN, AgreementReport, agreement_signature
 from botchat.boards.tables import Table
 from botchat.errors import ConfigError, MissingDataError, UsageError, did_you_mean, listed
+from botchat.estimates import UNKNOWN
 from botchat.interfaces import Row
 from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED
 from botchat.metrics.agreement import compare
@@ -32,11 +33,6 @@ from botchat.workspace.folder import Workspace
 
 OF_WRITERS = "built-in"
 """Value of ``truth`` for `BUILT_IN` instead of a prefix of annotators, even if there are labels."""
-
-_NO_RANKS = {
-    f"{key}{end}": None for key in ("spearman", "kendall") for end in ("", "_low", "_high")
-}
-"""Columns left empty for `BUILT_IN`: who wrote a dialogue ranks no contestant."""
 
 Judged = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments in one protocol."""
@@ -134,11 +130,11 @@ def _report(
     """Compare judges by judgments in the protocol ``name`` and by ``votes`` of ``files``."""
     protocol = data.catalogue.find(name) if data and name else None
     rows = votes.annotations() if votes else []
-    judges = {row.judge for row in rows} or {*judged}
+    names = {row.judge for row in rows} or {*judged}
     if protocol is not None:
         judged = with_controls(workspace, judged, protocol)
         rows += preferences((j for judgments in judged.values() for j in judgments), protocol)
-    labelled = {is_annotator(judge, HUMAN) for judge in (*judges, *judged)}
+    labelled = {is_annotator(judge, HUMAN) for judge in (*names, *judged)}
     prefix = None if truth == OF_WRITERS else truth
     if truth is None and len(labelled) > 1:
         prefix = HUMAN
@@ -153,17 +149,15 @@ def _report(
     compared = compare(arrays, prefix, lengths, topics)
     costs = cost_per_verdict(workspace, judged) if judged else {}
     if prefix == BUILT_IN:  # these labels are no verdicts
-        compared = replace(
-            compared,
-            judges=[row | _NO_RANKS for row in compared.judges],
-            rankings=[row for row in compared.rankings if row["judge"] != BUILT_IN],
-            annotators=(),
-        )
+        # Who wrote a dialogue ranks no contestant.
+        judges = [replace(each, spearman=UNKNOWN, kendall=UNKNOWN) for each in compared.judges]
+        rankings = [each for each in compared.rankings if each.judge != BUILT_IN]
+        compared = replace(compared, judges=judges, rankings=rankings, annotators=())
     parts = {"set": data.seed_set if data else None, "protocol": name, "files": "+".join(files)}
     subject = [f"{name} on {data.seed_set}"] if data else []
-    judged_rows = [row | costs.get(row["judge"], {}) for row in compared.judges]
     return AgreementReport(
-        **vars(replace(compared, judges=judge_agreement.by_accuracy(judged_rows))),
+        agreement=replace(compared, judges=judge_agreement.by_accuracy(compared.judges)),
+        prices=costs,
         subject=", ".join([*subject, *files]),
         labels={None: "", BUILT_IN: BUILT_IN}.get(prefix, judge_agreement.HUMAN_LABELS),
         signature=agreement_signature("agree", parts, arrays.digest, prefix),
@@ -228,6 +222,6 @@ def publish(
         write_charts(out, judge_charts(report))
         lines.append(f"Tables: {out / 'agreement.md'}")
     printed: Piece = tables[0]
-    if report.judges:
+    if report.agreement.judges:
         printed = report.printed_rows
     return Result(data, [tables[0].title, printed, *lines], table=tables[0])

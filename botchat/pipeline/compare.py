@@ -20,7 +20,7 @@ from botchat.errors import (
     listed,
 )
 from botchat.interfaces import Row
-from botchat.metrics.statistics import proportion_ci
+from botchat.metrics.statistics import proportion
 from botchat.protocols.rates import PASS_AT
 from botchat.records import HUMAN
 from botchat.results import Piece, Result
@@ -249,7 +249,7 @@ def _table(boards: Boards, changed: Sequence[str], p: Mapping[str, float]) -> Ta
         key = f"change_n{n}"
         columns.append(Column(key, f"Success @{n}, change", "rate", interval=True))
         for row in rows:
-            row |= proportion_ci(*boards.changes(row["model"], n), key, (-1.0, 1.0))
+            row[key] = proportion(*boards.changes(row["model"], n), (-1.0, 1.0))
     columns.append(Column("p", "p (Holm)", "exact"))
     note = "Changes in points of success rate, with 95 % intervals; paired by seed."
     signatures = [f"{boards.old.path} → {boards.new.path}"]

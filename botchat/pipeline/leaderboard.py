@@ -170,10 +170,14 @@ def _views(
     meter.begin("count and rate", len(judges))
     reports = set_reports(data) if len(data.files) > 1 else {}
     labelled = [report for report in reports.values() if report.labels == HUMAN_LABELS]
-    rows = {row["judge"]: row for report in reversed(labelled) for row in report.judges}
-    costs, views = cost_per_dialogue(data.workspace, data.dialogues), []
+    kappas = {}
+    for report in reversed(labelled):
+        for judged in report.agreement.judges:
+            kappas[judged.judge] = judged.kappa
+    costs = cost_per_dialogue(data.workspace, data.dialogues)
+    views = []
     for judge in judges:
-        views.append(View.of(data.board(judge), rows.get(judge), costs))
+        views.append(View.of(data.board(judge), kappas.get(judge), costs))
         meter.done += 1
     return views, reports
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from botchat.errors import BotChatError, MissingDataError, UsageError, did_you_mean, listed
-from botchat.interfaces import Row
 from botchat.models.stored import rough_tokens, visible_reply
 from botchat.pipeline.contestants import stored_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment
@@ -19,6 +18,7 @@ from botchat.results import Result
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, read_dialogues, stage_order
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.usage import VerdictPrice
 
 T = TypeVar("T", Dialogue, Judgment)
 
@@ -202,34 +202,32 @@ def total_cost(
     return usage.total(_bills(workspace, keys), keys, "cost_usd")
 
 
-_OF_VERDICT: Mapping[str, usage.Figure] = {
-    "tokens": "tokens",
-    "usd": "cost_usd",
-    "seconds": "latency_s",
-}
-
-
 def cost_per_verdict(
     workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]
-) -> dict[str, Row]:
-    """Return judge -> ``calls``, ``tokens``, ``usd`` and ``seconds`` of one verdict.
+) -> dict[str, VerdictPrice]:
+    """Return judge -> the price of one verdict.
 
-    A call that several verdicts rest on counts once. None where it is not known of every call.
-    Seconds are the sum of the calls' own, also where they were in flight together.
+    A call that several verdicts rest on counts once.
     """
     calls = {
         name: {call for judgment in judgments for call in judgment.calls}
         for name, judgments in judged.items()
     }
     bills = _bills(workspace, chain.from_iterable(calls.values()))
-    costs: dict[str, Row] = {}
+    prices = {}
     for name, keys in calls.items():
         n = len(judged[name])
-        costs[name] = {"calls": len(keys) / n}
-        for key, figure in _OF_VERDICT.items():
-            total = usage.total(bills, keys, figure)
-            costs[name][key] = None if total is None else total / n
-    return costs
+        prices[name] = VerdictPrice(
+            calls=len(keys) / n,
+            tokens=_share(usage.total(bills, keys, "tokens"), n),
+            usd=_share(usage.total(bills, keys, "cost_usd"), n),
+            seconds=_share(usage.total(bills, keys, "latency_s"), n),
+        )
+    return prices
+
+
+def _share(total: float | None, n: int) -> float | None:
+    return None if total is None else total / n
 
 
 def call_texts(workspace: Workspace, keys: Sequence[str]) -> dict[str, CallText]:

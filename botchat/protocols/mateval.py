@@ -13,11 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
-from botchat.interfaces import Case, ShownDialogue
+from botchat.estimates import Estimate
+from botchat.interfaces import Case, Row, ShownDialogue
 from botchat.languages import ENGLISH
-from botchat.metrics.statistics import proportion_ci
+from botchat.metrics.statistics import proportion
 from botchat.protocols import scores
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.protocol import Protocol
@@ -105,15 +105,14 @@ def by_type(reported: Iterable[Report]) -> dict[str, bool]:
 
 def error_rates(
     judgments: Iterable[Judgment], reported: Diagnoses, n_seeds: int, topics: Mapping[str, str]
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Return one row a contestant; at most one judgment a dialogue.
 
     ``topics``: seed id -> its topic, if it has one; intervals are clustered by topic, else by seed.
 
     A row has ``model``; mean ``score``, one point off for each type; for each type of `ERRORS`
     the share of dialogues that have it; ``quoted``: share of all errors whose quote is in the
-    utterance named; ``n`` readable ones, ``missing`` (of ``n_seeds``). Intervals end in ``_low``
-    and ``_high``; None: nothing to count.
+    utterance named; ``n`` readable ones, ``missing`` (of ``n_seeds``).
     """
     by_name = defaultdict[str, list[Judgment]](list)
     for judgment in judgments:
@@ -135,14 +134,14 @@ def error_rates(
         findings = [(c, by_type(each)) for c, each in reports_read]
         clusters, values = zip(*totals, strict=True) if totals else ((), ())
         # An error of each type is one point off.
-        score = proportion_ci(values, clusters, "score", (-float(len(ERRORS)), 0.0))
-        row = {"model": name, **score, **_share(errors, "quoted")}
+        score = proportion(values, clusters, (-float(len(ERRORS)), 0.0))
+        row: Row = {"model": name, "score": score, "quoted": _share(errors)}
         for type_ in ERRORS:
-            row |= _share([(c, each[type_]) for c, each in findings if type_ in each], type_)
+            row[type_] = _share([(c, each[type_]) for c, each in findings if type_ in each])
         rows.append(row | {"n": len(totals), "missing": n_seeds - len(totals)})
     return rows
 
 
-def _share(cases: Sequence[tuple[str, bool]], name: str) -> dict[str, Any]:
-    """Return the entries of a share of (cluster, hit)."""
-    return proportion_ci([hit for _, hit in cases], [c for c, _ in cases], name)
+def _share(cases: Sequence[tuple[str, bool]]) -> Estimate:
+    """Return the share of hits of (cluster, hit)."""
+    return proportion([hit for _, hit in cases], [c for c, _ in cases])

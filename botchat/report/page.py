@@ -24,6 +24,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline, headline
 from botchat.boards.judge_checks import NO_ANSWER, JudgeTrust, judge_trust
+from botchat.estimates import Estimate
 from botchat.interfaces import Row
 from botchat.languages import ENGLISH
 from botchat.protocols.protocol import Protocol
@@ -74,12 +75,15 @@ class View:
 
     @classmethod
     def of(
-        cls, board: Board, labels: Row | None = None, costs: Mapping[str, float] | None = None
+        cls,
+        board: Board,
+        label_kappa: Estimate | None = None,
+        costs: Mapping[str, float] | None = None,
     ) -> View:
-        """Make the view of a board; ``labels`` is its judge's row against human labels, if any."""
+        """Make the view of a board; ``label_kappa``: of its judge to human labels, if any."""
         from botchat.report.figures import board_charts
 
-        trust = judge_trust(board, labels)
+        trust = judge_trust(board, label_kappa)
         return cls(board, headline(board, trust), trust, [*board_charts(board, costs)], costs or {})
 
 

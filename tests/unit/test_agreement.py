@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
+from botchat.boards.judge_agreement import AgreementReport, agreement_json
+from botchat.boards.tables import spread
 from botchat.errors import DataError, MissingDataError
 from botchat.importers import vote_files
 from botchat.metrics.agreement import Agreement, ItemScore, compare, compare_scores
@@ -40,7 +42,12 @@ def lines(text):
 
 def row_of(agreement: Agreement, judge: str):
     """The row of one judge."""
-    return next(row for row in agreement.judges if row["judge"] == judge)
+    return next(row for row in agreement.judges if row.judge == judge)
+
+
+def report(agreement: Agreement) -> AgreementReport:
+    """The comparison as it is published."""
+    return AgreementReport(subject="votes", labels="", signature="s", agreement=agreement)
 
 
 def test_dialogues_judged_alone_have_true_and_false_positives():
@@ -56,12 +63,12 @@ def test_dialogues_judged_alone_have_true_and_false_positives():
     labels = truth(annotations, "human")
     agreement = compare([*annotations, *labels])
     row = row_of(agreement, "j")
-    assert (row["n"], row["unreadable"], row["accuracy"]) == (7, 2, pytest.approx(5 / 7))
-    assert row["true_positive_rate"] == pytest.approx(3 / 4)
-    assert row["false_positive_rate"] == pytest.approx(1 / 3)
-    assert row["true_positive_rate_low"] < 3 / 4 < row["true_positive_rate_high"]
-    assert row["consistency"] is None
-    assert [r["contestant"] for r in agreement.rankings if r["judge"] == "j"] == [HUMAN, "m"]
+    assert (row.n, row.unreadable, row.accuracy.value) == (7, 2, pytest.approx(5 / 7))
+    assert row.true_positive_rate.value == pytest.approx(3 / 4)
+    assert row.false_positive_rate.value == pytest.approx(1 / 3)
+    assert row.true_positive_rate.low < 3 / 4 < row.true_positive_rate.high
+    assert not row.consistency.is_known
+    assert [r.contestant for r in agreement.rankings if r.judge == "j"] == [HUMAN, "m"]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +87,7 @@ def test_annotators_decide_by_the_side_that_more_of_them_prefer(votes, majority)
     for order in set(permutations(votes.split())):
         labels = "\n".join(f"1 a b human-{i} {vote}" for i, vote in enumerate(order))
         agreement = compare(lines(f"1 a b j {majority}\n1 b a j -\n{labels}"))
-        assert row_of(agreement, "j")["accuracy"] == 1.0
+        assert row_of(agreement, "j").accuracy.value == 1.0
 
 
 SMALL = """
@@ -103,9 +110,8 @@ def test_every_figure_of_a_small_example_by_hand():
     row = row_of(compare(lines(SMALL), lengths=lengths), "j")
     # Labels in the order shown: 1 2 1 2 tie; verdicts: 1 2 1 1 tie.
     kappa = cohen_kappa_score(["1", "2", "1", "2", "tie"], ["1", "2", "1", "1", "tie"])
+    assert (row.n, row.unreadable) == (5, 1)
     expected = {
-        "n": 5,
-        "unreadable": 1,
         "accuracy": 4 / 5,
         "accuracy_decided": 3 / 4,
         "kappa": kappa,
@@ -119,18 +125,18 @@ def test_every_figure_of_a_small_example_by_hand():
         "spearman": 1,
         "kendall": 1,
     }
-    assert {key: row[key] for key in expected} == pytest.approx(expected)
+    assert {key: getattr(row, key).value for key in expected} == pytest.approx(expected)
 
 
 def test_an_annotator_is_measured_against_the_others_only():
     """Alone, nobody is left to agree with; beside one who disagrees, nothing is right."""
     alone = compare(lines("1 a b human 1\n1 a b j 1"))
-    assert (alone.annotators[0]["n"], alone.annotator_kappa) == (0, None)
+    assert (alone.annotators[0].n, alone.annotator_kappa) == (0, None)
     two = compare(lines("1 a b human-1 1\n1 a b human-2 2\n1 a b j tie"))
-    assert [row["accuracy"] for row in two.annotators] == [0.0, 0.0]
-    assert two.judges[0]["accuracy"] == 1.0
+    assert [row.accuracy.value for row in two.annotators] == [0.0, 0.0]
+    assert two.judges[0].accuracy.value == 1.0
     assert two.annotator_kappa is not None
-    assert (two.annotator_kappa["raters"], two.annotator_kappa["units"]) == (2, 1)
+    assert (two.annotator_kappa.raters, two.annotator_kappa.units) == (2, 1)
 
 
 def test_two_judges_on_the_same_items_are_compared_pairwise():
@@ -145,13 +151,14 @@ def test_two_judges_on_the_same_items_are_compared_pairwise():
     copy = [Annotation(a.item, a.first, a.second, "copy", a.verdict) for a in good]
     agreement = compare(good + copy + bad + human)
     same, other, _ = agreement.pairs
-    assert (same["judge_a"], same["judge_b"], same["p"]) == ("good", "copy", 1.0)
-    assert same["accuracy_difference"] == 0
-    assert same["agreement"] == same["kappa"] == 1.0
-    gap = row_of(agreement, "good")["accuracy"] - row_of(agreement, "bad")["accuracy"]
-    assert other["accuracy_difference"] == pytest.approx(gap)
-    assert 0 < other["accuracy_difference_low"] < gap < other["accuracy_difference_high"]
-    assert other["p"] < 0.001
+    assert (same.judge_a, same.judge_b, same.p) == ("good", "copy", 1.0)
+    assert same.accuracy_difference.value == 0
+    assert same.agreement.value == same.kappa.value == 1.0
+    gap = row_of(agreement, "good").accuracy.value - row_of(agreement, "bad").accuracy.value
+    difference = other.accuracy_difference
+    assert difference.value == pytest.approx(gap)
+    assert 0 < difference.low < gap < difference.high
+    assert other.p < 0.001
 
 
 def test_rankings_stand_beside_each_other():
@@ -166,13 +173,13 @@ def test_rankings_stand_beside_each_other():
         1 a c j tie
     """)
     )
-    ranks = {(r["judge"], r["contestant"]): (r["rank"], r["score"]) for r in agreement.rankings}
+    ranks = {(r.judge, r.contestant): (r.rank, r.score.value) for r in agreement.rankings}
     assert ranks["human", "a"] == (1, 1.0)
     assert ranks["human", "c"] == (3, 0.0)
     assert ranks["j", "b"] == (1, 1.0)
     assert ranks["j", "a"] == ranks["j", "c"] == (2, 0.25)
     expected = stats.kendalltau([0.25, 1.0, 0.25], [1.0, 0.5, 0.0])[0]
-    assert row_of(agreement, "j")["kendall"] == pytest.approx(expected, nan_ok=True)
+    assert row_of(agreement, "j").kendall.value == pytest.approx(expected, nan_ok=True)
 
 
 def test_judges_are_compared_without_labels_too():
@@ -180,10 +187,12 @@ def test_judges_are_compared_without_labels_too():
     text = "1 a b j 1\n1 b a j 2\n1 a b k 2\n1 b a k 2\n2 a b j 1\n2 a b k 1"
     agreement = compare(lines(text), truth_prefix=None)
     row = row_of(agreement, "j")
-    assert (row["accuracy"], row["consistency"], row["longer_preferred"]) == (None, 1.0, None)
-    assert agreement.pairs[0]["agreement"] == pytest.approx(2 / 3)
-    assert agreement.pairs[0]["p"] is None
-    json.dumps([agreement.judges, agreement.pairs, agreement.rankings], allow_nan=False)
+    assert not row.accuracy.is_known
+    assert row.consistency.value == 1.0
+    assert not row.longer_preferred.is_known
+    assert agreement.pairs[0].agreement.value == pytest.approx(2 / 3)
+    assert agreement.pairs[0].p is None
+    json.dumps(agreement_json(report(agreement)), allow_nan=False)
 
 
 @pytest.mark.parametrize(
@@ -227,9 +236,10 @@ def test_neither_the_order_of_lines_nor_the_side_of_showing_changes_a_figure(ann
     swapped = compare(
         [Annotation(a.item, a.second, a.first, a.judge, MIRROR[a.verdict]) for a in annotations]
     )
-    for row in agreement.judges:
-        assert row_of(shuffled, row["judge"]) == pytest.approx(row, nan_ok=True)
-        other = dict(row_of(swapped, row["judge"]))
+    for judge in agreement.judges:
+        row = spread(vars(judge))
+        assert spread(vars(row_of(shuffled, judge.judge))) == pytest.approx(row, nan_ok=True)
+        other = spread(vars(row_of(swapped, judge.judge)))
         for key, value in row.items():
             if not key.startswith("first_preferred") and not key.endswith(("_low", "_high")):
                 assert other[key] == pytest.approx(value, nan_ok=True)
@@ -263,9 +273,9 @@ def test_prd_as_its_authors_counted(prd, judge, accuracy):
     """Accuracy in each order against the human majority (Li et al. 2023); kappa by scikit-learn."""
     annotations, agreement = prd
     names = ["gpt4", "claude", "gpt35", "vicuna-13b", "bard"]
-    assert [row["judge"] for row in agreement.judges] == names
+    assert [row.judge for row in agreement.judges] == names
     row = row_of(agreement, judge)
-    assert (row["n"], row["accuracy"]) == (1600, pytest.approx(accuracy))
+    assert (row.n, row.accuracy.value) == (1600, pytest.approx(accuracy))
     lead: dict[tuple[str, str, str], int] = {}
     for a in annotations:
         if a.judge.startswith("human"):
@@ -275,9 +285,8 @@ def test_prd_as_its_authors_counted(prd, judge, accuracy):
     labels = {key: "1" if n > 0 else "2" if n < 0 else "tie" for key, n in lead.items()}
     of_judge = {(a.item, a.first, a.second): a.verdict for a in annotations if a.judge == judge}
     kappa = cohen_kappa_score([labels[key] for key in of_judge], list(of_judge.values()))
-    assert row["kappa"] == pytest.approx(kappa)
-    assert row["kappa_low"] < kappa < row["kappa_high"]
-    assert agreement.annotator_kappa["raters"] == 4
-    everything = [agreement.judges, agreement.annotators, agreement.pairs, agreement.rankings]
-    assert all(everything)
-    json.dumps(everything, allow_nan=False)
+    assert row.kappa.value == pytest.approx(kappa)
+    assert row.kappa.low < kappa < row.kappa.high
+    assert agreement.annotator_kappa.raters == 4
+    assert all([agreement.annotators, agreement.pairs, agreement.rankings])
+    json.dumps(agreement_json(report(agreement)), allow_nan=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import itertools
-from dataclasses import replace
 from functools import cache
 
 import matplotlib as mpl
@@ -19,6 +18,7 @@ from botchat.metrics.agreement import compare
 from botchat.metrics.annotations import Annotation
 from botchat.records import HUMAN
 from botchat.report.figures import FORMATS, MOST_DRAWN, Chart, board_charts, judge_charts
+from botchat.workspace.usage import VerdictPrice
 from tests.boards import make_records
 from tests.processes import Started
 
@@ -51,9 +51,11 @@ def judges() -> dict[str, Chart]:
         for judge in ("human-1", "small", "large", "debate of three models")
     ]
     compared = compare(rows, "human")
-    priced = [row | {"usd": 0.001 * 4**i} for i, row in enumerate(compared.judges)]
+    prices = {}
+    for i, judge in enumerate(compared.judges):
+        prices[judge.judge] = VerdictPrice(1, None, 0.001 * 4**i, None)
     report = AgreementReport(
-        **vars(replace(compared, judges=priced)), subject="s", labels="human labels", signature="x"
+        subject="s", labels="human labels", signature="x", agreement=compared, prices=prices
     )
     return {chart.name: chart for chart in judge_charts(report)}
 
