@@ -14,13 +14,13 @@ from itertools import combinations, product
 
 import numpy as np
 
+from botchat.estimates import Floats
 from botchat.metrics import statistics
 from botchat.metrics.agreement import compare
-from botchat.metrics.annotations import Annotation
 from botchat.metrics.statistics import proportion
+from botchat.metrics.verdicts import PairVerdict, PairVerdicts
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
-from botchat.verdicts import Floats
 
 RUNS = 300
 SCALE = 400 / np.log(10)
@@ -63,15 +63,15 @@ def judges() -> Iterator[Line]:
         for _ in range(RUNS // 2):
             truth = rng.integers(2, size=n)
             rows = [
-                Annotation(str(i), "a", "b", "human", "12"[label]) for i, label in enumerate(truth)
+                PairVerdict(str(i), "a", "b", "human", 1.0 - label) for i, label in enumerate(truth)
             ]
             for judge, right in (("j", a), ("k", b)):
                 wrong = rng.random(n) >= right
                 rows += [
-                    Annotation(str(i), "a", "b", judge, "12"[label])
+                    PairVerdict(str(i), "a", "b", judge, 1.0 - label)
                     for i, label in enumerate(truth ^ wrong)
                 ]
-            found = compare(rows)
+            found = compare(PairVerdicts.of(rows))
             kappa = found.judges[0].kappa
             if kappa.is_bounded:
                 kappas.append(kappa.low <= 2 * a - 1 <= kappa.high)

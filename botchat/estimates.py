@@ -7,8 +7,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from botchat.verdicts import Floats
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+Indices: TypeAlias = npt.NDArray[np.intp]
+Codes: TypeAlias = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True)

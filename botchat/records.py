@@ -57,6 +57,9 @@ UNKNOWN_INDEX: Verdict = "Yes"
 UNDECIDED: Verdict = "Undecided"
 """An annotator cannot tell."""
 
+BLIND_PAGE = "prompt:blind-page"
+"""Part of the signature of human labels: people read the page."""
+
 MISSING = "?"
 """Stands in a verdict of several words for a missing one."""
 

@@ -21,7 +21,9 @@ from botchat.boards.protocols import (
     rank_columns,
 )
 from botchat.boards.tables import Column, Table, table
+from botchat.estimates import Flags, Floats
 from botchat.metrics.lengths import log_words
+from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import VOTES
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import WinTieLose
@@ -29,7 +31,6 @@ from botchat.ratings.bradley_terry import BradleyTerryResult, fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloResult, EloSettings, bootstrap_elo
 from botchat.records import Dialogues
-from botchat.verdicts import Flags, Floats, Verdicts
 
 MOST_ELO = 100
 """Contestants up to which Elo is played: of more it takes most of the time, and orders them as
@@ -120,7 +121,7 @@ def rate(
         readable = verdicts.only(verdicts.readable)
         if not len(readable):
             continue
-        comparisons = comparisons_of(readable, part.cluster)
+        comparisons = comparisons_of(readable, part.cluster[readable.item])
         # A contestant that only unreadable verdicts name is a contestant too.
         contestants, per_pair = part.verdicts.judged_contestants, 2 * len({*seed_ids})
         games = per_pair * (len(contestants) - 1)
@@ -154,14 +155,14 @@ def rate_votes(
 
 
 def _length_differences(
-    readable: Verdicts, comparisons: Comparisons, dialogues: Dialogues, turns: int | None
+    readable: PairVerdicts, comparisons: Comparisons, dialogues: Dialogues, turns: int | None
 ) -> Floats | None:
     """Return log length of the first less the second of each comparison, nan where not known."""
     if turns is None:
         return None
     words = {name: log_words(dialogues.get(name, {}), turns) for name in comparisons.models}
-    length = pd.DataFrame(words, index=list(readable.seed_ids), dtype=np.float64).to_numpy()
-    first, second = (length[readable.seed, at] for at in (comparisons.first, comparisons.second))
+    length = pd.DataFrame(words, index=list(readable.items), dtype=np.float64).to_numpy()
+    first, second = (length[readable.item, at] for at in (comparisons.first, comparisons.second))
     return np.where(readable.shown == turns, first - second, np.nan)
 
 

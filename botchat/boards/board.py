@@ -20,6 +20,7 @@ from botchat.boards.protocols import MODEL, RANK, ProtocolResult, ProtocolVerdic
 from botchat.boards.tables import Column, Table, shorten, table
 from botchat.interfaces import Row
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
+from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.ratings.elo import EloSettings
@@ -33,7 +34,6 @@ from botchat.records import (
     eligible_seeds,
     human_dialogue,
 )
-from botchat.verdicts import Verdicts
 from botchat.workspace.criteria import is_reserved
 
 P = TypeVar("P", bound=ProtocolResult)
@@ -130,7 +130,7 @@ class Board:
 def build_board(
     seeds: Sequence[Seed],
     dialogues: Dialogues,
-    judgments: Mapping[str, Sequence[Judgment] | Verdicts],
+    judgments: Mapping[str, Sequence[Judgment] | PairVerdicts],
     *,
     seed_set: str,
     judge: str,
@@ -240,7 +240,7 @@ def _imported_signature(imported: Mapping[str, str]) -> str:
 
 def protocol_verdicts(
     known: Mapping[str, Protocol],
-    judgments: Mapping[str, Sequence[Judgment] | Verdicts],
+    judgments: Mapping[str, Sequence[Judgment] | PairVerdicts],
     seeds: Sequence[Seed],
     dialogues: Dialogues,
 ) -> dict[str, ProtocolVerdicts]:
@@ -255,12 +255,12 @@ def protocol_verdicts(
         stored, single = judgments[name], list[Judgment]()
         # The other side of GTEval is the seeds' own dialogues.
         names = dialogues.keys() | ({HUMAN} if protocol.shows == "human" else set())
-        if isinstance(stored, Verdicts):
+        if isinstance(stored, PairVerdicts):
             verdicts = stored.on(ids).between(names)
         else:
             kept = [j for j in stored if j.seed_id in ids and names.issuperset(j.contestants)]
             single, pairs = (kept, []) if protocol.shows == "one" else ([], kept)
-            verdicts = Verdicts.of(pairs, protocol)
+            verdicts = PairVerdicts.of_judgments(pairs, protocol)
         parts[name] = ProtocolVerdicts(protocol, single, verdicts, signature, counted, topics)
     return {name: part for name, part in parts.items() if part.judgments or len(part.verdicts)}
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from botchat.metrics.annotations import NOT_SAID
+from botchat.estimates import Floats, Indices
 from botchat.metrics.statistics import holm, sign_flip
-from botchat.verdicts import Floats, Indices
+from botchat.protocols.verdicts import NOT_SAID
 
 
 def success_changes(

@@ -21,8 +21,8 @@ from botchat.boards.protocols import DetectionResult, ReportResult
 from botchat.boards.tables import DIGITS, Table, one_line
 from botchat.errors import UsageError
 from botchat.interfaces import round_floats, settings_digest
-from botchat.metrics.annotations import first_ai_index
 from botchat.protocols.reports import as_prose, as_records, as_text
+from botchat.protocols.verdicts import first_ai_index
 from botchat.records import HUMAN, Dialogues
 
 Content = str | bytes

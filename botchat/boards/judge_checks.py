@@ -22,8 +22,8 @@ from botchat.estimates import UNKNOWN, Estimate
 from botchat.interfaces import Row
 from botchat.judges.rules import RulesJudge
 from botchat.metrics.statistics import LEAST, proportion
+from botchat.metrics.verdicts import LOSS, TIE, WIN
 from botchat.records import HUMAN
-from botchat.verdicts import LOSS, TIE, WIN
 
 NO_ANSWER: Final = "gives no answer within its limit"
 """Level of a judge most of whose missing verdicts are missing since its replies were cut or empty.
@@ -269,8 +269,8 @@ def _n_human_dialogues(board: Board) -> int:
         if part.protocol.about_ai:
             seeds |= {j.seed_id for j in part.judgments if HUMAN in j.contestants and j.verdict}
         if part.protocol.shows == "human":
-            read = np.unique(part.verdicts.seed[part.verdicts.readable])
-            seeds |= {part.verdicts.seed_ids[i] for i in read.tolist()}
+            read = np.unique(part.verdicts.item[part.verdicts.readable])
+            seeds |= {part.verdicts.items[i] for i in read.tolist()}
     return len(seeds)
 
 
@@ -285,9 +285,9 @@ def _model_picked(judged: ProtocolVerdicts | None) -> Check:
     verdicts = verdicts.only(verdicts.readable & (with_bot if with_bot.any() else True))
     decided = verdicts.only(verdicts.result != TIE)
     right = decided.result == np.where(human[decided.first], WIN, LOSS)
-    picked = proportion(right, judged.cluster[decided.seed])
+    picked = proportion(right, judged.cluster[decided.item])
     check = _check("model_picked", picked, name)
-    ties = proportion(verdicts.result == TIE, judged.cluster[verdicts.seed])
+    ties = proportion(verdicts.result == TIE, judged.cluster[verdicts.item])
     if check.state in ("passes", "unknown") and ties.low > RULES["ties"].passes:
         reason = f"It calls {100 * ties.value:.0f} % of pairs with a human dialogue a tie."
         return replace(check, state="warns", reason=reason)

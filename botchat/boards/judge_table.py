@@ -8,13 +8,13 @@ import numpy as np
 
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.tables import Column, Table, is_floor_bot, table
-from botchat.estimates import Estimate
+from botchat.estimates import Estimate, Indices
 from botchat.interfaces import Row
 from botchat.metrics import lengths
 from botchat.metrics.agreement import verdict_rates
 from botchat.metrics.statistics import distinct, proportion
+from botchat.metrics.verdicts import LOSS, WIN, PairVerdicts
 from botchat.records import HUMAN, UNDECIDED, Dialogues
-from botchat.verdicts import LOSS, WIN, Indices, Verdicts
 
 
 def judge_table(
@@ -26,7 +26,7 @@ def judge_table(
         if part.protocol.shows == "one":
             rates = _detection_rates(part)
         else:
-            rates = pair_rates(part.verdicts, part.cluster)
+            rates = pair_rates(part.verdicts, part.cluster[part.verdicts.item])
             rates["longer_preferred"] = _longer_preferred(part, dialogues)
         rows.append({"protocol": part.protocol.name, **rates})
     return table(
@@ -44,13 +44,11 @@ def judge_table(
 def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Estimate:
     """Return the share of decided verdicts for the dialogue with more words, as shown."""
     verdicts = judged.verdicts
-    names, seed_ids, most = (
-        verdicts.contestants,
-        verdicts.seed_ids,
-        1 + verdicts.shown.max(initial=0),
-    )
+    names = verdicts.contestants
+    seed_ids = verdicts.items
+    most = 1 + verdicts.shown.max(initial=0)
     side = np.concatenate([verdicts.first, verdicts.second]) * len(seed_ids)
-    cut = (side + np.tile(verdicts.seed, 2)) * most + np.tile(verdicts.shown, 2)
+    cut = (side + np.tile(verdicts.item, 2)) * most + np.tile(verdicts.shown, 2)
     numbers, place = distinct(cut)
     words = np.zeros(len(numbers), np.intp)
     for i, number in enumerate(numbers.tolist()):
@@ -60,17 +58,17 @@ def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Estimat
     first, second = words[place].reshape(2, -1)
     unequal = np.isin(verdicts.result, (WIN, LOSS)) & (first != second)
     longer_wins = (verdicts.result == WIN) == (first > second)
-    cluster = judged.cluster[verdicts.seed]
+    cluster = judged.cluster[verdicts.item]
     return proportion(longer_wins[unequal], cluster[unequal])
 
 
-def pair_rates(verdicts: Verdicts, cluster: Indices) -> Row:
-    """Return the judge's rates on pairs; ``cluster`` is the number of each seed's cluster."""
-    both = verdicts.both_orders()
+def pair_rates(verdicts: PairVerdicts, cluster: Indices) -> Row:
+    """Return the judge's rates on pairs; ``cluster`` is the number of each verdict's cluster."""
+    begin, outcomes = verdicts.both_orders()
     return {
         "judged": len(verdicts),
         "unreadable": int((~verdicts.readable).sum()),
-        **vars(verdict_rates(both.results, cluster[both.seed])),
+        **vars(verdict_rates(outcomes, cluster[begin])),
     }
 
 

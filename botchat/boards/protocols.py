@@ -15,22 +15,22 @@ import pandas as pd
 
 from botchat.boards.pairs import comparisons_of, pair_results, with_missing
 from botchat.boards.tables import Column, Table, table
-from botchat.estimates import UNKNOWN, Estimate
+from botchat.estimates import UNKNOWN, Estimate, Flags, Floats, Indices
 from botchat.interfaces import Row
-from botchat.metrics.annotations import BLIND_PAGE, NOT_SAID, first_ai_index
 from botchat.metrics.statistics import (
     clustered_proportions,
     proportion,
     separated,
     wilson,
 )
+from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import PASS_AT, successes
 from botchat.protocols.reports import ERRORS
+from botchat.protocols.verdicts import NOT_SAID, first_ai_index
 from botchat.ratings.bradley_terry import ranks_from_order
-from botchat.records import HUMAN, UNDECIDED, Dialogues, Judgment, Seed, lacks_room
-from botchat.verdicts import Flags, Floats, Indices, Verdicts
+from botchat.records import BLIND_PAGE, HUMAN, UNDECIDED, Dialogues, Judgment, Seed, lacks_room
 
 MODEL = Column("model", "Model", "name")
 
@@ -42,7 +42,7 @@ class ProtocolVerdicts:
     protocol: Protocol
     judgments: Sequence[Judgment]
     """On single dialogues, at most one for each."""
-    verdicts: Verdicts
+    verdicts: PairVerdicts
     """On pairs; none where the protocol is about single dialogues."""
     imported: str = ""
     """End of the signature: which of the dialogues were made elsewhere."""
@@ -67,7 +67,7 @@ class ProtocolVerdicts:
     def cluster(self) -> Indices:
         """Number of the topic, or of itself, of each seed of ``verdicts``."""
         numbers: dict[str, int] = {}
-        names = (self.topics.get(seed_id, seed_id) for seed_id in self.verdicts.seed_ids)
+        names = (self.topics.get(seed_id, seed_id) for seed_id in self.verdicts.items)
         return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.intp)
 
     @property
@@ -305,7 +305,8 @@ def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResu
     """Win, tie and lose rates of each model against the human dialogues."""
     seed_ids = [seed.id for seed in judged.protocol.eligible(seeds)]
     counted = judged.verdicts.on(seed_ids)
-    compared = comparisons_of(counted.only(counted.readable), judged.cluster)
+    readable = counted.only(counted.readable)
+    compared = comparisons_of(readable, judged.cluster[readable.item])
     models = [name for name in judged.verdicts.judged_contestants if name != HUMAN]
     pairs = [(model, HUMAN) for model in models]
     rows = with_missing(pair_results(compared), pairs, 2 * len(seed_ids)).assign(model=models)

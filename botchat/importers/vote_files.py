@@ -13,16 +13,16 @@ import numpy as np
 import pandas as pd
 
 from botchat.errors import DataError
+from botchat.estimates import Floats, Indices
 from botchat.importers.tables import COLUMNS, quoted, table
-from botchat.metrics.annotations import Votes
-from botchat.verdicts import Floats, Indices
+from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts
 
 MAX_MODELS = 1000
 MAX_NAME = 200  # characters of a model's name
 
 _NAMES = COLUMNS["votes"]
 _VERDICTS, _ITEMS, _JUDGES = _NAMES["verdicts"], _NAMES["items"], _NAMES["judges"]
-_RESULTS = {"first": 1.0, "second": 0.0, "tie": 0.5, "unreadable": np.nan}
+_RESULTS = {"first": WIN, "second": LOSS, "tie": TIE, "unreadable": np.nan}
 _SIDES = {word: result for side, result in _RESULTS.items() for word in _NAMES[side]}
 """Winner -> result of the first model."""
 _COLUMNS = {"model_a", "model_b", "winner", "turn", "anony", *_VERDICTS, *_ITEMS, *_JUDGES}
@@ -32,7 +32,7 @@ _COLUMNS = {"model_a", "model_b", "winner", "turn", "anony", *_VERDICTS, *_ITEMS
 class VotesFile:
     """Votes of a file."""
 
-    votes: Votes
+    votes: PairVerdicts
     note: str
     """One line on the votes that were read and left out."""
     once: bool
@@ -68,7 +68,7 @@ def read_votes(data: bytes, where: str) -> VotesFile:
     return VotesFile(votes if kept.all() else votes.only(kept), note, once)
 
 
-def _votes(frame: pd.DataFrame, where: str, once: bool) -> Votes:
+def _votes(frame: pd.DataFrame, where: str, once: bool) -> PairVerdicts:
     item = "item" if once else next((name for name in _ITEMS if name in frame), None)
     judge = "judge" if once else next((name for name in _JUDGES if name in frame), None)
     n = len(frame)
@@ -90,10 +90,14 @@ def _votes(frame: pd.DataFrame, where: str, once: bool) -> Votes:
         )
     if (of_judge < 0).any():
         of_judge, judges = np.where(of_judge < 0, len(judges), of_judge), (*judges, "votes")
-    return Votes(
-        models, items, judges, of_item, np.maximum(turn, 0), first, second,
-        of_judge, _results(frame, where, () if once else models, first, second),
-    )  # fmt: skip
+    named: tuple[str, ...] = ()
+    if not once:
+        named = models
+    result = _results(frame, where, named, first, second)
+    turn = np.maximum(turn, 0)
+    return PairVerdicts.of_columns(
+        items, models, judges, of_item, first, second, of_judge, result, turn
+    )
 
 
 def _numbered(cells: pd.Series[Any] | None, n: int) -> tuple[tuple[str, ...], Indices]:
@@ -123,7 +127,8 @@ def _results(
         votes, side = winner == number, word.lower().removesuffix(".0")
         if word in models:
             model = models.index(word)
-            result[votes & (first == model)], result[votes & (second == model)] = 1.0, 0.0
+            result[votes & (first == model)] = WIN
+            result[votes & (second == model)] = LOSS
             wrong = votes & (first != model) & (second != model)
         else:
             result[votes] = _SIDES.get(side, np.nan)

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from itertools import chain, combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from botchat.errors import DataError, MissingDataError
-from botchat.estimates import Estimate
+from botchat.estimates import Codes, Estimate, Flags, Floats, Indices
+from botchat.interfaces import settings_digest
 from botchat.metrics import statistics
-from botchat.metrics.annotations import NO_CONTESTANT, Annotation, VerdictArrays, is_annotator
 from botchat.metrics.statistics import bootstrap, clustered_proportions, proportion, ratio
+from botchat.metrics.verdicts import NO_CONTESTANT, PairOutcome, PairVerdicts, is_annotator
 from botchat.records import natural_sort_key
-from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Floats, Indices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +113,7 @@ class Agreement:
 
 
 def compare(
-    annotations: Iterable[Annotation] | VerdictArrays,
+    verdicts: PairVerdicts,
     truth_prefix: str | None = "human",
     lengths: Mapping[tuple[str, str], float] | None = None,
     topics: Mapping[str, str] | None = None,
@@ -122,27 +123,27 @@ def compare(
     ``truth_prefix``: None where there are no annotators. ``lengths``: (item, contestant) -> length
     of the text. ``topics``: item -> topic, which is the cluster in its place. Raises
     `MissingDataError` without a judge, or without an annotator where a prefix is given, and
-    `DataError` as `VerdictArrays.of`.
+    `DataError` for two verdicts of a judge on one item and order.
     """
-    arrays = annotations
-    if not isinstance(arrays, VerdictArrays):
-        arrays = VerdictArrays.of(arrays, truth_prefix)
-    annotators = arrays.annotators
-    if not arrays.judges or (truth_prefix is not None and not annotators):
-        raise _too_few(truth_prefix, arrays.verdicts)
-    truth = arrays.majority(annotators)
-    tables = _Tables(arrays.by_topic(topics or {}), _longer(arrays, lengths or {}))
-    ranked = [(judge, arrays.verdicts[judge]) for judge in arrays.judges]
+    table = _Judged.of(verdicts, truth_prefix)
+    annotators = table.annotators
+    if not table.judges or (truth_prefix is not None and not annotators):
+        raise _too_few(truth_prefix, table.outcomes)
+    truth = table.majority(annotators)
+    tables = _Tables(table.by_topic(topics or {}), _longer(table, lengths or {}))
+    ranked = [(judge, table.outcomes[judge]) for judge in table.judges]
     if truth_prefix is not None:
         # The majority is one label, held by both columns: count it once.
-        ranked.insert(0, (truth_prefix, np.where([True, False], truth, ABSENT).astype(np.int8)))
+        ranked.insert(
+            0, (truth_prefix, np.where([True, False], truth, PairOutcome.ABSENT).astype(np.int8))
+        )
     return Agreement(
-        judges=[tables.judge(judge, truth) for judge in arrays.judges],
+        judges=[tables.judge(judge, truth) for judge in table.judges],
         annotators=[
-            tables.judge(name, arrays.majority([other for other in annotators if other != name]))
+            tables.judge(name, table.majority([other for other in annotators if other != name]))
             for name in annotators
         ],
-        pairs=[tables.pair(a, b, truth) for a, b in combinations(arrays.judges, 2)],
+        pairs=[tables.pair(a, b, truth) for a, b in combinations(table.judges, 2)],
         annotator_kappa=tables.annotator_kappa() if len(annotators) > 1 else None,
         rankings=list(chain.from_iterable(tables.ranking(name, codes) for name, codes in ranked)),
     )
@@ -157,36 +158,145 @@ def _too_few(truth_prefix: str | None, names: Iterable[str]) -> MissingDataError
 
 
 @dataclass(frozen=True, eq=False)
+class _Judged:
+    """Verdicts of judges on the same c comparisons (item and two contestants), in both orders.
+
+    Column 0 is the order in which annotators saw the comparison first, or else the first found.
+    """
+
+    annotators: tuple[str, ...]
+    judges: tuple[str, ...]
+    """Names that are no annotators, in order of appearance."""
+    items: tuple[str, ...]
+    contestants: tuple[str, ...]
+    item: Indices
+    """Shape (c,)."""
+    sides: Indices
+    """Contestants in the order of column 0, shape (c, 2)."""
+    outcomes: Mapping[str, Codes]
+    """Judge or annotator -> `PairOutcome`, shape (c, 2)."""
+
+    @classmethod
+    def of(cls, verdicts: PairVerdicts, truth_prefix: str | None) -> _Judged:
+        """Put verdicts beside each other; raises `DataError` for two of a judge on one case."""
+        numbers, begin = np.unique(verdicts.judge, return_index=True)
+        present = [verdicts.judges[i] for i in numbers[np.argsort(begin)].tolist()]
+        annotators = tuple(name for name in present if is_annotator(name, truth_prefix))
+        # Column 0 is the order in which annotators saw a comparison.
+        is_annotated = np.isin(verdicts.judges, annotators)[verdicts.judge]
+        rows = verdicts.take(np.argsort(~is_annotated, kind="stable"))
+        # Sorted, so that a bootstrap does not depend on the order of the verdicts.
+        items, item = _sorted(rows.items, rows.item)
+        contestants, sides = _sorted(rows.contestants, np.concatenate([rows.first, rows.second]))
+        first, second = np.split(sides, 2)
+        m = len(contestants)
+        key = (item * m + np.minimum(first, second)) * m + np.maximum(first, second)
+        _, seen, comparison = np.unique(key, return_index=True, return_inverse=True)
+        mirrored = (first != first[seen][comparison]).astype(np.intp)
+        cell = (rows.judge * len(seen) + comparison) * 2 + mirrored
+        _refuse_twice(rows, cell)
+        outcomes = np.full((len(verdicts.judges), len(seen), 2), PairOutcome.ABSENT, np.int8)
+        outcomes[rows.judge, comparison, mirrored] = rows.outcomes
+        return cls(
+            annotators=annotators,
+            judges=tuple(name for name in present if name not in annotators),
+            items=items,
+            contestants=contestants,
+            item=item[seen],
+            sides=np.stack([first[seen], second[seen]], axis=1),
+            outcomes={name: outcomes[verdicts.judges.index(name)] for name in present},
+        )
+
+    def by_topic(self, topics: Mapping[str, str]) -> _Judged:
+        """Return the same with an item's topic in its place, where it has one."""
+        names = [topics.get(item, item) for item in self.items]
+        items, place = np.unique(np.array(names, object), return_inverse=True)
+        return replace(self, items=tuple(items), item=place[self.item])
+
+    def majority(self, annotators: Sequence[str]) -> Codes:
+        """Return the side that more of the annotators prefer, or a tie, if any gave a verdict."""
+        lead = np.zeros(len(self.item), np.intp)
+        voters = np.zeros(len(self.item), np.intp)
+        orders = np.array([1, -1])
+        for name in annotators:
+            readable = self.outcomes[name] < PairOutcome.UNREADABLE
+            lead += (np.where(readable, self.outcomes[name], 0) * orders).sum(1)
+            voters += readable.sum(1)
+        mirrored = np.sign(lead)[:, None] * orders
+        known = (voters > 0)[:, None]
+        return np.asarray(np.where(known, mirrored, PairOutcome.ABSENT), np.int8)
+
+
+def verdicts_digest(verdicts: PairVerdicts) -> str:
+    """Return a digest of all verdicts, in whatever order they came."""
+    table = _Judged.of(verdicts, None)
+    sides = np.stack([table.sides, table.sides[:, ::-1]], axis=1)
+    m = len(table.contestants)
+    case = (table.item[:, None] * m + sides[..., 0]) * m + sides[..., 1]
+    digests = []
+    for judge in sorted(table.outcomes):
+        outcomes = table.outcomes[judge]
+        cells = np.sort((case * 4 + outcomes % 4)[outcomes != PairOutcome.ABSENT])
+        digests.append([judge, sha256(cells.astype("<i8").tobytes()).hexdigest()])
+    return settings_digest(table.items, table.contestants, digests)
+
+
+def _sorted(names: Sequence[str], column: Indices) -> tuple[tuple[str, ...], Indices]:
+    """Return the names that a column has, sorted, and the column renumbered."""
+    numbers = np.unique(column)
+    order = sorted(numbers.tolist(), key=names.__getitem__)
+    place = np.zeros(len(names), np.intp)
+    place[order] = np.arange(len(order))
+    return tuple(names[number] for number in order), place[column]
+
+
+def _refuse_twice(rows: PairVerdicts, cell: Indices) -> None:
+    """Raise `DataError` where a judge has two verdicts in one cell, shape (n,)."""
+    if not len(rows):
+        return
+    times = np.bincount(cell)
+    if times.max() < 2:
+        return
+    at = int(np.flatnonzero(times[cell] > 1)[1])
+    second = rows.contestants[rows.second[at]]
+    pair = ""
+    if second != NO_CONTESTANT:
+        pair = f", {rows.contestants[rows.first[at]]} before {second},"
+    fault = f"{rows.judges[rows.judge[at]]} has judged item {rows.items[rows.item[at]]}{pair} twice"
+    raise DataError(f"{fault}; keep one of the two")
+
+
+@dataclass(frozen=True, eq=False)
 class _Tables:
     """Maker of the parts of an `Agreement`; ``longer`` is the array of `_longer`."""
 
-    arrays: VerdictArrays
+    table: _Judged
     longer: Floats
 
     @property
     def item(self) -> Indices:
         """Item of each verdict, shape (c, 2)."""
-        return np.repeat(self.arrays.item[:, None], 2, axis=1)
+        return np.repeat(self.table.item[:, None], 2, axis=1)
 
     def judge(self, name: str, truth: Codes) -> JudgeAgreement:
         """Compare one judge with the labels."""
-        codes = self.arrays.verdicts[name]
+        codes = self.table.outcomes[name]
         item = self.item
-        readable = codes < UNREADABLE
-        known = readable & (truth < UNREADABLE)
-        decided = known & (codes != TIED) & (truth != TIED)
-        unequal = readable & (codes != TIED) & (self.longer != 0)
-        rates = verdict_rates(codes, self.arrays.item)
+        readable = codes < PairOutcome.UNREADABLE
+        known = readable & (truth < PairOutcome.UNREADABLE)
+        decided = known & (codes != PairOutcome.TIE) & (truth != PairOutcome.TIE)
+        unequal = readable & (codes != PairOutcome.TIE) & (self.longer != 0)
+        rates = verdict_rates(codes, self.table.item)
         spearman, kendall = self._rank_correlations(known, codes, truth)
         positives = {}
-        if NO_CONTESTANT in self.arrays.contestants:
+        if NO_CONTESTANT in self.table.contestants:
             for label in (-1, 1):
                 labelled = known & (truth == label)
                 positives[label] = proportion((codes == -1)[labelled], item[labelled])
         return JudgeAgreement(
             judge=name,
             n=int(known.sum()),
-            unreadable=int((codes == UNREADABLE).sum()),
+            unreadable=int((codes == PairOutcome.UNREADABLE).sum()),
             accuracy=proportion((codes == truth)[known], item[known]),
             accuracy_decided=proportion((codes == truth)[decided], item[decided]),
             kappa=_kappa(codes[known], truth[known], item[known]),
@@ -203,11 +313,11 @@ class _Tables:
 
     def pair(self, a: str, b: str, truth: Codes) -> PairAgreement:
         """Compare two judges."""
-        codes_a = self.arrays.verdicts[a]
-        codes_b = self.arrays.verdicts[b]
+        codes_a = self.table.outcomes[a]
+        codes_b = self.table.outcomes[b]
         item = self.item
-        both = (codes_a < UNREADABLE) & (codes_b < UNREADABLE)
-        known = both & (truth < UNREADABLE)
+        both = (codes_a < PairOutcome.UNREADABLE) & (codes_b < PairOutcome.UNREADABLE)
+        known = both & (truth < PairOutcome.UNREADABLE)
         lead: Floats = (codes_a == truth)[known].astype(np.float64) - (codes_b == truth)[known]
         leads = np.asarray(np.bincount(item[known], lead), np.float64)
         (difference,) = bootstrap(item[known], [lead, np.ones_like(lead)], _mean_lead)
@@ -226,24 +336,30 @@ class _Tables:
 
     def annotator_kappa(self) -> AnnotatorKappa:
         """Compare the annotators, each with the side preferred in both orders."""
-        labels = np.stack([self.arrays.majority([name]) for name in self.arrays.annotators])
-        counts = np.stack([(labels[..., 0] == code).sum(0) for code in (1, -1, TIED)], -1)
+        labels = np.stack([self.table.majority([name]) for name in self.table.annotators])
+        counts = np.stack(
+            [
+                (labels[..., 0] == code).sum(0)
+                for code in (PairOutcome.WIN, PairOutcome.LOSS, PairOutcome.TIE)
+            ],
+            -1,
+        )
         rated = counts.sum(-1) > 1
         units = counts[rated].astype(np.float64)
         columns = [statistics.agreeing_pairs(units), np.ones(len(units)), *units.T]
-        (kappa,) = bootstrap(self.arrays.item[rated], columns, _fleiss_kappa)
+        (kappa,) = bootstrap(self.table.item[rated], columns, _fleiss_kappa)
         return AnnotatorKappa(len(labels), len(units), kappa)
 
     def ranking(self, name: str, codes: Codes) -> list[Placed]:
         """Return the contestants by their mean result with one judge, best first."""
-        side, item, (score,) = self._results(codes < UNREADABLE, codes)
-        shares = clustered_proportions(side, item, score, len(self.arrays.contestants))
+        side, item, (score,) = self._results(codes < PairOutcome.UNREADABLE, codes)
+        shares = clustered_proportions(side, item, score, len(self.table.contestants))
         order = sorted(self._contestants(side), key=lambda i: -shares.value[i])
         ranking = []
         for i in order:
             n = int((side == i).sum())
             rank = 1 + int((shares.value[order] > shares.value[i]).sum())
-            ranking.append(Placed(name, self.arrays.contestants[i], n, rank, shares.at(i)))
+            ranking.append(Placed(name, self.table.contestants[i], n, rank, shares.at(i)))
         return ranking
 
     def _rank_correlations(
@@ -269,12 +385,12 @@ class _Tables:
 
     def _results(self, judged: Flags, *judges: Codes) -> tuple[Indices, Indices, Floats]:
         """Contestant and item of both sides, shape (2n,), and results, shape (judges, 2n)."""
-        sides, codes = self.arrays.sides, np.stack(judges)[:, judged].astype(np.float64)
+        sides, codes = self.table.sides, np.stack(judges)[:, judged].astype(np.float64)
         side = np.concatenate([sides[judged], sides[:, ::-1][judged]])
         return side, np.tile(self.item[judged], 2), (1 + np.concatenate([codes, -codes], 1)) / 2
 
     def _contestants(self, side: Indices) -> list[int]:
-        return [i for i in np.unique(side).tolist() if self.arrays.contestants[i] != NO_CONTESTANT]
+        return [i for i in np.unique(side).tolist() if self.table.contestants[i] != NO_CONTESTANT]
 
 
 @dataclass(frozen=True)
@@ -297,24 +413,24 @@ class VerdictRates:
 def verdict_rates(codes: Codes, item: Indices) -> VerdictRates:
     """Return rates of verdicts in both orders, shape (c, 2), clustered by items, shape (c,)."""
     twice = np.repeat(item[:, None], 2, axis=1)
-    readable = codes < UNREADABLE
-    asked = codes != ABSENT
+    readable = codes < PairOutcome.UNREADABLE
+    asked = codes != PairOutcome.ABSENT
     both: Flags = readable[:, 0] & readable[:, 1]
-    decided = readable & (codes != TIED) & both[:, None]
+    decided = readable & (codes != PairOutcome.TIE) & both[:, None]
     same: Flags = codes[:, 0] == -codes[:, 1]
     return VerdictRates(
         consistency=proportion(same[both], item[both]),
         first_preferred=proportion((codes == 1)[decided], twice[decided]),
-        ties=proportion((codes == TIED)[readable], twice[readable]),
-        unreadable_rate=proportion((codes == UNREADABLE)[asked], twice[asked]),
+        ties=proportion((codes == PairOutcome.TIE)[readable], twice[readable]),
+        unreadable_rate=proportion((codes == PairOutcome.UNREADABLE)[asked], twice[asked]),
     )
 
 
-def _longer(arrays: VerdictArrays, lengths: Mapping[tuple[str, str], float]) -> Floats:
+def _longer(table: _Judged, lengths: Mapping[tuple[str, str], float]) -> Floats:
     """1 where the side shown first is longer, -1 where the other is, else 0; shape (c, 2)."""
-    longer = np.zeros(len(arrays.item))
-    for i, sides in enumerate(arrays.sides if lengths else ()):
-        names = ((arrays.items[arrays.item[i]], arrays.contestants[side]) for side in sides)
+    longer = np.zeros(len(table.item))
+    for i, sides in enumerate(table.sides if lengths else ()):
+        names = ((table.items[table.item[i]], table.contestants[side]) for side in sides)
         first, second = (lengths.get(name, math.nan) for name in names)
         longer[i] = np.nan_to_num(np.sign(first - second))
     return np.stack([longer, -longer], 1)

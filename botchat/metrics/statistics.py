@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from botchat.estimates import Estimate, Estimates
-from botchat.verdicts import Flags, Floats, Indices
+from botchat.estimates import Estimate, Estimates, Flags, Floats, Indices
 
 LEVEL = 0.95  # coverage of every interval
 Z = NormalDist().inv_cdf(0.5 + LEVEL / 2)  # half its width in standard errors where these are known

@@ -15,8 +15,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-import msgspec
-
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import (
     HUMAN_LABELS,
@@ -31,8 +29,8 @@ from botchat.estimates import UNKNOWN
 from botchat.importers.tables import SUFFIXES, read_text, rows
 from botchat.interfaces import Row
 from botchat.metrics import lengths
-from botchat.metrics.agreement import ItemScore, compare, compare_scores
-from botchat.metrics.annotations import VerdictArrays
+from botchat.metrics.agreement import ItemScore, compare, compare_scores, verdicts_digest
+from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts
 from botchat.pipeline.judging import ProtocolCases
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labels
@@ -110,14 +108,15 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
     """Compare judges by the sum of their scores in both orders; position by each order alone."""
     judgments, costs = answered.all(ANSWERS), answered.costs(ANSWERS)
     labels = pair_labels(pairs, HUMAN_LABELS)
-    arrays = VerdictArrays.of([*labels, *calibrated(judgments, ANSWERS)], HUMAN_LABELS)
+    verdicts = PairVerdicts.of(labels + calibrated(judgments, ANSWERS))
     words = {
         (pair.id, contestant): lengths.words(text)
         for pair in pairs
         for contestant, text in zip(pair.contestants, pair.answers, strict=True)
     }
-    agreement = compare(arrays, HUMAN_LABELS)
-    by_order = compare([*labels, *preferences(judgments, ANSWERS)], HUMAN_LABELS, words)
+    agreement = compare(verdicts, HUMAN_LABELS)
+    in_orders = PairVerdicts.of(labels + preferences(judgments, ANSWERS))
+    by_order = compare(in_orders, HUMAN_LABELS, words)
     judges = []
     one_order = {}
     for judge, in_order in zip(agreement.judges, by_order.judges, strict=True):
@@ -136,7 +135,7 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
         one_order=one_order,
         subject=name,
         labels=HUMAN_LABELS,
-        signature=agreement_signature("bench", parts, arrays.digest, HUMAN_LABELS),
+        signature=agreement_signature("bench", parts, verdicts_digest(verdicts), HUMAN_LABELS),
     )
     return Comparison(report, judge_agreement.agreement_tables(report))
 
@@ -226,6 +225,8 @@ NUMBERS = {"_".join(kind.lower().split()): plain_name(kind) for kind in KINDS} |
 
 _PLACES: dict[str, int | None] = dict(zip(NUMBERS, (*range(len(KINDS)), None), strict=True))
 _PAIRS = [Column(key, key.capitalize(), "name") for key in ("first", "second", "verdict", "scores")]
+_LABELS = {WIN: "1", TIE: "tie", LOSS: "2"}
+"""Result -> the label of a file that means it."""
 _TEXTS = [Column(key, key.replace("_", " ").capitalize(), "number") for key in NUMBERS]
 _TEXTS.append(Column("report", "Report", "name", detail=True))
 
@@ -280,7 +281,10 @@ def _verdicts(judgments: Sequence[Judgment], texts: Sequence[OwnText]) -> Table:
             row |= {key: score_of(judgment, MATEVAL, place) for key, place in _PLACES.items()}
         else:
             (preference,) = preferences([judgment], ANSWERS)
-            row |= msgspec.structs.asdict(preference) | {"scores": judgment.verdict}
+            row["first"] = preference.first
+            row["second"] = preference.second
+            row["verdict"] = _LABELS.get(preference.result)
+            row["scores"] = judgment.verdict
         records.append(row)
     heads = [Column("item", "Item", "name"), Column("judge", "Judge", "name")]
     columns = [*heads, *(_TEXTS if texts else _PAIRS), Column("reason", "Reason", "name", True)]

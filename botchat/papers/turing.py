@@ -19,7 +19,7 @@ from botchat.importers.tables import json_rows, quoted
 from botchat.interfaces import Row
 from botchat.metrics import lengths
 from botchat.metrics.agreement import compare
-from botchat.metrics.annotations import NO_CONTESTANT, Annotation
+from botchat.metrics.verdicts import LOSS, NO_CONTESTANT, WIN, PairVerdict, PairVerdicts
 from botchat.papers.benchmarks import Answered, Benchmark, Comparison, Files
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.catalogue import UNIEVAL
@@ -98,11 +98,12 @@ def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Compa
         ids = {dialogue.seed_id for dialogue, _ in items}
         known = [verdict for verdict in verdicts if verdict.item in ids]
         known += [*_annotations(items), *_traps(items)]
-        has_majority = any(annotation.judge == MAJORITY for annotation in known)
+        in_columns = PairVerdicts.of(known)
+        has_majority = any(verdict.judge == MAJORITY for verdict in known)
         kappas = {}
         if has_majority:
-            kappas = {each.judge: each.kappa for each in compare(known, MAJORITY).judges}
-        by_judge = {each.judge: each for each in compare(known, BUILT_IN).judges}
+            kappas = {each.judge: each.kappa for each in compare(in_columns, MAJORITY).judges}
+        by_judge = {each.judge: each for each in compare(in_columns, BUILT_IN).judges}
         by_judge.pop(_OTHERS, None)
         for judge, compared in by_judge.items():
             row = {
@@ -133,7 +134,7 @@ def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Compa
     return Comparison(report, [rates_table], {"judges": rows, "notes": notes, "signature": signed})
 
 
-def _annotations(items: Sequence[Item]) -> Iterator[Annotation]:
+def _annotations(items: Sequence[Item]) -> Iterator[PairVerdict]:
     """Yield the truth, the majority, and each annotator against the majority of the others."""
     for dialogue, labels in items:
         name, votes = dialogue.model, [is_ai for _, is_ai in labels]
@@ -147,7 +148,7 @@ def _annotations(items: Sequence[Item]) -> Iterator[Annotation]:
                 yield _annotation(dialogue, contestant, judge, lead > 0)
 
 
-def _traps(items: Sequence[Item]) -> Iterator[Annotation]:
+def _traps(items: Sequence[Item]) -> Iterator[PairVerdict]:
     """Yield verdicts by one number alone, at the threshold that is best on these items."""
     machine = np.array([dialogue.model == MACHINE for dialogue, _ in items])
     for trap, number in TRAPS.items():
@@ -160,5 +161,6 @@ def _traps(items: Sequence[Item]) -> Iterator[Annotation]:
             yield _annotation(dialogue, dialogue.model, trap, is_ai)
 
 
-def _annotation(dialogue: Dialogue, contestant: str, judge: str, is_ai: bool) -> Annotation:
-    return Annotation(dialogue.seed_id, contestant, NO_CONTESTANT, judge, "2" if is_ai else "1")
+def _annotation(dialogue: Dialogue, contestant: str, judge: str, is_ai: bool) -> PairVerdict:
+    result = LOSS if is_ai else WIN
+    return PairVerdict(dialogue.seed_id, contestant, NO_CONTESTANT, judge, result)

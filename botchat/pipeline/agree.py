@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from botchat.boards import judge_agreement
 from botchat.boards.files import document, table_files, to_json
 from botchat.boards.judge_agreement import BUILT_IN, AgreementReport, agreement_signature
@@ -18,8 +20,8 @@ from botchat.errors import ConfigError, MissingDataError, UsageError, did_you_me
 from botchat.estimates import UNKNOWN
 from botchat.interfaces import Row
 from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED
-from botchat.metrics.agreement import compare
-from botchat.metrics.annotations import VerdictArrays, Votes, is_annotator
+from botchat.metrics.agreement import compare, verdicts_digest
+from botchat.metrics.verdicts import PairVerdicts, is_annotator
 from botchat.pipeline.contestants import stored_name, with_controls
 from botchat.pipeline.leaderboard import write_charts
 from botchat.pipeline.ledger import cost_per_verdict
@@ -80,7 +82,7 @@ def agree(
     known = dict.fromkeys([*(name for part in parts for name in part.judges), *judged])
     kept = _select(workspace, list(known), judges, truth)
     judged = {name: judgments for name, judgments in judged.items() if name in kept}
-    votes = Votes.together([part.by(list(kept)) for part in parts]) if parts else None
+    votes = [part.by(kept).with_turns_named() for part in parts]
     names = [path.name for path in files]
     report = _report(workspace, data, protocol, judged, votes, names, truth)
     report = replace(report, notes=[*notes, *report.notes])
@@ -123,44 +125,47 @@ def _report(
     data: SeedSetData | None,
     name: str | None,
     judged: Judged,
-    votes: Votes | None = None,
+    votes: Sequence[PairVerdicts] = (),
     files: Sequence[str] = (),
     truth: str | None = None,
 ) -> AgreementReport:
     """Compare judges by judgments in the protocol ``name`` and by ``votes`` of ``files``."""
     protocol = data.catalogue.find(name) if data and name else None
-    rows = votes.annotations() if votes else []
-    names = {row.judge for row in rows} or {*judged}
+    parts = list(votes)
+    names = {*judged}
+    for part in parts:
+        names |= {part.judges[i] for i in np.unique(part.judge).tolist()}
     if protocol is not None:
         judged = with_controls(workspace, judged, protocol)
-        rows += preferences((j for judgments in judged.values() for j in judgments), protocol)
+        for judgments in judged.values():
+            parts.append(PairVerdicts.of(preferences(judgments, protocol)))
+    verdicts = PairVerdicts.together(parts)
     labelled = {is_annotator(judge, HUMAN) for judge in (*names, *judged)}
     prefix = None if truth == OF_WRITERS else truth
     if truth is None and len(labelled) > 1:
         prefix = HUMAN
     elif prefix is None and protocol is not None and protocol.knows_truth:
         prefix = BUILT_IN
-        rows += truth_of(rows, BUILT_IN)
+        verdicts = PairVerdicts.together([verdicts, truth_of(verdicts, BUILT_IN)])
     elif prefix is None and True in labelled:
         prefix = HUMAN
-    arrays = VerdictArrays.of(rows, prefix)
     lengths = judge_agreement.shown_lengths(data.dialogues if data else {}, judged)
     topics = {seed.id: seed.topic for seed in data.seeds if seed.topic} if data else {}
-    compared = compare(arrays, prefix, lengths, topics)
+    compared = compare(verdicts, prefix, lengths, topics)
     costs = cost_per_verdict(workspace, judged) if judged else {}
     if prefix == BUILT_IN:  # these labels are no verdicts
         # Who wrote a dialogue ranks no contestant.
         judges = [replace(each, spearman=UNKNOWN, kendall=UNKNOWN) for each in compared.judges]
         rankings = [each for each in compared.rankings if each.judge != BUILT_IN]
         compared = replace(compared, judges=judges, rankings=rankings, annotators=())
-    parts = {"set": data.seed_set if data else None, "protocol": name, "files": "+".join(files)}
+    signed = {"set": data.seed_set if data else None, "protocol": name, "files": "+".join(files)}
     subject = [f"{name} on {data.seed_set}"] if data else []
     return AgreementReport(
         agreement=replace(compared, judges=judge_agreement.by_accuracy(compared.judges)),
         prices=costs,
         subject=", ".join([*subject, *files]),
         labels={None: "", BUILT_IN: BUILT_IN}.get(prefix, judge_agreement.HUMAN_LABELS),
-        signature=agreement_signature("agree", parts, arrays.digest, prefix),
+        signature=agreement_signature("agree", signed, verdicts_digest(verdicts), prefix),
         notes=list(_notes(data, judged, prefix)),
     )
 

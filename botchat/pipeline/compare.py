@@ -19,12 +19,12 @@ from botchat.errors import (
     did_you_mean,
     listed,
 )
+from botchat.estimates import Floats, Indices
 from botchat.interfaces import Row
 from botchat.metrics.statistics import proportion
 from botchat.protocols.rates import PASS_AT
 from botchat.records import HUMAN
 from botchat.results import Piece, Result
-from botchat.verdicts import Floats, Indices
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 

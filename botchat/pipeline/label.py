@@ -16,11 +16,11 @@ import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError, UsageError, listed
 from botchat.interfaces import Case, CaseRef, case_ref
-from botchat.metrics.annotations import BLIND_PAGE, is_annotator
+from botchat.metrics.verdicts import is_annotator
 from botchat.pipeline.contestants import begun_seeds, human_dialogues, in_turn
 from botchat.pipeline.session import catalogue_of
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, SIGNED, Dialogues, Judgment, Seed
+from botchat.records import BLIND_PAGE, HUMAN, SIGNED, Dialogues, Judgment, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import UsageError
 from botchat.interfaces import Row, settings_digest
-from botchat.metrics.annotations import is_annotator
+from botchat.metrics.verdicts import is_annotator
 from botchat.pipeline.ledger import call_texts, total_cost
 from botchat.pipeline.load import SeedSetData, load, only_judge
 from botchat.pipeline.spending import Meter

@@ -14,7 +14,7 @@ import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError, listed
 from botchat.interfaces import ShownDialogue, case_digest
-from botchat.metrics.annotations import is_annotator
+from botchat.metrics.verdicts import PairVerdicts, VerdictsBuilder, is_annotator
 from botchat.pipeline.contestants import human_dialogues, self_judged_models
 from botchat.pipeline.ledger import lost_calls_note
 from botchat.pipeline.session import catalogue_of
@@ -22,7 +22,6 @@ from botchat.pipeline.spending import JudgeName
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment, PairJudgment, Seed
-from botchat.verdicts import Verdicts, VerdictsBuilder
 from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, Workspace, judgment_key
 
@@ -44,7 +43,7 @@ class SeedSetData:
     """Contestant -> seed id -> dialogue; of ``human`` too."""
     files: Mapping[str, Mapping[str, Path]]
     """Judge -> protocol -> stage file."""
-    verdicts: Mapping[str, Mapping[str, Verdicts | list[Judgment]]]
+    verdicts: Mapping[str, Mapping[str, PairVerdicts | list[Judgment]]]
     """Judge -> protocol -> verdicts on pairs, in columns, or judgments of single dialogues."""
     outdated: Mapping[str, int]
     """Judge -> number of judgments of dialogues that have changed."""
@@ -63,7 +62,7 @@ class SeedSetData:
         for judge, by_protocol in self.verdicts.items():
             judgments[judge] = {}
             for name, verdicts in by_protocol.items():
-                if not isinstance(verdicts, Verdicts):
+                if not isinstance(verdicts, PairVerdicts):
                     judgments[judge][name] = verdicts
                 elif not self.large:
                     judgments[judge][name], _ = self.cases.current(name, self.files[judge][name])
@@ -161,7 +160,7 @@ class CurrentCases:
         kept = [judgment for judgment, state in zip(latest.values(), states, strict=True) if state]
         return kept, states.count(False)
 
-    def columns(self, protocol: Protocol, path: Path) -> tuple[Verdicts, int]:
+    def columns(self, protocol: Protocol, path: Path) -> tuple[PairVerdicts, int]:
         """Return the same of pairs in columns, without reasons: in a tenth of the memory."""
         builder = VerdictsBuilder(protocol)
         for block in jsonl.blocks(path, PairJudgment):
@@ -193,7 +192,7 @@ def load(
     known = catalogue.among({name for by_protocol in files.values() for name in by_protocol})
     dialogues, unanswered = _dialogues(workspace, seed_set, seeds)
     cases = CurrentCases(dialogues)
-    verdicts: dict[str, dict[str, Verdicts | list[Judgment]]] = {}
+    verdicts: dict[str, dict[str, PairVerdicts | list[Judgment]]] = {}
     outdated = dict.fromkeys(files, 0)
     for judge, by_protocol in files.items():
         verdicts[judge] = {}
@@ -220,10 +219,10 @@ def load(
 def _in_use(
     seeds: Sequence[Seed],
     dialogues: Dialogues,
-    judged: Iterable[Mapping[str, Verdicts | list[Judgment]]],
+    judged: Iterable[Mapping[str, PairVerdicts | list[Judgment]]],
 ) -> tuple[list[Seed], Dialogues]:
     """Return the seeds that a model was given or that were judged, else all, with dialogues."""
-    alone = (each for by in judged for each in by.values() if not isinstance(each, Verdicts))
+    alone = (each for by in judged for each in by.values() if not isinstance(each, PairVerdicts))
     ids = {judgment.seed_id for judgments in alone for judgment in judgments}
     ids |= {id_ for name, by_seed in dialogues.items() if name != HUMAN for id_ in by_seed}
     used = [seed for seed in seeds if seed.id in ids] or list(seeds)

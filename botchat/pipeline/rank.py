@@ -8,7 +8,7 @@ from pathlib import Path
 from botchat.errors import ConfigError, MissingDataError, UsageError, listed
 from botchat.importers.tables import rows
 from botchat.importers.vote_files import read_votes
-from botchat.metrics.annotations import Votes
+from botchat.metrics.verdicts import PairVerdicts
 from botchat.pipeline.agree import votes_in
 from botchat.pipeline.leaderboard import board_result, write_charts
 from botchat.pipeline.spending import Meter
@@ -58,7 +58,7 @@ def rank(
     else:
         files = [read_votes(*each) for each in contents]
         notes = [file.note for file in files]
-        all_votes = Votes.together([file.votes for file in files])
+        all_votes = PairVerdicts.together([file.votes for file in files])
         if unknown := [judge for judge in judges if judge not in all_votes.judges]:
             known = f"no votes of the judge {unknown[0]!r}; there are: {listed(all_votes.judges)}"
             raise MissingDataError(known)

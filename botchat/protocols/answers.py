@@ -12,7 +12,7 @@ from functools import partial
 
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
-from botchat.metrics.annotations import Annotation
+from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdict
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.scores import Scale
@@ -58,13 +58,18 @@ def pair_case(pair: AnswerPair, swapped: bool = False) -> Case:
     )
 
 
-def pair_labels(pairs: Iterable[AnswerPair], judge: str = "human") -> list[Annotation]:
+_RESULTS = {"1": WIN, "2": LOSS, "tie": TIE}
+"""Label -> result of the first answer."""
+
+
+def pair_labels(pairs: Iterable[AnswerPair], judge: str = "human") -> list[PairVerdict]:
     """Return the human preferences, where they are known."""
-    return [
-        Annotation(pair.id, *pair.contestants, judge, pair.label)
-        for pair in pairs
-        if pair.label is not None
-    ]
+    labels = []
+    for pair in pairs:
+        if pair.label is not None:
+            first, second = pair.contestants
+            labels.append(PairVerdict(pair.id, first, second, judge, _RESULTS[pair.label]))
+    return labels
 
 
 _FRAME_LIKE = re.compile(

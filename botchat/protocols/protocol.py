@@ -18,11 +18,17 @@ from botchat import prompts
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, CaseRef, Kind, Report, ShownDialogue, Subject, settings_digest
 from botchat.languages import ENGLISH, Language
-from botchat.metrics.annotations import UNTOLD, first_ai_index
 from botchat.protocols import reports, scores
 from botchat.protocols.frame import prompt_frame
 from botchat.protocols.scores import Scale
-from botchat.protocols.verdicts import LABELS, ReplyReader, choice_reader, detection_reader
+from botchat.protocols.verdicts import (
+    LABELS,
+    UNTOLD,
+    ReplyReader,
+    choice_reader,
+    detection_reader,
+    first_ai_index,
+)
 from botchat.records import (
     HUMAN,
     MISSING,

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
+from botchat.errors import DataError
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.replies import (
     FIELDS,
@@ -28,7 +29,7 @@ from botchat.protocols.replies import (
     reply_patterns,
     strip_hypotheticals,
 )
-from botchat.records import UNKNOWN_INDEX, Verdict
+from botchat.records import UNDECIDED, UNKNOWN_INDEX, Verdict
 
 Meaning = Callable[[str], str | None]
 """Normalised words -> the verdict that they are; None if it is not offered."""
@@ -39,6 +40,26 @@ LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
 _DETECTION = {"yes": "yes", "no": "no"}
 _CHOICES = {"first": "1", "second": "2", "both": "both", "neither": "neither"}
 """List of a pack's labels -> the verdict that they are."""
+
+
+NOT_SAID = 10**9  # `first_ai_index` of a verdict without an index; no dialogue is so long
+UNTOLD = -1  # `first_ai_index` where an annotator cannot tell
+_INDICES = {"No": 0, UNKNOWN_INDEX: NOT_SAID, UNDECIDED: UNTOLD}
+
+
+def first_ai_index(verdict: Verdict, dialogue: str) -> int:
+    """Return the 1-based utterance that a UniEval verdict names, 0 for No, `NOT_SAID` or `UNTOLD`.
+
+    Raises `DataError` for a verdict that is none of these.
+    """
+    if verdict in _INDICES:
+        return _INDICES[verdict]
+    if re.fullmatch("0*[1-9][0-9]{0,8}", verdict):
+        return int(verdict)
+    raise DataError(
+        f"verdict {verdict!r} of {dialogue} is neither No, Yes nor an index from 1; delete that "
+        "line and judge again"
+    )
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
+from botchat.estimates import Flags, Floats, Indices
 from botchat.metrics.statistics import LEVEL, distinct, student_t
 from botchat.ratings.comparisons import Comparisons
-from botchat.verdicts import Flags, Floats, Indices
 
 MEAN = 1000.0
 """Mean of the ratings on every board."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from botchat.errors import DataError, MissingDataError
-from botchat.verdicts import LOSS, TIE, WIN, Flags, Floats, Indices
+from botchat.estimates import Flags, Floats, Indices
+from botchat.metrics.verdicts import LOSS, TIE, WIN
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,11 @@ import joblib
 import numpy as np
 import numpy.typing as npt
 
+from botchat.estimates import Floats
 from botchat.metrics.statistics import distinct
+from botchat.metrics.verdicts import TIE
 from botchat.ratings.bradley_terry import fit_logits, logistic
 from botchat.ratings.comparisons import Comparisons
-from botchat.verdicts import TIE, Floats
 
 _TOLERANCE = 1e-6
 """Elo that may be left of the error of where an end starts."""

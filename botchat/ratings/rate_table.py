@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from botchat.errors import ConfigError, DataError, UsageError
+from botchat.metrics.verdicts import LOSS, TIE, WIN
 from botchat.ratings.comparisons import Comparisons
-from botchat.verdicts import LOSS, TIE, WIN
 
 MOST = 10_000_000
 """Comparisons that a table may stand for; the paper's has 40,404."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from itertools import permutations
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,13 +21,12 @@ from botchat.boards.tables import spread
 from botchat.errors import DataError, MissingDataError
 from botchat.importers import vote_files
 from botchat.metrics.agreement import Agreement, ItemScore, compare, compare_scores
-from botchat.metrics.annotations import NO_CONTESTANT, Annotation
+from botchat.metrics.verdicts import NO_CONTESTANT, PairVerdict, PairVerdicts
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.rates import preferences, truth
 from botchat.records import HUMAN, Judgment
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-MIRROR = {"1": "2", "2": "1", "tie": "tie", None: None}
 
 
 def judgment(verdict, *contestants, judge="j", protocol="arena-n8", seed="s1"):
@@ -32,12 +34,13 @@ def judgment(verdict, *contestants, judge="j", protocol="arena-n8", seed="s1"):
     return Judgment(protocol, seed, contestants, judge, verdict, "", 8, "digest", "sig")
 
 
+RESULTS = {"1": 1.0, "2": 0.0, "tie": 0.5, "-": math.nan}
+
+
 def lines(text):
-    """Annotations from ``item first second judge verdict`` lines; ``-`` is unreadable."""
-    return [
-        Annotation(*words[:4], None if words[4] == "-" else words[4])
-        for words in map(str.split, text.strip().splitlines())
-    ]
+    """Verdicts from ``item first second judge verdict`` lines; ``-`` is unreadable."""
+    rows = map(str.split, text.strip().splitlines())
+    return PairVerdicts.of(PairVerdict(*words[:4], RESULTS[words[4]]) for words in rows)
 
 
 def row_of(agreement: Agreement, judge: str):
@@ -58,10 +61,10 @@ def test_dialogues_judged_alone_have_true_and_false_positives():
         for name in verdicts
         for n, verdict in enumerate(verdicts[name])
     ]
-    annotations = preferences(records, UNIEVAL)
-    assert {a.second for a in annotations} == {NO_CONTESTANT}
-    labels = truth(annotations, "human")
-    agreement = compare([*annotations, *labels])
+    rows = preferences(records, UNIEVAL)
+    assert {row.second for row in rows} == {NO_CONTESTANT}
+    verdicts = PairVerdicts.of(rows)
+    agreement = compare(PairVerdicts.together([verdicts, truth(verdicts, "human")]))
     row = row_of(agreement, "j")
     assert (row.n, row.unreadable, row.accuracy.value) == (7, 2, pytest.approx(5 / 7))
     assert row.true_positive_rate.value == pytest.approx(3 / 4)
@@ -144,12 +147,12 @@ def test_two_judges_on_the_same_items_are_compared_pairwise():
     rng = random.Random(5)
 
     def coin(judge, right):
-        return [Annotation(str(i), "a", "b", judge, "1" if rng.random() < right else "2")
-                for i in range(200)]  # fmt: skip
+        results = [float(rng.random() < right) for _ in range(200)]
+        return [PairVerdict(str(i), "a", "b", judge, result) for i, result in enumerate(results)]
 
     good, bad, human = coin("good", 0.8), coin("bad", 0.55), coin("human", 1)
-    copy = [Annotation(a.item, a.first, a.second, "copy", a.verdict) for a in good]
-    agreement = compare(good + copy + bad + human)
+    copy = [row._replace(judge="copy") for row in good]
+    agreement = compare(PairVerdicts.of(good + copy + bad + human))
     same, other, _ = agreement.pairs
     assert (same.judge_a, same.judge_b, same.p) == ("good", "copy", 1.0)
     assert same.accuracy_difference.value == 0
@@ -217,7 +220,7 @@ KEYS = st.tuples(
 )
 ANNOTATED = st.tuples(
     st.lists(KEYS, max_size=30),
-    st.lists(st.sampled_from(["1", "2", "tie", None]), min_size=33, max_size=33),
+    st.lists(st.sampled_from([1.0, 0.0, 0.5, math.nan]), min_size=33, max_size=33),
 )
 """Verdicts of two judges and two annotators on up to five items and three contestants."""
 
@@ -227,14 +230,16 @@ ANNOTATED = st.tuples(
 def test_neither_the_order_of_lines_nor_the_side_of_showing_changes_a_figure(annotated, shuffler):
     """Lines shuffled: all the same. All sides swapped: position bias mirrored, no more."""
     keys = dict.fromkeys([*(("1", ("a", "b"), j) for j in ("j", "k", "human-1")), *annotated[0]])
-    annotations = [
-        Annotation(item, *pair, judge, verdict)
-        for (item, pair, judge), verdict in zip(keys, annotated[1], strict=False)
+    rows = [
+        PairVerdict(item, *pair, judge, result)
+        for (item, pair, judge), result in zip(keys, annotated[1], strict=False)
     ]
-    agreement = compare(annotations)
-    shuffled = compare(shuffler.sample(annotations, len(annotations)))
+    agreement = compare(PairVerdicts.of(rows))
+    shuffled = compare(PairVerdicts.of(shuffler.sample(rows, len(rows))))
     swapped = compare(
-        [Annotation(a.item, a.second, a.first, a.judge, MIRROR[a.verdict]) for a in annotations]
+        PairVerdicts.of(
+            row._replace(first=row.second, second=row.first, result=1 - row.result) for row in rows
+        )
     )
     for judge in agreement.judges:
         row = spread(vars(judge))
@@ -262,8 +267,7 @@ def prd():
     if not path.exists():
         pytest.skip("PRD's verdicts are not beside this checkout")
     votes = vote_files.read_votes(path.read_bytes(), path.name).votes
-    annotations = votes.annotations()
-    return annotations, compare(annotations)
+    return votes, compare(votes)
 
 
 @pytest.mark.parametrize(
@@ -271,20 +275,27 @@ def prd():
 )
 def test_prd_as_its_authors_counted(prd, judge, accuracy):
     """Accuracy in each order against the human majority (Li et al. 2023); kappa by scikit-learn."""
-    annotations, agreement = prd
+    votes, agreement = prd
     names = ["gpt4", "claude", "gpt35", "vicuna-13b", "bard"]
     assert [row.judge for row in agreement.judges] == names
     row = row_of(agreement, judge)
     assert (row.n, row.accuracy.value) == (1600, pytest.approx(accuracy))
-    lead: dict[tuple[str, str, str], int] = {}
-    for a in annotations:
-        if a.judge.startswith("human"):
-            for sides, sign in (((a.first, a.second), 1), ((a.second, a.first), -1)):
-                vote = sign * {"1": 1, "2": -1}.get(a.verdict, 0)
-                lead[a.item, *sides] = lead.get((a.item, *sides), 0) + vote
-    labels = {key: "1" if n > 0 else "2" if n < 0 else "tie" for key, n in lead.items()}
-    of_judge = {(a.item, a.first, a.second): a.verdict for a in annotations if a.judge == judge}
-    kappa = cohen_kappa_score([labels[key] for key in of_judge], list(of_judge.values()))
+    rows = pd.DataFrame(
+        {
+            "item": np.array(votes.items)[votes.item],
+            "first": np.array(votes.contestants)[votes.first],
+            "second": np.array(votes.contestants)[votes.second],
+            "judge": np.array(votes.judges)[votes.judge],
+            "lead": np.sign(np.nan_to_num(votes.result, nan=0.5) - 0.5),
+        }
+    )
+    case = ["item", "first", "second"]
+    people = rows[rows["judge"].str.startswith("human")]
+    swapped = people.rename(columns={"first": "second", "second": "first"})
+    both = pd.concat([people, swapped.assign(lead=-swapped["lead"])])
+    labels = np.sign(both.groupby(case)["lead"].sum())
+    of_judge = rows[rows["judge"] == judge].set_index(case)["lead"]
+    kappa = cohen_kappa_score(labels[of_judge.index], of_judge)
     assert row.kappa.value == pytest.approx(kappa)
     assert row.kappa.low < kappa < row.kappa.high
     assert agreement.annotator_kappa.raters == 4

@@ -15,7 +15,7 @@ from PIL import Image
 
 from botchat.boards.judge_agreement import AgreementReport
 from botchat.metrics.agreement import compare
-from botchat.metrics.annotations import Annotation
+from botchat.metrics.verdicts import PairVerdict, PairVerdicts
 from botchat.records import HUMAN
 from botchat.report.figures import FORMATS, MOST_DRAWN, Chart, board_charts, judge_charts
 from botchat.workspace.usage import VerdictPrice
@@ -46,11 +46,11 @@ def judges() -> dict[str, Chart]:
     """Figures of a comparison of three judges with human labels and prices."""
     rng = np.random.default_rng(0)
     rows = [
-        Annotation(f"q{i}", "a", "b", judge, str(rng.choice(["1", "2", "tie"])))
+        PairVerdict(f"q{i}", "a", "b", judge, float(rng.choice([1, 0, 0.5])))
         for i in range(60)
         for judge in ("human-1", "small", "large", "debate of three models")
     ]
-    compared = compare(rows, "human")
+    compared = compare(PairVerdicts.of(rows), "human")
     prices = {}
     for i, judge in enumerate(compared.judges):
         prices[judge.judge] = VerdictPrice(1, None, 0.001 * 4**i, None)

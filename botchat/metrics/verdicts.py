@@ -1,0 +1,383 @@
+"""Verdicts on pairs, in columns: every pairwise number is computed from these."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from botchat.estimates import Codes, Flags, Floats, Indices
+from botchat.records import Judgment, PairJudgment, Verdict, lacks_room
+
+WIN, TIE, LOSS = 1.0, 0.5, 0.0
+"""Result of a comparison for the contestant shown first."""
+
+NO_CONTESTANT = ""
+"""The second contestant where a dialogue was judged alone."""
+
+
+class PairOutcome(IntEnum):
+    """Verdict on a pair, seen from the side shown first, where verdicts stand side by side."""
+
+    LOSS = -1
+    TIE = 0
+    WIN = 1
+    UNREADABLE = 2
+    ABSENT = 3
+    """Not judged in that order."""
+
+
+class ResultReader(Protocol):
+    """A protocol: knows what a verdict means."""
+
+    def result(self, verdict: Verdict | None) -> float | None:
+        """Return 1, ½ or 0 for the contestant shown first; `DataError` for any other verdict."""
+
+
+class PairVerdict(NamedTuple):
+    """One verdict of one judge on a pair, in the order it was shown."""
+
+    item: str
+    """Subject of the comparison (a question, a seed); it may have many pairs."""
+    first: str
+    second: str
+    judge: str
+    result: float
+    """1, ½ or 0 for ``first``, or between; NaN: unreadable."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairVerdicts:
+    """n verdicts on pairs; all arrays have shape (n,), indices are into the names.
+
+    ``item``: -1 not known. ``turn``: part of an item, 0 where it has one. ``result``: 1, ½ or 0 for
+    ``first``, or between; nan unreadable. ``shown``: utterances shown of each dialogue. ``weight``:
+    how often a verdict counts. ``no_room``: see `lacks_room`.
+    """
+
+    items: tuple[str, ...]
+    contestants: tuple[str, ...]
+    judges: tuple[str, ...]
+    known_signatures: tuple[str, ...]
+    item: Indices
+    turn: Indices
+    first: Indices
+    second: Indices
+    judge: Indices
+    result: Floats
+    shown: Indices
+    weight: Floats
+    signature: Indices
+    no_room: Flags
+
+    @classmethod
+    def of_columns(
+        cls,
+        items: tuple[str, ...],
+        contestants: tuple[str, ...],
+        judges: tuple[str, ...],
+        item: Indices,
+        first: Indices,
+        second: Indices,
+        judge: Indices,
+        result: Floats,
+        turn: Indices | None = None,
+    ) -> PairVerdicts:
+        """Return verdicts without signatures, each counting once."""
+        nothing = np.zeros(len(first), np.intp)
+        return cls(
+            items,
+            contestants,
+            judges,
+            ("",),
+            item=item,
+            turn=nothing if turn is None else turn,
+            first=first,
+            second=second,
+            judge=judge,
+            result=result,
+            shown=nothing,
+            weight=np.ones(len(first)),
+            signature=nothing,
+            no_room=np.zeros(len(first), np.bool_),
+        )
+
+    @classmethod
+    def of(cls, rows: Iterable[PairVerdict]) -> PairVerdicts:
+        """Return rows in columns, names in the order in which they appear.
+
+        >>> len(PairVerdicts.of([PairVerdict("q1", "a", "b", "judge", 1.0)]))
+        1
+        """
+        rows = list(rows)
+        n = len(rows)
+        items = _Numbers()
+        contestants = _Numbers()
+        judges = _Numbers()
+        item = items.of((row.item for row in rows), n)
+        sides = contestants.of(chain.from_iterable((row.first, row.second) for row in rows), 2 * n)
+        judge = judges.of((row.judge for row in rows), n)
+        result = np.array([row.result for row in rows], np.float64)
+        return cls.of_columns(
+            tuple(items),
+            tuple(contestants),
+            tuple(judges),
+            item,
+            sides[::2],
+            sides[1::2],
+            judge,
+            result,
+        )
+
+    @classmethod
+    def of_judgments(cls, judgments: Iterable[Judgment], protocol: ResultReader) -> PairVerdicts:
+        """Return the verdicts of a pairwise protocol; raises as `VerdictsBuilder.add`."""
+        collected = VerdictsBuilder(protocol)
+        collected.add(list(judgments))
+        return collected.verdicts()
+
+    @classmethod
+    def together(cls, parts: Sequence[PairVerdicts]) -> PairVerdicts:
+        """Return several as one; items, contestants and judges of one name are one."""
+        items, item = _joined([part.items for part in parts], [part.item for part in parts])
+        names = [part.contestants for part in parts]
+        contestants, first = _joined(names, [part.first for part in parts])
+        _, second = _joined(names, [part.second for part in parts])
+        judges, judge = _joined([part.judges for part in parts], [part.judge for part in parts])
+        result = np.concatenate([part.result for part in parts])
+        turn = np.concatenate([part.turn for part in parts])
+        return cls.of_columns(items, contestants, judges, item, first, second, judge, result, turn)
+
+    def __len__(self) -> int:
+        """Number of verdicts, unreadable ones among them."""
+        return len(self.first)
+
+    @property
+    def readable(self) -> Flags:
+        """Flags of the verdicts that have a result."""
+        return ~np.isnan(self.result)
+
+    @property
+    def judged_contestants(self) -> list[str]:
+        """Names of the judged contestants, sorted."""
+        m = len(self.contestants)
+        counts = np.bincount(self.first, minlength=m) + np.bincount(self.second, minlength=m)
+        return sorted(self.contestants[i] for i in np.flatnonzero(counts).tolist())
+
+    @property
+    def signatures(self) -> Counter[str]:
+        """Signature -> number of verdicts."""
+        counts = np.bincount(self.signature, minlength=len(self.known_signatures)).tolist()
+        return +Counter(dict(zip(self.known_signatures, counts, strict=True)))
+
+    @property
+    def cases(self) -> Indices:
+        """Number of each verdict's item and turn; of an unknown item the verdict's own."""
+        n_turns = int(self.turn.max(initial=0)) + 1
+        own = len(self.items) * n_turns + np.arange(len(self))
+        return np.where(self.item < 0, own, self.item * n_turns + self.turn)
+
+    def both_orders(self) -> tuple[Indices, Codes]:
+        """Put the verdicts of a judge on a case and two contestants side by side.
+
+        Returns the number of a verdict of each such comparison, shape (c,), in the order of cases
+        and contestants, and its `PairOutcome`, shape (c, 2): column 0 shows the contestant of the
+        smaller number first, column 1 the other.
+        """
+        m = len(self.contestants)
+        case = self.cases * max(1, len(self.judges)) + self.judge
+        low = np.minimum(self.first, self.second)
+        high = np.maximum(self.first, self.second)
+        key = (case * m + low) * m + high
+        _, begin, comparison = np.unique(key, return_index=True, return_inverse=True)
+        outcomes = np.full((len(begin), 2), PairOutcome.ABSENT, np.int8)
+        outcomes[comparison, (self.first > self.second).astype(np.intp)] = self.outcomes
+        return begin, outcomes
+
+    @property
+    def outcomes(self) -> Codes:
+        """`PairOutcome` of each verdict; of a soft result the nearer side's."""
+        sign = np.sign(np.nan_to_num(self.result, nan=TIE) - TIE)
+        return np.where(self.readable, sign, PairOutcome.UNREADABLE).astype(np.int8)
+
+    def only(self, kept: Flags) -> PairVerdicts:
+        """Return the verdicts that ``kept`` flags."""
+        return self if kept.all() else self.take(np.flatnonzero(kept))
+
+    def take(self, rows: Indices) -> PairVerdicts:
+        """Return some verdicts, by their numbers."""
+        return replace(
+            self,
+            item=self.item[rows],
+            turn=self.turn[rows],
+            first=self.first[rows],
+            second=self.second[rows],
+            judge=self.judge[rows],
+            result=self.result[rows],
+            shown=self.shown[rows],
+            weight=self.weight[rows],
+            signature=self.signature[rows],
+            no_room=self.no_room[rows],
+        )
+
+    def on(self, items: Collection[str]) -> PairVerdicts:
+        """Return the verdicts on some items."""
+        return self.only(np.isin(self.items, list(items))[self.item])
+
+    def between(self, contestants: Collection[str]) -> PairVerdicts:
+        """Return the verdicts between some contestants."""
+        known = np.isin(self.contestants, list(contestants))
+        return self.only(known[self.first] & known[self.second])
+
+    def by(self, judges: Collection[str]) -> PairVerdicts:
+        """Return the verdicts of some judges."""
+        return self.only(np.isin(self.judges, list(judges))[self.judge])
+
+    def latest(self) -> PairVerdicts:
+        """Return the last of each judge on an item, turn and order; all of unknown items."""
+        key = self.cases
+        for column in (self.first, self.second, self.judge):
+            _, key = np.unique(
+                key * (int(column.max(initial=-1)) + 1) + column, return_inverse=True
+            )
+        last = np.zeros(int(key.max(initial=-1)) + 1, np.intp)
+        last[key] = np.arange(len(self))
+        return self.only(last[key] == np.arange(len(self)))
+
+    def with_turns_named(self) -> PairVerdicts:
+        """Return the same, each turn an item of its own, and each verdict without an item."""
+        cases, place = np.unique(self.cases, return_inverse=True)
+        n_turns = int(self.turn.max(initial=0)) + 1
+        names = []
+        for case in cases.tolist():
+            at, turn = divmod(case, n_turns)
+            if at >= len(self.items):
+                names.append(f"vote {case - len(self.items) * n_turns + 1}")
+            elif n_turns > 1:
+                names.append(f"{self.items[at]}, turn {turn}")
+            else:
+                names.append(self.items[at])
+        turn = np.zeros(len(self), np.intp)
+        return replace(self, items=tuple(names), item=place, turn=turn)
+
+
+def _joined(
+    names: Sequence[tuple[str, ...]], columns: Sequence[Indices]
+) -> tuple[tuple[str, ...], Indices]:
+    """Return the names of several parts as one list, and their columns renumbered."""
+    numbers = _Numbers()
+    joined = []
+    for of_part, column in zip(names, columns, strict=True):
+        # -1, the last place, is that of an unknown name.
+        places = np.append(numbers.of(of_part, len(of_part)), -1)
+        joined.append(places[column])
+    return tuple(numbers), np.concatenate(joined)
+
+
+class _Block(NamedTuple):
+    """Columns of some judgments; see `PairVerdicts`."""
+
+    seed: Indices
+    first: Indices
+    second: Indices
+    result: Floats
+    shown: Indices
+    signature: Indices
+    no_room: Flags
+    is_current: Flags
+
+
+class VerdictsBuilder:
+    """Verdicts of one judge while they are read, a block at a time."""
+
+    def __init__(self, protocol: ResultReader) -> None:
+        """Hold no verdict yet; ``protocol`` knows what a verdict means."""
+        self._result = lru_cache(maxsize=1 << 12)(protocol.result)
+        self._seeds = _Numbers()
+        self._contestants = _Numbers()
+        self._signatures = _Numbers()
+        self._blocks: list[_Block] = []
+        self.n_outdated = 0
+        """Verdicts that `verdicts` left out."""
+
+    def add(
+        self, judgments: Sequence[Judgment | PairJudgment], current: Sequence[bool] | None = None
+    ) -> None:
+        """Add judgments, older ones first; raises `DataError` as `ResultReader.result`.
+
+        ``current``: whether each is on the dialogues as they are, by default all.
+        """
+        n = len(judgments)
+        names = chain.from_iterable([judgment.contestants for judgment in judgments])
+        sides = self._contestants.of(names, 2 * n)
+        results = [self._result(judgment.verdict) for judgment in judgments]
+        if current is None:
+            current = [True for _ in judgments]
+        block = _Block(
+            seed=self._seeds.of([judgment.seed_id for judgment in judgments], n),
+            first=sides[::2],
+            second=sides[1::2],
+            result=np.array(results, np.float64),
+            shown=np.array([judgment.shown for judgment in judgments], np.intp),
+            signature=self._signatures.of([judgment.signature for judgment in judgments], n),
+            no_room=np.array([lacks_room(judgment) for judgment in judgments], np.bool_),
+            is_current=np.array(current, np.bool_),
+        )
+        self._blocks.append(block)
+
+    def verdicts(self) -> PairVerdicts:
+        """Return the last on each seed and order, if it is current, as they first appeared."""
+        if not self._blocks:
+            self.add([])
+        whole = _Block(*map(np.concatenate, zip(*self._blocks, strict=True)))
+        verdicts = replace(
+            PairVerdicts.of_columns(
+                tuple(self._seeds),
+                tuple(self._contestants),
+                ("",),
+                whole.seed,
+                whole.first,
+                whole.second,
+                np.zeros(len(whole.seed), np.intp),
+                whole.result,
+            ),
+            known_signatures=tuple(self._signatures),
+            shown=whole.shown,
+            signature=whole.signature,
+            no_room=whole.no_room,
+        )
+        m = len(self._contestants)
+        key = (whole.seed * m + whole.first) * m + whole.second
+        is_current = whole.is_current
+        ordered = np.sort(key)
+        if (ordered[1:] == ordered[:-1]).any():
+            appeared = np.unique(key, return_index=True)[1]
+            from_end = np.unique(key[::-1], return_index=True)[1]
+            latest = (len(key) - 1 - from_end)[np.argsort(appeared)]
+            verdicts = verdicts.take(latest)
+            is_current = is_current[latest]
+        self.n_outdated = int((~is_current).sum())
+        return verdicts.only(is_current)
+
+
+class _Numbers(dict[str, int]):
+    """Name -> its number, in the order in which names were first asked for."""
+
+    def __missing__(self, name: str) -> int:
+        self[name] = len(self)
+        return len(self) - 1
+
+    def of(self, names: Iterable[str], n: int) -> Indices:
+        """Return the numbers of n names."""
+        return np.fromiter(map(self.__getitem__, names), np.intp, n)
+
+
+def is_annotator(judge: str, truth_prefix: str | None) -> bool:
+    """Whether a judge's name makes it an annotator."""
+    return truth_prefix is not None and judge.startswith(truth_prefix)
