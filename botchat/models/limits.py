@@ -136,7 +136,7 @@ class Retry:
 
 
 @dataclass
-class Estimate:
+class EstimatedUse:
     """Counts for attempts that did not say what they took."""
 
     calls: int = 0
@@ -161,7 +161,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         """Reserve nothing yet."""
-        self.estimated = Estimate()
+        self.estimated = EstimatedUse()
         self._open: list[CallCost] = []
         self._turn = asyncio.Lock()
         self._settled = asyncio.Event()

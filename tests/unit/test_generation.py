@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from botchat import prompts
 from botchat.interfaces import Decoding, Quirks, Reply, reply_tokens
 from botchat.protocols.generation import (
-from botchat.interfaces import Decoding, Reply
     Speaker,
     TokenCounter,
     chat_messages,
