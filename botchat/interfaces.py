@@ -119,7 +119,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 Layout: TypeAlias = Literal["natural", "merge-leading", "placeholder-user"]
-"""Order of messages that a chat template takes; see `botchat.models.layout.apply_layout`."""
+"""Order of messages that a chat template takes; see `botchat.models.endpoint.apply_layout`."""
 
 SystemRole: TypeAlias = Literal["system", "system-in-user"]
 """Place of the system prompt."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from hashlib import sha256
+from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import NamedTuple
 
@@ -18,10 +17,15 @@ import numpy as np
 
 from botchat.errors import DataError, MissingDataError
 from botchat.estimates import Codes, Estimate, Flags, Floats, Indices
-from botchat.interfaces import settings_digest
 from botchat.metrics import statistics
 from botchat.metrics.statistics import bootstrap, clustered_proportions, proportion, ratio
-from botchat.metrics.verdicts import NO_CONTESTANT, PairOutcome, PairVerdicts, is_annotator
+from botchat.metrics.verdicts import (
+    NO_CONTESTANT,
+    JudgedPairs,
+    PairOutcome,
+    PairVerdicts,
+    is_annotator,
+)
 from botchat.records import natural_sort_key
 
 
@@ -125,7 +129,7 @@ def compare(
     `MissingDataError` without a judge, or without an annotator where a prefix is given, and
     `DataError` for two verdicts of a judge on one item and order.
     """
-    table = _Judged.of(verdicts, truth_prefix)
+    table = JudgedPairs.of(verdicts, truth_prefix)
     annotators = table.annotators
     if not table.judges or (truth_prefix is not None and not annotators):
         raise _too_few(truth_prefix, table.outcomes)
@@ -158,119 +162,10 @@ def _too_few(truth_prefix: str | None, names: Iterable[str]) -> MissingDataError
 
 
 @dataclass(frozen=True, eq=False)
-class _Judged:
-    """Verdicts of judges on the same c comparisons (item and two contestants), in both orders.
-
-    Column 0 is the order in which annotators saw the comparison first, or else the first found.
-    """
-
-    annotators: tuple[str, ...]
-    judges: tuple[str, ...]
-    """Names that are no annotators, in order of appearance."""
-    items: tuple[str, ...]
-    contestants: tuple[str, ...]
-    item: Indices
-    """Shape (c,)."""
-    sides: Indices
-    """Contestants in the order of column 0, shape (c, 2)."""
-    outcomes: Mapping[str, Codes]
-    """Judge or annotator -> `PairOutcome`, shape (c, 2)."""
-
-    @classmethod
-    def of(cls, verdicts: PairVerdicts, truth_prefix: str | None) -> _Judged:
-        """Put verdicts beside each other; raises `DataError` for two of a judge on one case."""
-        numbers, begin = np.unique(verdicts.judge, return_index=True)
-        present = [verdicts.judges[i] for i in numbers[np.argsort(begin)].tolist()]
-        annotators = tuple(name for name in present if is_annotator(name, truth_prefix))
-        # Column 0 is the order in which annotators saw a comparison.
-        is_annotated = np.isin(verdicts.judges, annotators)[verdicts.judge]
-        rows = verdicts.take(np.argsort(~is_annotated, kind="stable"))
-        # Sorted, so that a bootstrap does not depend on the order of the verdicts.
-        items, item = _sorted(rows.items, rows.item)
-        contestants, sides = _sorted(rows.contestants, np.concatenate([rows.first, rows.second]))
-        first, second = np.split(sides, 2)
-        m = len(contestants)
-        key = (item * m + np.minimum(first, second)) * m + np.maximum(first, second)
-        _, seen, comparison = np.unique(key, return_index=True, return_inverse=True)
-        mirrored = (first != first[seen][comparison]).astype(np.intp)
-        cell = (rows.judge * len(seen) + comparison) * 2 + mirrored
-        _refuse_twice(rows, cell)
-        outcomes = np.full((len(verdicts.judges), len(seen), 2), PairOutcome.ABSENT, np.int8)
-        outcomes[rows.judge, comparison, mirrored] = rows.outcomes
-        return cls(
-            annotators=annotators,
-            judges=tuple(name for name in present if name not in annotators),
-            items=items,
-            contestants=contestants,
-            item=item[seen],
-            sides=np.stack([first[seen], second[seen]], axis=1),
-            outcomes={name: outcomes[verdicts.judges.index(name)] for name in present},
-        )
-
-    def by_topic(self, topics: Mapping[str, str]) -> _Judged:
-        """Return the same with an item's topic in its place, where it has one."""
-        names = [topics.get(item, item) for item in self.items]
-        items, place = np.unique(np.array(names, object), return_inverse=True)
-        return replace(self, items=tuple(items), item=place[self.item])
-
-    def majority(self, annotators: Sequence[str]) -> Codes:
-        """Return the side that more of the annotators prefer, or a tie, if any gave a verdict."""
-        lead = np.zeros(len(self.item), np.intp)
-        voters = np.zeros(len(self.item), np.intp)
-        orders = np.array([1, -1])
-        for name in annotators:
-            readable = self.outcomes[name] < PairOutcome.UNREADABLE
-            lead += (np.where(readable, self.outcomes[name], 0) * orders).sum(1)
-            voters += readable.sum(1)
-        mirrored = np.sign(lead)[:, None] * orders
-        known = (voters > 0)[:, None]
-        return np.asarray(np.where(known, mirrored, PairOutcome.ABSENT), np.int8)
-
-
-def verdicts_digest(verdicts: PairVerdicts) -> str:
-    """Return a digest of all verdicts, in whatever order they came."""
-    table = _Judged.of(verdicts, None)
-    sides = np.stack([table.sides, table.sides[:, ::-1]], axis=1)
-    m = len(table.contestants)
-    case = (table.item[:, None] * m + sides[..., 0]) * m + sides[..., 1]
-    digests = []
-    for judge in sorted(table.outcomes):
-        outcomes = table.outcomes[judge]
-        cells = np.sort((case * 4 + outcomes % 4)[outcomes != PairOutcome.ABSENT])
-        digests.append([judge, sha256(cells.astype("<i8").tobytes()).hexdigest()])
-    return settings_digest(table.items, table.contestants, digests)
-
-
-def _sorted(names: Sequence[str], column: Indices) -> tuple[tuple[str, ...], Indices]:
-    """Return the names that a column has, sorted, and the column renumbered."""
-    numbers = np.unique(column)
-    order = sorted(numbers.tolist(), key=names.__getitem__)
-    place = np.zeros(len(names), np.intp)
-    place[order] = np.arange(len(order))
-    return tuple(names[number] for number in order), place[column]
-
-
-def _refuse_twice(rows: PairVerdicts, cell: Indices) -> None:
-    """Raise `DataError` where a judge has two verdicts in one cell, shape (n,)."""
-    if not len(rows):
-        return
-    times = np.bincount(cell)
-    if times.max() < 2:
-        return
-    at = int(np.flatnonzero(times[cell] > 1)[1])
-    second = rows.contestants[rows.second[at]]
-    pair = ""
-    if second != NO_CONTESTANT:
-        pair = f", {rows.contestants[rows.first[at]]} before {second},"
-    fault = f"{rows.judges[rows.judge[at]]} has judged item {rows.items[rows.item[at]]}{pair} twice"
-    raise DataError(f"{fault}; keep one of the two")
-
-
-@dataclass(frozen=True, eq=False)
 class _Tables:
     """Maker of the parts of an `Agreement`; ``longer`` is the array of `_longer`."""
 
-    table: _Judged
+    table: JudgedPairs
     longer: Floats
 
     @property
@@ -426,7 +321,7 @@ def verdict_rates(codes: Codes, item: Indices) -> VerdictRates:
     )
 
 
-def _longer(table: _Judged, lengths: Mapping[tuple[str, str], float]) -> Floats:
+def _longer(table: JudgedPairs, lengths: Mapping[tuple[str, str], float]) -> Floats:
     """1 where the side shown first is longer, -1 where the other is, else 0; shape (c, 2)."""
     longer = np.zeros(len(table.item))
     for i, sides in enumerate(table.sides if lengths else ()):

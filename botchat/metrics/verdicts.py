@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
+from hashlib import sha256
 from itertools import chain
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from botchat.errors import DataError
 from botchat.estimates import Codes, Flags, Floats, Indices
+from botchat.interfaces import settings_digest
 from botchat.records import Judgment, PairJudgment, Verdict, lacks_room
 
 WIN, TIE, LOSS = 1.0, 0.5, 0.0
@@ -381,3 +384,112 @@ class _Numbers(dict[str, int]):
 def is_annotator(judge: str, truth_prefix: str | None) -> bool:
     """Whether a judge's name makes it an annotator."""
     return truth_prefix is not None and judge.startswith(truth_prefix)
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedPairs:
+    """Verdicts of judges on the same c comparisons (item and two contestants), in both orders.
+
+    Column 0 is the order in which annotators saw the comparison first, or else the first found.
+    """
+
+    annotators: tuple[str, ...]
+    judges: tuple[str, ...]
+    """Names that are no annotators, in order of appearance."""
+    items: tuple[str, ...]
+    contestants: tuple[str, ...]
+    item: Indices
+    """Shape (c,)."""
+    sides: Indices
+    """Contestants in the order of column 0, shape (c, 2)."""
+    outcomes: Mapping[str, Codes]
+    """Judge or annotator -> `PairOutcome`, shape (c, 2)."""
+
+    @classmethod
+    def of(cls, verdicts: PairVerdicts, truth_prefix: str | None) -> JudgedPairs:
+        """Put verdicts beside each other; raises `DataError` for two of a judge on one case."""
+        numbers, begin = np.unique(verdicts.judge, return_index=True)
+        present = [verdicts.judges[i] for i in numbers[np.argsort(begin)].tolist()]
+        annotators = tuple(name for name in present if is_annotator(name, truth_prefix))
+        # Column 0 is the order in which annotators saw a comparison.
+        is_annotated = np.isin(verdicts.judges, annotators)[verdicts.judge]
+        rows = verdicts.take(np.argsort(~is_annotated, kind="stable"))
+        # Sorted, so that a bootstrap does not depend on the order of the verdicts.
+        items, item = _sorted(rows.items, rows.item)
+        contestants, sides = _sorted(rows.contestants, np.concatenate([rows.first, rows.second]))
+        first, second = np.split(sides, 2)
+        m = len(contestants)
+        key = (item * m + np.minimum(first, second)) * m + np.maximum(first, second)
+        _, seen, comparison = np.unique(key, return_index=True, return_inverse=True)
+        mirrored = (first != first[seen][comparison]).astype(np.intp)
+        cell = (rows.judge * len(seen) + comparison) * 2 + mirrored
+        _refuse_twice(rows, cell)
+        outcomes = np.full((len(verdicts.judges), len(seen), 2), PairOutcome.ABSENT, np.int8)
+        outcomes[rows.judge, comparison, mirrored] = rows.outcomes
+        return cls(
+            annotators=annotators,
+            judges=tuple(name for name in present if name not in annotators),
+            items=items,
+            contestants=contestants,
+            item=item[seen],
+            sides=np.stack([first[seen], second[seen]], axis=1),
+            outcomes={name: outcomes[verdicts.judges.index(name)] for name in present},
+        )
+
+    def by_topic(self, topics: Mapping[str, str]) -> JudgedPairs:
+        """Return the same with an item's topic in its place, where it has one."""
+        names = [topics.get(item, item) for item in self.items]
+        items, place = np.unique(np.array(names, object), return_inverse=True)
+        return replace(self, items=tuple(items), item=place[self.item])
+
+    def majority(self, annotators: Sequence[str]) -> Codes:
+        """Return the side that more of the annotators prefer, or a tie, if any gave a verdict."""
+        lead = np.zeros(len(self.item), np.intp)
+        voters = np.zeros(len(self.item), np.intp)
+        orders = np.array([1, -1])
+        for name in annotators:
+            readable = self.outcomes[name] < PairOutcome.UNREADABLE
+            lead += (np.where(readable, self.outcomes[name], 0) * orders).sum(1)
+            voters += readable.sum(1)
+        mirrored = np.sign(lead)[:, None] * orders
+        known = (voters > 0)[:, None]
+        return np.asarray(np.where(known, mirrored, PairOutcome.ABSENT), np.int8)
+
+
+def verdicts_digest(verdicts: PairVerdicts) -> str:
+    """Return a digest of all verdicts, in whatever order they came."""
+    table = JudgedPairs.of(verdicts, None)
+    sides = np.stack([table.sides, table.sides[:, ::-1]], axis=1)
+    m = len(table.contestants)
+    case = (table.item[:, None] * m + sides[..., 0]) * m + sides[..., 1]
+    digests = []
+    for judge in sorted(table.outcomes):
+        outcomes = table.outcomes[judge]
+        cells = np.sort((case * 4 + outcomes % 4)[outcomes != PairOutcome.ABSENT])
+        digests.append([judge, sha256(cells.astype("<i8").tobytes()).hexdigest()])
+    return settings_digest(table.items, table.contestants, digests)
+
+
+def _sorted(names: Sequence[str], column: Indices) -> tuple[tuple[str, ...], Indices]:
+    """Return the names that a column has, sorted, and the column renumbered."""
+    numbers = np.unique(column)
+    order = sorted(numbers.tolist(), key=names.__getitem__)
+    place = np.zeros(len(names), np.intp)
+    place[order] = np.arange(len(order))
+    return tuple(names[number] for number in order), place[column]
+
+
+def _refuse_twice(rows: PairVerdicts, cell: Indices) -> None:
+    """Raise `DataError` where a judge has two verdicts in one cell, shape (n,)."""
+    if not len(rows):
+        return
+    times = np.bincount(cell)
+    if times.max() < 2:
+        return
+    at = int(np.flatnonzero(times[cell] > 1)[1])
+    second = rows.contestants[rows.second[at]]
+    pair = ""
+    if second != NO_CONTESTANT:
+        pair = f", {rows.contestants[rows.first[at]]} before {second},"
+    fault = f"{rows.judges[rows.judge[at]]} has judged item {rows.items[rows.item[at]]}{pair} twice"
+    raise DataError(f"{fault}; keep one of the two")

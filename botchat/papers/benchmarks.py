@@ -29,8 +29,8 @@ from botchat.estimates import UNKNOWN
 from botchat.importers.tables import SUFFIXES, read_text, rows
 from botchat.interfaces import Row
 from botchat.metrics import lengths
-from botchat.metrics.agreement import ItemScore, compare, compare_scores, verdicts_digest
-from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts
+from botchat.metrics.agreement import ItemScore, compare, compare_scores
+from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts, verdicts_digest
 from botchat.pipeline.judging import ProtocolCases
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labels

@@ -20,8 +20,8 @@ from botchat.errors import ConfigError, MissingDataError, UsageError, did_you_me
 from botchat.estimates import UNKNOWN
 from botchat.interfaces import Row
 from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED
-from botchat.metrics.agreement import compare, verdicts_digest
-from botchat.metrics.verdicts import PairVerdicts, is_annotator
+from botchat.metrics.agreement import compare
+from botchat.metrics.verdicts import PairVerdicts, is_annotator, verdicts_digest
 from botchat.pipeline.contestants import stored_name, with_controls
 from botchat.pipeline.leaderboard import write_charts
 from botchat.pipeline.ledger import cost_per_verdict

@@ -2,7 +2,7 @@
 
 The model that is asked speaks next: its own utterances are ``assistant``, the other speaker's are
 ``user``, and the last message is ``user``. An even number of utterances begins system, assistant,
-user, which strict chat templates refuse; `botchat.models.layout` has the layouts that they take.
+user, which strict chat templates refuse; `botchat.models.endpoint` has the layouts that they take.
 """
 
 from __future__ import annotations
