@@ -81,7 +81,9 @@ FREE = Spending()
 def _workspace(workspace: Workspace | str | Path | None) -> Workspace:
     from botchat.workspace.folder import Workspace as Folder
 
-    return workspace if isinstance(workspace, Folder) else Folder(Path(workspace or ""))
+    if isinstance(workspace, Folder):
+        return workspace
+    return Folder(Path(workspace or ""))
 
 
 def _set(workspace: Workspace, name: str) -> str:
@@ -92,7 +94,9 @@ def _set(workspace: Workspace, name: str) -> str:
 
 def _each(values: Any) -> tuple[Any, ...]:
     """Return several values also where one was given alone."""
-    return (values,) if isinstance(values, str | Path) or callable(values) else tuple(values)
+    if isinstance(values, str | Path) or callable(values):
+        return (values,)
+    return tuple(values)
 
 
 def _judges(values: Any) -> list[str]:
@@ -192,7 +196,7 @@ def agree(
     seed_set = None if files and not (seeds or protocol) else _set(place, seeds)
     more: dict[str, Any] = {"protocol": protocol, "truth": truth, "out": out and Path(out)}
     more |= {"seed_set": seed_set, "judges": _judges(judge), "formats": _each(format)}
-    return compare_judges(place, [*map(Path, files)], **more)
+    return compare_judges(place, [Path(each) for each in files], **more)
 
 
 @app.command(group=DAILY)
@@ -213,7 +217,9 @@ def compare(
 
     place = _workspace(workspace)
     changes = compare_boards(place, before, after, models=_each(model), alpha=alpha)
-    return changes if gate else replace(changes, failure=None)
+    if gate:
+        return changes
+    return replace(changes, failure=None)
 
 
 @app.command(group=BEGIN)
@@ -303,8 +309,10 @@ def generate(
 
     place = _workspace(workspace)
     names = _each(model) or place.config.run.models
-    limit = place.config.run.limit if limit is None else limit
-    seed_set, spending = _set(place, seeds), spending.within(place)
+    if limit is None:
+        limit = place.config.run.limit
+    seed_set = _set(place, seeds)
+    spending = spending.within(place)
     wanted = stage.Generating(seed_set, names, partner, turns, limit, replace)
     if spending.plan:
         title = f"{', '.join(names)} on {seed_set}"
@@ -333,7 +341,8 @@ def judge(
 
     place = _workspace(workspace)
     name = JudgeName(judge, judge_model).or_usual(place.config.run)
-    seed_set, spending = _set(place, seeds), spending.within(place)
+    seed_set = _set(place, seeds)
+    spending = spending.within(place)
     several = (turns,) if isinstance(turns, int) else tuple(turns)
     wanted = stage.Judging(protocol, seed_set, name, _each(model), several, comparisons, limit)
     if spending.plan:
@@ -359,7 +368,7 @@ def rank(
 
     more: dict[str, Any] = {"per_pair": per_pair, "out": out and Path(out), "meter": meter}
     more["formats"] = _each(format)
-    return rank_votes(_workspace(workspace), [*map(Path, files)], _judges(judge), **more)
+    return rank_votes(_workspace(workspace), [Path(each) for each in files], _judges(judge), **more)
 
 
 @app.command(group=JUDGES)
@@ -402,7 +411,8 @@ def label(
     """Make a page of blind cases for annotators, or store its exports."""
     from botchat.pipeline.label import label as label_cases
 
-    place, paths = _workspace(workspace), [*map(Path, files)]
+    place = _workspace(workspace)
+    paths = [Path(each) for each in files]
     return label_cases(place, _set(place, seeds), paths, protocol=protocol, most=cases)
 
 

@@ -83,7 +83,9 @@ MOST_TOKENS = 1_000_000_000
 
 def token_count(value: Any) -> int | None:
     """Return a number of tokens that an endpoint reported, or None if it cannot be one."""
-    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
+    if type(value) is int and 0 <= value <= MOST_TOKENS:
+        return value
+    return None
 
 
 _UNSEEN = ("Cc", "Cf", "Cs", "Mn", "Me", "Zs", "Zl", "Zp")
@@ -115,7 +117,9 @@ class Usage(msgspec.Struct, frozen=True):
     def total(self) -> int | None:
         """Tokens of prompt and reply; None if one is unknown."""
         known = self.prompt_tokens is not None and self.completion_tokens is not None
-        return (self.prompt_tokens or 0) + (self.completion_tokens or 0) if known else None
+        if known:
+            return (self.prompt_tokens or 0) + (self.completion_tokens or 0)
+        return None
 
 
 Layout: TypeAlias = Literal["natural", "merge-leading", "placeholder-user"]
@@ -255,7 +259,9 @@ def quirks_suffix(models: Iterable[ChatModel]) -> str:
     changes: set[str] = set()
     for model in models:
         changes.update(f"{model.name} {change}" for change in model.quirks.changes)
-    return f"|adapted:{', '.join(sorted(changes))}" if changes else ""
+    if changes:
+        return f"|adapted:{', '.join(sorted(changes))}"
+    return ""
 
 
 def settings_digest(*settings: Any) -> str:
@@ -269,7 +275,12 @@ def round_floats(value: Any) -> Any:
         return float(f"{value:.12g}")
     if isinstance(value, Mapping):
         return {key: round_floats(each) for key, each in value.items()}
-    if not isinstance(value, list | tuple) or {*map(type, value)} <= {str, int, bool, type(None)}:
+    if not isinstance(value, list | tuple) or {type(each) for each in value} <= {
+        str,
+        int,
+        bool,
+        type(None),
+    }:
         return value
     return [round_floats(each) for each in value]
 
@@ -338,12 +349,16 @@ class Case(_KnownCase):
     @cached_property
     def prompt(self) -> str:
         """The whole question in the papers' wording, dialogues included."""
-        return self.wording if isinstance(self.wording, str) else self.wording()
+        if isinstance(self.wording, str):
+            return self.wording
+        return self.wording()
 
     @property
     def task(self) -> str:
         """The prompt as far as its first dialogue."""
-        first = self.dialogues[0].utterances[0] if self.dialogues else self.prompt
+        first = self.prompt
+        if self.dialogues:
+            first = self.dialogues[0].utterances[0]
         return self.prompt[: max(0, self.prompt.find(first))].strip() or self.prompt
 
 
@@ -365,7 +380,9 @@ class CaseRef(_KnownCase, msgspec.Struct, frozen=True, gc=False):
 
 def case_ref(make: MakeCase) -> Case | CaseRef:
     """Return ``make`` if it is a `CaseRef`, else the case that it builds."""
-    return make if isinstance(make, CaseRef) else make()
+    if isinstance(make, CaseRef):
+        return make
+    return make()
 
 
 def case_digest(protocol: str, *dialogues: ShownDialogue) -> str:

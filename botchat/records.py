@@ -116,7 +116,9 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
     @property
     def contestant(self) -> str:
         """Name on a board: the model, or ``model + partner`` in cross-play."""
-        return self.model if self.partner is None else f"{self.model} + {self.partner}"
+        if self.partner is None:
+            return self.model
+        return f"{self.model} + {self.partner}"
 
     @property
     def answered(self) -> bool:

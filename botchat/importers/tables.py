@@ -80,7 +80,9 @@ def named(value: object, place: str) -> Mapping[str, Any]:
 def quoted(value: object) -> str:
     """Show a value in a message, shortened where it is long."""
     text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    if len(text) <= 60:
+        return text
+    return f"{text[:57]}..."
 
 
 def column_name(name: object) -> str:
@@ -112,7 +114,9 @@ def table(data: bytes, where: str, columns: Collection[str] | None = None) -> pd
         raise DataError(f"{where}: {fault}; correct or save it again") from None
     frame.columns = pd.Index([column_name(name) for name in frame.columns])
     frame = frame.loc[:, ~frame.columns.duplicated()]
-    start = 1 if suffix in (".json", ".jsonl", ".parquet") else 2  # below the names of columns
+    start = 2
+    if suffix in (".json", ".jsonl", ".parquet"):
+        start = 1  # below the names of columns
     frame.index = pd.RangeIndex(start, start + len(frame))
     return frame
 

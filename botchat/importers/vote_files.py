@@ -21,7 +21,9 @@ MAX_MODELS = 1000
 MAX_NAME = 200  # characters of a model's name
 
 _NAMES = COLUMNS["votes"]
-_VERDICTS, _ITEMS, _JUDGES = _NAMES["verdicts"], _NAMES["items"], _NAMES["judges"]
+_VERDICTS = _NAMES["verdicts"]
+_ITEMS = _NAMES["items"]
+_JUDGES = _NAMES["judges"]
 _RESULTS = {"first": WIN, "second": LOSS, "tie": TIE, "unreadable": np.nan}
 _SIDES = {word: result for side, result in _RESULTS.items() for word in _NAMES[side]}
 """Winner -> result of the first model."""
@@ -42,16 +44,17 @@ class VotesFile:
 def read_votes(data: bytes, where: str) -> VotesFile:
     """Read a file of votes; raises `DataError` with the row for what is none."""
     frame = table(data, where, _COLUMNS)
-    once = {"item", "judge", *_VERDICTS} <= {*frame}
+    once = {"item", "judge", *_VERDICTS} <= set(frame)
     if once:
         others = [name for name in _VERDICTS.values() if name in frame]  # of other votes
         frame = frame.drop(columns=others).rename(columns=_VERDICTS)
-    if not {"model_a", "model_b", "winner"} <= {*frame} or frame.empty:
-        names = f"columns: {', '.join(map(str, frame))[:120]}"
+    if not {"model_a", "model_b", "winner"} <= set(frame) or frame.empty:
+        names = f"columns: {', '.join(str(each) for each in frame)[:120]}"
         ours = "item,first,second,judge,verdict (docs/rank.md)"
         raise DataError(f"{where}: no votes ({names}); name them model_a,model_b,winner or {ours}")
     votes = _votes(frame, where, once)
-    kept, left_out = votes.first != votes.second, []
+    kept = votes.first != votes.second
+    left_out = []
     if n_own := int((~kept).sum()):
         left_out.append(f"left out {n_own:,} of a model against itself")
     if "anony" in frame:
@@ -61,7 +64,9 @@ def read_votes(data: bytes, where: str) -> VotesFile:
         kept &= anonymous
     if n_unread := int((kept & ~votes.readable).sum()):
         left_out.append(f"{n_unread:,} without a readable verdict")
-    kind = "verdicts of BotChat" if once else "battles as of LMArena"
+    kind = "battles as of LMArena"
+    if once:
+        kind = "verdicts of BotChat"
     note = f"{where}: {kind}: {len(frame):,} rows read; {'; '.join(left_out) or 'nothing left out'}"
     if not kept.any():
         raise DataError(f"{note}: nothing is left to rank")
@@ -83,13 +88,14 @@ def _votes(frame: pd.DataFrame, where: str, once: bool) -> PairVerdicts:
         required |= {"item": of_item, "judge": of_judge}
     for name, numbers in required.items():
         _refuse(frame, where, numbers < 0, f"{name} is empty; fill it in")
-    if len(models) > MAX_MODELS or max(map(len, models)) > MAX_NAME:
+    if len(models) > MAX_MODELS or max(len(each) for each in models) > MAX_NAME:
         raise DataError(
             f"{where}: {len(models):,} names of models, such as {quoted(max(models, key=len))}; "
             f"at most {MAX_MODELS:,}, each of {MAX_NAME} characters, can be rated"
         )
     if (of_judge < 0).any():
-        of_judge, judges = np.where(of_judge < 0, len(judges), of_judge), (*judges, "votes")
+        of_judge = np.where(of_judge < 0, len(judges), of_judge)
+        judges = (*judges, "votes")
     named: tuple[str, ...] = ()
     if not once:
         named = models
@@ -124,7 +130,8 @@ def _results(
     words, winner = _numbered(frame["winner"], len(frame))
     result = np.full(len(frame), np.nan)
     for number, word in enumerate(words):
-        votes, side = winner == number, word.lower().removesuffix(".0")
+        votes = winner == number
+        side = word.lower().removesuffix(".0")
         if word in models:
             model = models.index(word)
             result[votes & (first == model)] = WIN

@@ -34,14 +34,15 @@ CODE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 """A language's code, after BCP 47: ``zh``, ``pt-BR``."""
 
 PLAIN: Mapping[int, str | int] = {
+    **str.maketrans(
+        "\u3000\u00a0\u3001\u060c\u3002\uff61\u0964\u201c\u201d\u2018\u2019\u300a\u300b\u300c\u300d"
+        "\u300e\u300f\u3010\u3014\u3016\u3011\u3015\u3017",
+        '  ,,...""""""""""[[[]]]',
+    ),
+    **str.maketrans("٠١٢٣٤٥٦٧٨٩", "0123456789"),
+    **str.maketrans("۰۱۲۳۴۵۶۷۸۹", "0123456789"),
+    **str.maketrans("०१२३४५६७८९", "0123456789"),
     **{0xFF01 + i: 0x21 + i for i in range(94)},
-    **dict.fromkeys(map(ord, "\u3000\u00a0"), " "),
-    **dict.fromkeys(map(ord, "\u3001\u060c"), ","),
-    **dict.fromkeys(map(ord, "\u3002\uff61\u0964"), "."),
-    **dict.fromkeys(map(ord, "\u201c\u201d\u2018\u2019\u300a\u300b\u300c\u300d\u300e\u300f"), '"'),
-    **dict.fromkeys(map(ord, "\u3010\u3014\u3016"), "["),
-    **dict.fromkeys(map(ord, "\u3011\u3015\u3017"), "]"),
-    **{zero + i: 0x30 + i for zero in (0x660, 0x6F0, 0x966) for i in range(10)},
 }
 """Full-width and other digits, letters and marks -> the plain ones that they are read as.
 
@@ -174,7 +175,9 @@ class Language:
     @property
     def signed(self) -> str:
         """Return its part of a signature, empty for English."""
-        return "" if self.english else f"|lang:{self.code}"
+        if self.english:
+            return ""
+        return f"|lang:{self.code}"
 
     @property
     def reading(self) -> ReadingWords:
@@ -203,7 +206,7 @@ class Language:
 
     def prompts_digest(self, *names: str) -> str:
         """Return 8 hex digits that change with the wording of any of the prompts."""
-        return _digest("\0".join(map(self.text, names)))
+        return _digest("\0".join(self.text(each) for each in names))
 
     def _lacks(self, part: str) -> NoReturn:
         fault = f"the language pack {self.code} ({self.where}) has no {part}"
@@ -212,8 +215,11 @@ class Language:
 
 def load(folder: Traversable, code: str) -> Language:
     """Read a pack's folder; raises ConfigError, with file and key, for what is no pack."""
-    inside, wanted = folder / "prompts", sorted(every_prompt())
-    stored = {f.name for f in inside.iterdir()} if inside.is_dir() else set()
+    inside = folder / "prompts"
+    wanted = sorted(every_prompt())
+    stored = set()
+    if inside.is_dir():
+        stored = {f.name for f in inside.iterdir()}
     if unknown := sorted(f for f in stored if f.endswith(".txt") and f[:-4] not in wanted):
         names = listed(wanted)
         raise ConfigError(f"{inside / unknown[0]}: no prompt has that name; prompts: {names}")

@@ -116,7 +116,9 @@ class EndpointModel:
     @property
     def room(self) -> int:
         """Tokens of a reply that are for reasoning."""
-        return self.most_room if self.quirks.thinks else 0
+        if self.quirks.thinks:
+            return self.most_room
+        return 0
 
     @property
     def most_room(self) -> int:
@@ -254,7 +256,9 @@ class EndpointModel:
     def _reasoning_detail(self, completion: Completion, sent: Sent) -> str:
         """Return how many tokens went into reasoning, and what to set."""
         count = completion.reply.usage.completion_tokens
-        tokens = f"all {count:,} tokens" if count else "all of it"
+        tokens = "all of it"
+        if count:
+            tokens = f"all {count:,} tokens"
         advice = (
             f"set reasoning_tokens above {sent.room:,} in its [models] entry, or raise max_tokens"
         )

@@ -131,8 +131,10 @@ class Retry:
         # A gateway that restarts takes some seconds, and few attempts are made.
         growth = 4**attempts if fault is Fault.SERVER else 2 ** (attempts - 1)
         backoff = min(self.longest_s, self.first_s * growth)
-        wait = max(least_s, backoff * random.uniform(0.5, 1.0))
-        return None if waited_s + wait > self.patience_s else wait
+        wait: float = max(least_s, backoff * random.uniform(0.5, 1.0))
+        if waited_s + wait > self.patience_s:
+            return None
+        return wait
 
 
 @dataclass

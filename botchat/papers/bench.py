@@ -97,14 +97,16 @@ def bench(
         return judging.plan_all(jobs, run).result(title, spending)
 
     def compare() -> Result:
-        judged, printed = _judged(workspace, seed_set, cases), tables_of(name)
+        judged = _judged(workspace, seed_set, cases)
+        printed = tables_of(name)
         if any(judged.values()) or not benchmark.needs_judges:
             report, tables, content = benchmark.compare(Answered(workspace, judged))
             return publish(report, [*tables, *printed], out, content, formats)
         note = f"Nobody has judged {seed_set} yet; name a judge with --judge."
         if not printed:
             raise MissingDataError(note)
-        title, signed = printed[0].title, printed[0].signature
+        title = printed[0].title
+        signed = printed[0].signature
         report = AgreementReport(subject=title, labels=HUMAN_LABELS, signature=signed, notes=[note])
         return publish(report, printed, out, formats=formats)
 
@@ -121,7 +123,7 @@ def _first(cases: ProtocolCases, limit: int | None) -> ProtocolCases:
     """Return the cases of the first ``limit`` items."""
     if limit is not None and limit < 1:
         raise UsageError(f"--limit {limit}: at least one item is needed")
-    items = {*[*dict.fromkeys(make().seed_id for make in cases.make)][:limit]}
+    items = set(list(dict.fromkeys(make().seed_id for make in cases.make))[:limit])
     return ProtocolCases(cases.protocol, [make for make in cases.make if make().seed_id in items])
 
 

@@ -106,7 +106,8 @@ def answer_pairs(name: str, pairs: Sequence[AnswerPair]) -> Benchmark:
 
 def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered) -> Comparison:
     """Compare judges by the sum of their scores in both orders; position by each order alone."""
-    judgments, costs = answered.all(ANSWERS), answered.costs(ANSWERS)
+    judgments = answered.all(ANSWERS)
+    costs = answered.costs(ANSWERS)
     labels = pair_labels(pairs, HUMAN_LABELS)
     verdicts = PairVerdicts.of(labels + calibrated(judgments, ANSWERS))
     words = {
@@ -153,7 +154,8 @@ class RatedTexts:
 
     def compare(self, answered: Answered) -> Comparison:
         """Correlate judges' scores with human ones, in the paper's layout."""
-        scores, prices = {}, {}
+        scores = {}
+        prices = {}
         for part, (protocol, place, _) in self.parts.items():
             scores[part] = [
                 ItemScore(j.seed_id, j.contestants[0], j.judge, score_of(j, protocol, place))
@@ -206,7 +208,9 @@ def score_of(judgment: Judgment, protocol: Protocol, place: int | None) -> float
     if place is not None:
         return scores[place]
     known = [score for score in scores if score is not None]
-    return sum(known) if len(known) == len(scores) else None
+    if len(known) == len(scores):
+        return sum(known)
+    return None
 
 
 def _line(by_part: Mapping[str, Row]) -> Row:
@@ -276,8 +280,10 @@ def _verdicts(judgments: Sequence[Judgment], texts: Sequence[OwnText]) -> Table:
         row: Row = {"item": judgment.seed_id, "judge": judgment.judge, "reason": judgment.reason}
         if texts:
             errors = reports(judgment, partial(parse_text, text=by_id[judgment.seed_id]))
-            row |= {"report": " ".join(map(as_prose, errors.values()))}
-            row |= {"reason": "\n".join(map(as_text, errors.values()))} if errors else {}
+            row |= {"report": " ".join(as_prose(each) for each in errors.values())}
+            row |= (
+                {"reason": "\n".join(as_text(each) for each in errors.values())} if errors else {}
+            )
             row |= {key: score_of(judgment, MATEVAL, place) for key, place in _PLACES.items()}
         else:
             (preference,) = preferences([judgment], ANSWERS)
@@ -299,9 +305,12 @@ def read_items(file: Path) -> list[OwnText] | list[AnswerPair]:
     Raises `ConfigError` for another kind of file, `DataError` with row and column.
     """
     if file.suffix.lower() not in (*SUFFIXES, ".txt"):
-        kind = "a folder" if file.is_dir() else "no table of texts"
+        kind = "no table of texts"
+        if file.is_dir():
+            kind = "a folder"
         raise ConfigError(f"{file} is {kind}; name a file: {', '.join(SUFFIXES)} or .txt")
-    data, where = jsonl.content(file), str(file)
+    data = jsonl.content(file)
+    where = str(file)
     if file.suffix.lower() != ".txt":
         cells = [(at, {plain_name(k): v for k, v in row.items()}) for at, row in rows(data, where)]
         return items(cells, where, [name for name in NUMBERS.values() if name])
@@ -334,7 +343,9 @@ class PrintedTable(NamedTuple):
             for key, end in (("values", ""), ("std", "_std")):
                 numbers = line.get(key, ())
                 for name, number in zip(self.columns, numbers, strict=bool(numbers)):
-                    unit = 0.01 if printed_column(name).kind == "rate" else 1.0
+                    unit = 1.0
+                    if printed_column(name).kind == "rate":
+                        unit = 0.01
                     row[name + end] = None if math.isnan(number) else unit * number
             yield row
 
@@ -379,7 +390,7 @@ def tables_of(benchmark: str) -> list[Table]:
         return []
     records = [row for each in printed for row in each.records]
     columns = [Column("table", "Table", "name"), Column("line", "Line", "name")]
-    for key in [*dict.fromkeys(key for row in records for key in row)][2:]:
+    for key in list(dict.fromkeys(key for row in records for key in row))[2:]:
         figure = printed_column(key.removesuffix("_std"))
         deviation = Column(key, f"\u00b1 {figure.heading.removesuffix(' (%)')}", figure.kind)
         columns.append(deviation if key.endswith("_std") else figure)

@@ -22,7 +22,8 @@ from botchat.report.figures import FORMATS, Chart, dots, matrix, stacks
 from botchat.results import Result
 from botchat.workspace.jsonl import write_atomic
 
-DIALOGUES, SEEDS = 547, 222  # a model's in UniEval (§4.1); compared in both orders (§4.2)
+DIALOGUES = 547  # a model's in UniEval (§4.1)
+SEEDS = 222  # compared in both orders (§4.2)
 
 
 Drawing = tuple[str, str, Callable[[Figure], None], int]
@@ -60,9 +61,9 @@ def bench_botchat(data: Path | None, folder: Path) -> Result:
 def read_columns(path: Path, columns: tuple[str, ...]) -> pd.DataFrame | None:
     """Read names and numbers of a csv file, percent as shares; None if it lacks a column."""
     frame = table(path.read_bytes(), path.name)
-    if not {*columns} <= {*frame}:
+    if not set(columns) <= set(frame):
         return None
-    frame = frame[[*columns]]
+    frame = frame[list(columns)]
     for key in (name for name in columns if not name.startswith("model")):
         values = pd.to_numeric(frame[key], errors="coerce")
         for row, cell in frame[key][~values.between(0, math.inf, "left")].items():

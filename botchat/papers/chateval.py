@@ -99,7 +99,7 @@ def read_faireval(files: Files) -> list[AnswerPair]:
     reviews = [match for match in matches if match]
     model_a, model_b = reviews[0].groups() if reviews else ("MODEL", "MODEL")
     names = ["question.jsonl", f"answer_{model_a}.jsonl", f"answer_{model_b}.jsonl"]
-    if not {*names} <= {*paths}:
+    if not set(names) <= set(paths):
         needed = "answer_MODEL.jsonl of two models, review_MODEL_MODEL_human.txt of both"
         present = listed(paths) or "no files"
         raise MissingDataError(f"FairEval needs question.jsonl, {needed}; found {present}")
@@ -158,10 +158,12 @@ def read_topical_chat(files: Files) -> list[Response]:
     for name in sorted(files):
         if PurePosixPath(name).suffix.lower() == ".json":
             records = json_rows(files[name], name)
-            first = records[0].fields if records else None
+            first = None
+            if records:
+                first = records[0].fields
             if isinstance(first, dict) and {"source", "system_output"} <= set(first):
                 tables[name] = records
-    refuse_several([*tables])
+    refuse_several(list(tables))
     if not tables:
         present = listed(sorted(files)) or "no files"
         fault = f"Topical-Chat needs a JSON file of records with {_FIELDS}; found {present}"
@@ -175,7 +177,8 @@ def _by_question(files: Files, name: str) -> dict[str, str]:
     texts: dict[str, str] = {}
     for place, value in json_rows(files[name], name):
         record = named(value, place)
-        text, id_ = record.get("text"), str(record.get("question_id", ""))
+        text = record.get("text")
+        id_ = str(record.get("question_id", ""))
         if not isinstance(text, str):
             raise DataError(f"{place}: not a record with question_id and text")
         if not id_ or id_ in texts:
@@ -187,7 +190,8 @@ def _by_question(files: Files, name: str) -> dict[str, str]:
 def _response(row: FileRow, ids: dict[tuple[str, str], str]) -> Response:
     record = named(row.fields, row.place)
     try:
-        source, fact = str(record["source"]), str(record["context"])
+        source = str(record["source"])
+        fact = str(record["context"])
         return Response(
             ids.setdefault((source, fact), f"tc-{len(ids) + 1}"),
             str(record["system_id"]),

@@ -132,11 +132,11 @@ def read_stories(files: Files) -> tuple[Language, list[OwnText]]:
         lines = io.StringIO(read_text(files[name], name), newline="")
         rows = csv.DictReader(lines, restval="")  # rows end behind their last error
         for code, headings in COLUMNS.items():
-            if {*headings} <= {*(rows.fieldnames or ())}:
+            if set(headings) <= set(rows.fieldnames or ()):
                 tables[name] = code, rows
-    refuse_several([*tables])
+    refuse_several(list(tables))
     if not tables:
-        columns = " or ".join(map(", ".join, COLUMNS.values()))
+        columns = " or ".join(", ".join(each) for each in COLUMNS.values())
         fault = f"no table with human scores among {listed(sorted(files)) or 'no files'}"
         raise MissingDataError(f"{fault}: give a CSV file with the columns {columns}")
     ((name, (code, rows)),) = tables.items()
@@ -174,8 +174,12 @@ def read_reports(
     reports: dict[str, dict[int, dict[int, KindReport]]] = {}
     for name in sorted(name for name in files if PurePosixPath(name).suffix.lower() == ".json"):
         records = json_rows(files[name], name)
-        first = records[0].fields if records else None
-        keys = [*first] if isinstance(first, dict) else []
+        first = None
+        if records:
+            first = records[0].fields
+        keys = []
+        if isinstance(first, dict):
+            keys = list(first)
         key = next((key for key in STRATEGIES if key in keys), None)
         if key is None:
             continue
@@ -184,11 +188,14 @@ def read_reports(
         by_story = reports[strategy] = {}
         for place, value in records:
             record: Any = named(value, place)
-            number, report = record.get("ID"), record.get(key)
+            number = record.get("ID")
+            report = record.get(key)
             if number not in range(len(stories)) or number in by_story:
                 fault = f"ID {number!r:.60} is not the number of one of the {len(stories)} stories"
                 raise DataError(f"{place}: {fault} of the table, each once")
-            kinds = read_kinds(report, language) if isinstance(report, str) else []
+            kinds = []
+            if isinstance(report, str):
+                kinds = read_kinds(report, language)
             by_story[number] = {kind.kind: kind for kind in kinds}
     if not reports:
         fault = f"no recorded reports among {listed(sorted(files))}: give MATEval's JSON files"

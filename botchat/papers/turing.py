@@ -26,11 +26,13 @@ from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.rates import preferences
 from botchat.records import HUMAN, Dialogue
 
-MACHINE, ANNOTATOR, MAJORITY = "machine", "one annotator", "annotators' majority"
+MACHINE = "machine"
+ANNOTATOR = "one annotator"
+MAJORITY = "annotators' majority"
 _OTHERS = f"{MAJORITY} without one"
 
 TRAPS: Mapping[str, Callable[[Dialogue], int]] = {
-    "length alone": lambda dialogue: sum(map(lengths.words, dialogue.utterances)),
+    "length alone": lambda dialogue: sum(lengths.words(each) for each in dialogue.utterances),
     "number of turns alone": lambda dialogue: len(dialogue.utterances),
 }
 """Name -> a number that a judge must beat."""
@@ -60,7 +62,9 @@ def read_items(files: Files) -> dict[str, list[Item]]:
                 turns = [(t["speaker"], t["text"]) if isinstance(t, dict) else t
                          for t in record["turns"]]  # fmt: skip
                 texts = [text for _, text in msgspec.convert(turns, list[tuple[str | int, str]])]
-                contestant = HUMAN if {*record["who"].values()} == {HUMAN} else MACHINE
+                contestant = MACHINE
+                if set(record["who"].values()) == {HUMAN}:
+                    contestant = HUMAN
                 verdicts = record.get("labels", {}).get("verdicts", ())
                 labels = [(verdict["after"], False in verdict["human"]) for verdict in verdicts]
                 id_ = f"{source}:{record['id']}"
@@ -137,7 +141,8 @@ def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Compa
 def _annotations(items: Sequence[Item]) -> Iterator[PairVerdict]:
     """Yield the truth, the majority, and each annotator against the majority of the others."""
     for dialogue, labels in items:
-        name, votes = dialogue.model, [is_ai for _, is_ai in labels]
+        name = dialogue.model
+        votes = [is_ai for _, is_ai in labels]
         panels = [(name, MAJORITY, votes)]
         for n, vote in enumerate(votes):
             panels.append((f"{name} {n}", _OTHERS, votes[:n] + votes[n + 1 :]))
@@ -162,5 +167,7 @@ def _traps(items: Sequence[Item]) -> Iterator[PairVerdict]:
 
 
 def _annotation(dialogue: Dialogue, contestant: str, judge: str, is_ai: bool) -> PairVerdict:
-    result = LOSS if is_ai else WIN
+    result = WIN
+    if is_ai:
+        result = LOSS
     return PairVerdict(dialogue.seed_id, contestant, NO_CONTESTANT, judge, result)

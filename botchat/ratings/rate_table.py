@@ -61,7 +61,8 @@ def comparisons_from_rates(
     results: list[tuple[str, str, float]] = []
     for a, b in pairs:
         win, win_or_tie = _one_way(table.get((a, b)), table.get((b, a)), rounding)
-        wins, wins_or_ties = round(win * per_pair), round(win_or_tie * per_pair)
+        wins = round(win * per_pair)
+        wins_or_ties = round(win_or_tie * per_pair)
         counts = {WIN: wins, TIE: wins_or_ties - wins, LOSS: per_pair - wins_or_ties}
         results += [(a, b, result) for result, n in counts.items() for _ in range(n)]
     return Comparisons.of(results)
@@ -86,7 +87,9 @@ def _shares(rows: Sequence[_RatedPair], where: str) -> tuple[list[_RatedPair], f
     rates = [rate for row in rows for rate in (row.win, row.win_or_tie) if rate > 0]
     # By majority, so that one wrong value does not decide the table's unit.
     is_percent = sum(rate > 1 for rate in rates) * 2 > len(rates)
-    top = 100 if is_percent else 1
+    top = 1
+    if is_percent:
+        top = 100
     for row in rows:
         if not 0 <= row.win <= row.win_or_tie <= top:
             raise DataError(

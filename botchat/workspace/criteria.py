@@ -74,7 +74,8 @@ def is_reserved(name: str) -> bool:
 def with_prompt(settings: CriterionSettings, text: str) -> CriterionSettings:
     """Return the entry with the text of its prompt file; raises ValueError for an unfit text."""
     text = text.strip("\n")
-    wanted, places = PLACES[settings.shows], prompts.places(text)
+    wanted = PLACES[settings.shows]
+    places = prompts.places(text)
     if places != wanted:
         needed = " and ".join(f"{{{{{name}}}}}" for name in sorted(wanted))
         raise ValueError(f"{settings.prompt} must have {needed}, and no other place")

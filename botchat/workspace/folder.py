@@ -158,7 +158,8 @@ class Workspace:
 
     def language_named(self, code: str) -> Language:
         """Return the language pack of a code: the workspace's own, or one of BotChat."""
-        folder, packs = self.root / "languages", languages.built_in()
+        folder = self.root / "languages"
+        packs = languages.built_in()
         if code != languages.EN and languages.CODE.fullmatch(code) and (folder / code).is_dir():
             return languages.load(folder / code, code)
         if code in packs:

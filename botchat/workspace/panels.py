@@ -144,7 +144,9 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         names = [str(agent.name) for agent in self.members]
         is_alone = len(self.how.agents) == 1
         if is_discussion and is_alone != (len(names) == 1):
-            needed = "1 agent" if is_alone else "at least 2"
+            needed = "at least 2"
+            if is_alone:
+                needed = "1 agent"
             raise ValueError(f"agents: the strategy {self.strategy} needs {needed}")
         if len(set(names)) < len(names):
             raise ValueError(f"agents: two have the same name; names: {', '.join(names)}")

@@ -86,7 +86,9 @@ Figure: TypeAlias = Literal["tokens", "cost_usd", "latency_s"]
 def total(paid: Mapping[str, Bill], calls: Collection[str], figure: Figure) -> float | None:
     """Return the sum of a figure over calls; None if it is not known of each."""
     known = [getattr(paid[call], figure) for call in calls if call in paid]
-    return math.fsum(known) if None not in known and len(known) == len(calls) else None
+    if None not in known and len(known) == len(calls):
+        return math.fsum(known)
+    return None
 
 
 # total() of absurd counts that an older version stored does not overflow, as sum() does.
@@ -210,7 +212,7 @@ _ENDS_OF_DAYS = (  # the first and the last call of every day
 def _provenance(
     ledger: Ledger, stage: str, name: str, keys: Collection[str]
 ) -> Iterator[Provenance]:
-    listed = json.dumps(sorted({*keys} - {""}))
+    listed = json.dumps(sorted(set(keys) - {""}))
     for model, n_calls, tokens, cost_usd, first, last in ledger.select(_AMOUNTS, listed):
         calls = ledger.calls(_ENDS_OF_DAYS, model, listed)
         ends = [call_facts(call) for call in calls]
