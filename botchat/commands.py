@@ -92,6 +92,12 @@ def _set(workspace: Workspace, name: str) -> str:
     return seed_set_of(workspace, name)
 
 
+def _path(place: Path | str | None) -> Path | None:
+    if place is None:
+        return None
+    return Path(place)
+
+
 def _each(values: Any) -> tuple[Any, ...]:
     """Return several values also where one was given alone."""
     if isinstance(values, str | Path) or callable(values):
@@ -152,8 +158,16 @@ def leaderboard(
     from botchat.pipeline.leaderboard import leaderboard as rank_set
 
     place = _workspace(workspace)
-    more: dict[str, Any] = {"opens": open, "keep": keep, "meter": meter, "out": out and Path(out)}
-    return rank_set(place, _set(place, seeds), _judges(judge), formats=_each(format), **more)
+    return rank_set(
+        place,
+        _set(place, seeds),
+        _judges(judge),
+        formats=_each(format),
+        opens=open,
+        keep=keep,
+        meter=meter,
+        out=_path(out),
+    )
 
 
 @app.command(group=DAILY)
@@ -172,8 +186,9 @@ def figure(
     from botchat.pipeline.figure import write_figures
 
     place = _workspace(workspace)
-    more: dict[str, Any] = {"form": format, "size": size, "out": out and Path(out)}
-    return write_figures(place, _set(place, seeds), name, judge, **more)
+    return write_figures(
+        place, _set(place, seeds), name, judge, form=format, size=size, out=_path(out)
+    )
 
 
 @app.command(group=DAILY)
@@ -193,10 +208,19 @@ def agree(
     from botchat.pipeline.agree import agree as compare_judges
 
     place = _workspace(workspace)
-    seed_set = None if files and not (seeds or protocol) else _set(place, seeds)
-    more: dict[str, Any] = {"protocol": protocol, "truth": truth, "out": out and Path(out)}
-    more |= {"seed_set": seed_set, "judges": _judges(judge), "formats": _each(format)}
-    return compare_judges(place, [Path(each) for each in files], **more)
+    seed_set = None
+    if seeds or protocol or not files:
+        seed_set = _set(place, seeds)
+    return compare_judges(
+        place,
+        [Path(each) for each in files],
+        seed_set=seed_set,
+        protocol=protocol,
+        judges=_judges(judge),
+        truth=truth,
+        out=_path(out),
+        formats=_each(format),
+    )
 
 
 @app.command(group=DAILY)
@@ -366,9 +390,15 @@ def rank(
     """Rank models from files of votes or win rates."""
     from botchat.pipeline.rank import rank as rank_votes
 
-    more: dict[str, Any] = {"per_pair": per_pair, "out": out and Path(out), "meter": meter}
-    more["formats"] = _each(format)
-    return rank_votes(_workspace(workspace), [Path(each) for each in files], _judges(judge), **more)
+    return rank_votes(
+        _workspace(workspace),
+        [Path(each) for each in files],
+        _judges(judge),
+        per_pair=per_pair,
+        out=_path(out),
+        formats=_each(format),
+        meter=meter,
+    )
 
 
 @app.command(group=JUDGES)
@@ -395,9 +425,18 @@ def bench(
 
     place = _workspace(workspace)
     names = [stage.judge_name(name, judge_model, place) for name in _each(judge)]
-    more: dict[str, Any] = {"published": published, "limit": limit, "formats": _each(format)}
-    more |= {"data": data and Path(data), "out": out and Path(out)}
-    return stage.bench(place, benchmark, names, spending.within(place), meter, **more)
+    return stage.bench(
+        place,
+        benchmark,
+        names,
+        spending.within(place),
+        meter,
+        data=_path(data),
+        published=published,
+        limit=limit,
+        out=_path(out),
+        formats=_each(format),
+    )
 
 
 @app.command(group=JUDGES)

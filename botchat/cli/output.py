@@ -85,7 +85,8 @@ def perform(
 
     Raises `BotChatError`, also where replies are missing or a gate fails.
     """
-    if folder := more.get("workspace"):
+    folder = more.get("workspace")
+    if folder:
         _check_folder(folder)
     if not with_meter:
         result = command(*bound.args, **bound.kwargs, **more)
@@ -279,14 +280,21 @@ def spent_line(meter: Meter) -> str:
     unknown = meter.unpriced
     if estimate.usd:
         unknown -= estimate.calls
-    parts = [f"{meter.calls:,} calls"] * bool(meter.calls)
-    parts += [f"{meter.replayed:,} from the ledger"] * bool(meter.replayed)
-    parts += [f"{tokens:,} tokens"] * bool(tokens)
-    parts += [f"${usd:.4f}"] * bool(tokens and (usd or unknown <= 0))
-    parts += [f"{unknown:,} calls of unknown cost"] * (unknown > 0)
+    parts = []
+    if meter.calls:
+        parts.append(f"{meter.calls:,} calls")
+    if meter.replayed:
+        parts.append(f"{meter.replayed:,} from the ledger")
+    if tokens:
+        parts.append(f"{tokens:,} tokens")
+    if tokens and (usd or unknown <= 0):
+        parts.append(f"${usd:.4f}")
+    if unknown > 0:
+        parts.append(f"{unknown:,} calls of unknown cost")
     if estimate.calls:
         parts.append(f"{estimate.calls:,} calls estimated")
-    parts += [f"{meter.failures.total():,} failed"] * bool(meter.failures)
+    if meter.failures:
+        parts.append(f"{meter.failures.total():,} failed")
     return ", ".join(parts)
 
 

@@ -21,7 +21,7 @@ from botchat.importers.hub import hub_errors, refuse_large
 from botchat.importers.published_calls import read_calls
 from botchat.interfaces import Row
 from botchat.records import VERSION, Dialogue, Judgment, Provenance, Seed
-from botchat.results import Result
+from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, PORTABLE, AboutSet, Workspace
 from botchat.workspace.model_settings import api_key
@@ -100,8 +100,11 @@ def publish(
         }
         rows.append({"repository": f"{kind}s/{name}"} | row)
     listed = {kind: list(files) for kind, files in repositories.items()}
-    lines = [f"{kind}: {file}" for kind, files in listed.items() for file in files]
-    return Result({"rows": rows, "files": listed}, [rows, *lines * dry_run])
+    pieces: list[Piece] = [rows]
+    if dry_run:
+        for kind, names in listed.items():
+            pieces += [f"{kind}: {name}" for name in names]
+    return Result({"rows": rows, "files": listed}, pieces)
 
 
 def _page(out: Path) -> dict[str, bytes]:
@@ -159,7 +162,10 @@ def _commit(seed_set: str, name: str, kind: str, files: dict[str, bytes], privat
         api.create_repo(name, repo_type=kind, private=private, exist_ok=True, space_sdk=sdk)
         stored = set(api.list_repo_files(name, repo_type=kind)) - {".gitattributes"}
         # A new Space has a page of its own.
-        others = stored - {"README.md", *["index.html", "style.css"] * (kind == "space")}
+        ours = {"README.md"}
+        if kind == "space":
+            ours |= {"index.html", "style.css"}
+        others = stored - ours
         if others and MANIFEST not in stored:
             fault = f"holds {min(others)}, and is no {kind} of BotChat; name another"
             raise ConfigError(f"{name} {fault}")

@@ -212,7 +212,10 @@ def _join_turns(messages: Sequence[ImportedMessage], place: str) -> list[str]:
             f"{place}: speakers {speakers}; name two, each before all of their messages"
         )
     turns = groupby(enumerate(messages), lambda pair: pair[1].speaker or pair[0])
-    return [" ".join(message.text for _, message in turn) for _, turn in turns]
+    joined = []
+    for _, turn in turns:
+        joined.append(" ".join([message.text for _, message in turn]))
+    return joined
 
 
 def _seed(seed_id: str, row: FileRow, messages: list[ImportedMessage]) -> Seed:
@@ -220,7 +223,8 @@ def _seed(seed_id: str, row: FileRow, messages: list[ImportedMessage]) -> Seed:
     if len({message.turn for message in messages}) < len(messages):
         raise DataError(f"{row.place}: dialogue {seed_id!r} has a turn twice")
     try:
-        if not (utterances := _join_turns(messages, row.place)):
+        utterances = _join_turns(messages, row.place)
+        if not utterances:
             raise ValueError(f"seed {seed_id} has 0 utterances, needs at least {N_SEED}")
         return Seed(seed_id, tuple(utterances), str(row.fields.get("topic", "")).strip())
     except ValueError as error:

@@ -143,7 +143,10 @@ def _has_value(cell: object) -> bool:
 
 def _csv(data: bytes, where: str) -> pd.DataFrame:
     data = data.removeprefix(b"\xef\xbb\xbf").rstrip(b"\n")
-    while (start := data.rfind(b"\n") + 1) and data[start : start + 2] == b"# ":
+    while True:
+        start = data.rfind(b"\n") + 1
+        if start == 0 or data[start : start + 2] != b"# ":
+            break
         data = data[: start - 1]  # the signature under our own tables
     header = data.lstrip(b"\r\n").partition(b"\n")[0]
     separator = max((b",", b";", b"\t"), key=header.count).decode()
@@ -188,7 +191,8 @@ def _parquet(data: bytes, columns: Collection[str] | None) -> pd.DataFrame:
 def _xlsx(data: bytes) -> pd.DataFrame:
     """Read the first sheet of a workbook; no more is unpacked than its members state."""
     with zipfile.ZipFile(BytesIO(data)) as archive:
-        if (size := sum(member.file_size for member in archive.infolist())) > MAX_UNPACKED:
+        size = sum(member.file_size for member in archive.infolist())
+        if size > MAX_UNPACKED:
             raise ValueError(f"it unpacks to {size:,} bytes; split it into smaller files")
     # Empty cells alone are missing.
     return pd.read_excel(BytesIO(data), dtype=object, keep_default_na=False, na_values=[""])

@@ -25,7 +25,9 @@ _VERDICTS = _NAMES["verdicts"]
 _ITEMS = _NAMES["items"]
 _JUDGES = _NAMES["judges"]
 _RESULTS = {"first": WIN, "second": LOSS, "tie": TIE, "unreadable": np.nan}
-_SIDES = {word: result for side, result in _RESULTS.items() for word in _NAMES[side]}
+_SIDES: dict[str, float] = {}
+for _side, _result in _RESULTS.items():
+    _SIDES |= dict.fromkeys(_NAMES[_side], _result)
 """Winner -> result of the first model."""
 _COLUMNS = {"model_a", "model_b", "winner", "turn", "anony", *_VERDICTS, *_ITEMS, *_JUDGES}
 
@@ -55,14 +57,17 @@ def read_votes(data: bytes, where: str) -> VotesFile:
     votes = _votes(frame, where, once)
     kept = votes.first != votes.second
     left_out = []
-    if n_own := int((~kept).sum()):
+    n_own = int((~kept).sum())
+    if n_own:
         left_out.append(f"left out {n_own:,} of a model against itself")
     if "anony" in frame:
         anonymous = frame["anony"].astype(str).str.lower().to_numpy() != "false"
-        if n_known := int((kept & ~anonymous).sum()):
+        n_known = int((kept & ~anonymous).sum())
+        if n_known:
             left_out.append(f"left out {n_known:,} not anonymous")
         kept &= anonymous
-    if n_unread := int((kept & ~votes.readable).sum()):
+    n_unread = int((kept & ~votes.readable).sum())
+    if n_unread:
         left_out.append(f"{n_unread:,} without a readable verdict")
     kind = "battles as of LMArena"
     if once:
@@ -70,12 +75,15 @@ def read_votes(data: bytes, where: str) -> VotesFile:
     note = f"{where}: {kind}: {len(frame):,} rows read; {'; '.join(left_out) or 'nothing left out'}"
     if not kept.any():
         raise DataError(f"{note}: nothing is left to rank")
-    return VotesFile(votes if kept.all() else votes.only(kept), note, once)
+    return VotesFile(votes.only(kept), note, once)
 
 
 def _votes(frame: pd.DataFrame, where: str, once: bool) -> PairVerdicts:
-    item = "item" if once else next((name for name in _ITEMS if name in frame), None)
-    judge = "judge" if once else next((name for name in _JUDGES if name in frame), None)
+    item = next((name for name in _ITEMS if name in frame), None)
+    judge = next((name for name in _JUDGES if name in frame), None)
+    if once:
+        item = "item"
+        judge = "judge"
     n = len(frame)
     cells = pd.concat([frame["model_a"], frame["model_b"]], ignore_index=True)
     models, both = _numbered(cells, 2 * n)
@@ -95,7 +103,7 @@ def _votes(frame: pd.DataFrame, where: str, once: bool) -> PairVerdicts:
         )
     if (of_judge < 0).any():
         of_judge = np.where(of_judge < 0, len(judges), of_judge)
-        judges = (*judges, "votes")
+        judges += ("votes",)
     named: tuple[str, ...] = ()
     if not once:
         named = models

@@ -220,7 +220,8 @@ def load(folder: Traversable, code: str) -> Language:
     stored = set()
     if inside.is_dir():
         stored = {f.name for f in inside.iterdir()}
-    if unknown := sorted(f for f in stored if f.endswith(".txt") and f[:-4] not in wanted):
+    unknown = sorted(f for f in stored if f.endswith(".txt") and f[:-4] not in wanted)
+    if unknown:
         names = listed(wanted)
         raise ConfigError(f"{inside / unknown[0]}: no prompt has that name; prompts: {names}")
     files = {name: inside / f"{name}.txt" for name in wanted}

@@ -133,13 +133,19 @@ def _judged(
     """Return the stored judgments of the cases as they are now, by name of the protocol."""
     judged = dict[str, Judgments]()
     for protocol, makes in cases:
-        wanted = {(case.seed_id, case.contestants): case.digest for case in (m() for m in makes)}
+        wanted = {}
+        for make in makes:
+            case = make()
+            wanted[case.seed_id, case.contestants] = case.digest
         by_judge = {}
         folder = workspace.judgments_path(seed_set, protocol.name, "").parent
         for path in sorted(folder.glob("*.jsonl")):
             stored = workspace.judgments(path)
-            known = [(stored[key], digest) for key, digest in wanted.items() if key in stored]
-            if kept := [judgment for judgment, digest in known if judgment.case == digest]:
+            kept = []
+            for key, digest in wanted.items():
+                if key in stored and stored[key].case == digest:
+                    kept.append(stored[key])
+            if kept:
                 by_judge[kept[0].judge] = kept
         judged[protocol.name] = with_controls(workspace, by_judge, protocol)
     return judged
@@ -149,7 +155,8 @@ def _read(name: str, data: Path | None) -> Benchmark:
     """Read a benchmark from upstream's files, or a file of one's own."""
     if name in BENCHMARKS:
         return BENCHMARKS[name](_files(data))
-    if (file := Path(name)).exists():
+    file = Path(name)
+    if file.exists():
         return own_file(file)
     known = [*BENCHMARKS, "botchat"]
     hint = did_you_mean(name, known)
@@ -161,7 +168,9 @@ def _read(name: str, data: Path | None) -> Benchmark:
 def _files(data: Path | None) -> dict[str, bytes]:
     """Return the content of upstream's files by their names in the folder."""
     if data is None or not data.is_dir():
-        where = "--data is missing" if data is None else f"no folder {data}"
+        where = "--data is missing"
+        if data is not None:
+            where = f"no folder {data}"
         raise MissingDataError(f"{where}; name the folder with upstream's files with --data")
     files = {}
     for path in sorted(data.rglob("*")):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -68,7 +69,7 @@ class Answered:
 
     def all(self, protocol: Protocol) -> list[Judgment]:
         """Return the judgments of every judge."""
-        return [judgment for each in self.judged[protocol.name].values() for judgment in each]
+        return list(chain.from_iterable(self.judged[protocol.name].values()))
 
     def costs(self, protocol: Protocol) -> dict[str, VerdictPrice]:
         """Return the price of a verdict by judge."""
@@ -110,11 +111,10 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
     costs = answered.costs(ANSWERS)
     labels = pair_labels(pairs, HUMAN_LABELS)
     verdicts = PairVerdicts.of(labels + calibrated(judgments, ANSWERS))
-    words = {
-        (pair.id, contestant): lengths.words(text)
-        for pair in pairs
-        for contestant, text in zip(pair.contestants, pair.answers, strict=True)
-    }
+    words = {}
+    for pair in pairs:
+        for contestant, text in zip(pair.contestants, pair.answers, strict=True):
+            words[pair.id, contestant] = lengths.words(text)
     agreement = compare(verdicts, HUMAN_LABELS)
     in_orders = PairVerdicts.of(labels + preferences(judgments, ANSWERS))
     by_order = compare(in_orders, HUMAN_LABELS, words)
@@ -185,16 +185,14 @@ class RatedTexts:
                 judges.append(row)
                 by_judge.setdefault(judge, {})[part] = judges[-1]
         signed = agreement_signature("bench", {"benchmark": self.name}, data, HUMAN_LABELS)
-        figures = (f"{part}_{figure}" for part in (*self.parts, "average") for figure in RANKS)
-        head = Column("judge", "Judge", "name")
-        columns = [
-            head,
-            *map(printed_column, figures),
-            Column("unreadable", "Unreadable", "count"),
-            *PRICE,
-        ]
+        columns = [Column("judge", "Judge", "name")]
+        for part in (*self.parts, "average"):
+            columns += [printed_column(f"{part}_{figure}") for figure in RANKS]
+        columns.append(Column("unreadable", "Unreadable", "count"))
+        columns.extend(PRICE)
         priced = (judge_agreement.with_price(_line(each)) for each in by_judge.values())
-        correlations = table(*self.table, columns, priced, [signed], _SCORED).filled()
+        name, title = self.table
+        correlations = table(name, title, columns, priced, [signed], _SCORED).filled()
         report = AgreementReport(subject=correlations.title, labels=HUMAN_LABELS, signature=signed)
         content = {"judges": [spread(row) for row in judges], "signature": signed}
         return Comparison(report, [correlations], content)
@@ -215,7 +213,7 @@ def score_of(judgment: Judgment, protocol: Protocol, place: int | None) -> float
 
 def _line(by_part: Mapping[str, Row]) -> Row:
     """Return a judge's row of the table: ``PART_spearman`` …, ``average_spearman`` …."""
-    *_, line = ({**row} for row in by_part.values())  # the price is the last part's
+    line = dict(list(by_part.values())[-1])  # the price is the last part's
     line["unreadable"] = sum(row["unreadable"] for row in by_part.values())
     for rank in RANKS:
         values = {part: row.get(rank, UNKNOWN).value for part, row in by_part.items()}
@@ -237,12 +235,15 @@ _TEXTS.append(Column("report", "Report", "name", detail=True))
 
 def _rated_texts(texts: Sequence[OwnText]) -> Benchmark:
     """Return texts with human scores of them, by error type or as a whole."""
-    labels = {
-        key: [ItemScore(text.id, TEXT, HUMAN_LABELS, text.labels[name])
-              for text in texts if name in text.labels]
-        for key, name in NUMBERS.items()
-    }  # fmt: skip
-    parts = {key: (MATEVAL, _PLACES[key], scores) for key, scores in labels.items() if scores}
+    parts = {}
+    for key, name in NUMBERS.items():
+        scores = [
+            ItemScore(text.id, TEXT, HUMAN_LABELS, text.labels[name])
+            for text in texts
+            if name in text.labels
+        ]
+        if scores:
+            parts[key] = (MATEVAL, _PLACES[key], scores)
     rated = RatedTexts("texts", ("judges", "Texts: correlation with human scores"), "number", parts)
     cases = ProtocolCases(MATEVAL, [partial(text_case, t) for t in texts])
     return Benchmark([cases], rated.compare)
@@ -280,7 +281,7 @@ def _verdicts(judgments: Sequence[Judgment], texts: Sequence[OwnText]) -> Table:
         row: Row = {"item": judgment.seed_id, "judge": judgment.judge, "reason": judgment.reason}
         if texts:
             errors = reports(judgment, partial(parse_text, text=by_id[judgment.seed_id]))
-            row |= {"report": " ".join(as_prose(each) for each in errors.values())}
+            row["report"] = " ".join(as_prose(each) for each in errors.values())
             row |= (
                 {"reason": "\n".join(as_text(each) for each in errors.values())} if errors else {}
             )
@@ -312,9 +313,12 @@ def read_items(file: Path) -> list[OwnText] | list[AnswerPair]:
     data = jsonl.content(file)
     where = str(file)
     if file.suffix.lower() != ".txt":
-        cells = [(at, {plain_name(k): v for k, v in row.items()}) for at, row in rows(data, where)]
+        cells = []
+        for at, row in rows(data, where):
+            cells.append((at, {plain_name(key): cell for key, cell in row.items()}))
         return items(cells, where, [name for name in NUMBERS.values() if name])
-    if not (texts := paragraphs(read_text(data, where))):
+    texts = paragraphs(read_text(data, where))
+    if not texts:
         raise DataError(f"{where}: no texts; separate them by blank lines")
     return texts
 
@@ -380,20 +384,25 @@ def printed_column(key: str) -> Column:
     if figure not in _FIGURES:
         raise KeyError(key)
     heading, kind = _FIGURES[figure]
-    name = part if part.isupper() else part.replace("_", " ").capitalize()
+    name = part
+    if not part.isupper():
+        name = part.replace("_", " ").capitalize()
     return Column(key, f"{name} {heading}".strip(), kind)
 
 
 def tables_of(benchmark: str) -> list[Table]:
     """Return all that papers print of a benchmark in one table; none of one's own file."""
-    if not (printed := [each for each in printed_tables() if each.benchmark == benchmark]):
+    printed = [each for each in printed_tables() if each.benchmark == benchmark]
+    if not printed:
         return []
-    records = [row for each in printed for row in each.records]
+    records = list(chain.from_iterable(each.records for each in printed))
     columns = [Column("table", "Table", "name"), Column("line", "Line", "name")]
-    for key in list(dict.fromkeys(key for row in records for key in row))[2:]:
-        figure = printed_column(key.removesuffix("_std"))
-        deviation = Column(key, f"\u00b1 {figure.heading.removesuffix(' (%)')}", figure.kind)
-        columns.append(deviation if key.endswith("_std") else figure)
+    for key in list(dict.fromkeys(chain.from_iterable(records)))[2:]:
+        column = printed_column(key.removesuffix("_std"))
+        if key.endswith("_std"):
+            heading = column.heading.removesuffix(" (%)")
+            column = Column(key, f"\u00b1 {heading}", column.kind)
+        columns.append(column)
     note = " ".join(f"{each.name}: {each.source}. {each.note}".strip() for each in printed)
     signed = f"{SIGNED}|published|{benchmark}"
     return [table("published", "As the papers print it", columns, records, [signed], note).filled()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -127,10 +128,16 @@ def read_faireval(files: Files) -> list[AnswerPair]:
 def topical_chat(files: Files) -> Benchmark:
     """Return responses rated in four aspects; raises as `read_topical_chat`."""
     responses = read_topical_chat(files)
-    labels = {
-        name: [ItemScore(r.id, r.contestant, HUMAN_LABELS, r.scores[name]) for r in responses]
-        for name in ASPECTS
-    }
+    parts = {}
+    cases = []
+    for aspect, protocol in ASPECTS.items():
+        labels = [
+            ItemScore(each.id, each.contestant, HUMAN_LABELS, each.scores[aspect])
+            for each in responses
+        ]
+        parts[aspect] = (protocol, 0, labels)
+        makes = [partial(aspect_case, response, aspect) for response in responses]
+        cases.append(ProtocolCases(protocol, makes))
     rated = RatedTexts(
         "topicalchat",
         (
@@ -138,12 +145,8 @@ def topical_chat(files: Files) -> Benchmark:
             "Topical-Chat: correlation with human scores (layout of ChatEval, Table 2)",
         ),
         "aspect",
-        {aspect: (protocol, 0, labels[aspect]) for aspect, protocol in ASPECTS.items()},
+        parts,
     )
-    cases = [
-        ProtocolCases(protocol, [partial(aspect_case, response, aspect) for response in responses])
-        for aspect, protocol in ASPECTS.items()
-    ]
     return Benchmark(cases, rated.compare)
 
 
@@ -169,7 +172,7 @@ def read_topical_chat(files: Files) -> list[Response]:
         fault = f"Topical-Chat needs a JSON file of records with {_FIELDS}; found {present}"
         raise MissingDataError(fault)
     ids: dict[tuple[str, str], str] = {}
-    return [_response(record, ids) for records in tables.values() for record in records]
+    return [_response(record, ids) for record in chain.from_iterable(tables.values())]
 
 
 def _by_question(files: Files, name: str) -> dict[str, str]:

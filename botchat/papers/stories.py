@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -67,7 +67,9 @@ STRATEGIES: Mapping[str, str] = {
 COLUMNS = {"en": ("Story", "Score_new"), "zh": ("故事", "新得分")}
 """Headings of the stories and of the human scores, by the language of the stories."""
 
-_CODES = {name.casefold(): code for code, names in ERROR_TYPES.items() for name in names}
+_CODES: dict[str, str] = {}
+for _code, _names in ERROR_TYPES.items():
+    _CODES |= dict.fromkeys([name.casefold() for name in _names], _code)
 
 
 def case(story: OwnText, protocol: Protocol = STORIES) -> Case:
@@ -94,23 +96,33 @@ def recorded(files: Files) -> Benchmark:
     """
     language, stories = read_stories(files)
     reports = read_reports(files, language, stories)
-    scores = {
-        code: [
-            ItemScore(stories[number].id, STORY, f"{strategy}{way}", score(by_kind.get(kind)))
-            for strategy, by_story in reports.items()
-            for way, score in _WAYS.items()
-            for number, by_kind in by_story.items()
-        ]
-        for kind, code in enumerate(ERROR_TYPES)
-    }
+    scores = {}
+    for kind, code in enumerate(ERROR_TYPES):
+        scores[code] = list(_recorded_scores(kind, reports, stories))
     comparison = _rated(stories, asked_in(language)).correlate(scores, {})
     return Benchmark((), lambda _: comparison, needs_judges=False)
 
 
-_WAYS: Mapping[str, Callable[[KindReport | None], float | None]] = {
-    "": lambda report: 0.0 if report is None or report.written is None else report.written,
-    AS_WRITTEN: lambda report: None if report is None else report.score,
-}
+def _recorded_scores(
+    kind: int,
+    reports: Mapping[str, Mapping[int, Mapping[int, KindReport]]],
+    stories: Sequence[OwnText],
+) -> Iterator[ItemScore]:
+    """Yield the scores of a kind of error, of every strategy in both ways."""
+    for strategy, by_story in reports.items():
+        written = []
+        for number, by_kind in by_story.items():
+            report = by_kind.get(kind)
+            as_counted: float | None = 0.0
+            as_written = None
+            if report is not None:
+                as_written = report.score
+                if report.written is not None:
+                    as_counted = report.written
+            item = stories[number].id
+            yield ItemScore(item, STORY, strategy, as_counted)
+            written.append(ItemScore(item, STORY, f"{strategy}{AS_WRITTEN}", as_written))
+        yield from written
 
 
 def _rated(stories: Sequence[OwnText], protocol: Protocol) -> RatedTexts:
@@ -151,14 +163,17 @@ def read_stories(files: Files) -> tuple[Language, list[OwnText]]:
 
 def _human_scores(text: str, where: str) -> dict[str, float]:
     scores = {}
-    for line in filter(str.strip, text.splitlines()):
+    for line in text.splitlines():
+        if not line.strip():
+            continue
         name, _, number = line.replace("\uff1a", ":").rpartition(":")
         try:
             scores[_CODES[name.strip().casefold()]] = float(number)
         except (KeyError, ValueError):
             fault = f"{quoted(line.strip())} is no score of an error type (Name:-1)"
             raise DataError(f"{where}: {fault}") from None
-    if missing := ", ".join(code for code in ERROR_TYPES if code not in scores):
+    missing = ", ".join(code for code in ERROR_TYPES if code not in scores)
+    if missing:
         raise DataError(f"{where}: human scores lack {missing}; every story needs all five")
     return scores
 
@@ -183,7 +198,8 @@ def read_reports(
         key = next((key for key in STRATEGIES if key in keys), None)
         if key is None:
             continue
-        if (strategy := STRATEGIES[key]) in reports:
+        strategy = STRATEGIES[key]
+        if strategy in reports:
             raise DataError(f"{name}: a second file with recorded reports of {strategy}; keep one")
         by_story = reports[strategy] = {}
         for place, value in records:

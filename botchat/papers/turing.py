@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -16,7 +17,7 @@ from botchat.boards.tables import Column, spread, table
 from botchat.errors import DataError, MissingDataError
 from botchat.estimates import UNKNOWN
 from botchat.importers.tables import json_rows, quoted
-from botchat.interfaces import Row
+from botchat.interfaces import MakeCase, Row
 from botchat.metrics import lengths
 from botchat.metrics.agreement import compare
 from botchat.metrics.verdicts import LOSS, NO_CONTESTANT, WIN, PairVerdict, PairVerdicts
@@ -44,9 +45,11 @@ Item = tuple[Dialogue, list[tuple[int, bool]]]
 def turing(files: Files) -> Benchmark:
     """Return the dialogues of each source; raises as `read_items`."""
     sources = {source: _cut(items) for source, items in read_items(files).items()}
-    dialogues = [dialogue for items in sources.values() for dialogue, _ in items]
+    dialogues = [dialogue for dialogue, _ in chain.from_iterable(sources.values())]
     dialogues.sort(key=lambda each: sha256(each.seed_id.encode()).digest())  # --limit mixes them
-    cases = [c for d in dialogues for c in UNIEVAL.cases((), {d.model: {d.seed_id: d}})]
+    cases: list[MakeCase] = []
+    for dialogue in dialogues:
+        cases += UNIEVAL.cases((), {dialogue.model: {dialogue.seed_id: dialogue}})
     return Benchmark(
         [ProtocolCases(UNIEVAL, cases)], partial(_compare, sources), needs_judges=False
     )
@@ -59,8 +62,11 @@ def read_items(files: Files) -> dict[str, list[Item]]:
         for place, record in json_rows(files[name], name):
             try:
                 source = record.get("source", name)
-                turns = [(t["speaker"], t["text"]) if isinstance(t, dict) else t
-                         for t in record["turns"]]  # fmt: skip
+                turns = []
+                for turn in record["turns"]:
+                    if isinstance(turn, dict):
+                        turn = (turn["speaker"], turn["text"])
+                    turns.append(turn)
                 texts = [text for _, text in msgspec.convert(turns, list[tuple[str | int, str]])]
                 contestant = MACHINE
                 if set(record["who"].values()) == {HUMAN}:
@@ -81,13 +87,15 @@ def read_items(files: Files) -> dict[str, list[Item]]:
 def _cut(items: Sequence[Item]) -> list[Item]:
     """Cut to the length that annotators read and half of the dialogues have, else the median."""
     median = int(np.median([len(dialogue.utterances) for dialogue, _ in items]))
-    read = [after for _, labels in items for after, _ in labels if after <= median]
-    end = max(read, default=median)
-    return [
-        (dialogue.cut(end), [label for label in labels if label[0] == end])
-        for dialogue, labels in items
-        if len(dialogue.utterances) >= end
-    ]
+    ends = []
+    for _, labels in items:
+        ends += [after for after, _ in labels if after <= median]
+    end = max(ends, default=median)
+    cut = []
+    for dialogue, labels in items:
+        if len(dialogue.utterances) >= end:
+            cut.append((dialogue.cut(end), [label for label in labels if label[0] == end]))
+    return cut
 
 
 def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Comparison:
@@ -149,7 +157,8 @@ def _annotations(items: Sequence[Item]) -> Iterator[PairVerdict]:
             yield _annotation(dialogue, f"{name} {n}", ANNOTATOR, vote)
         for contestant, judge, panel in panels:
             yield _annotation(dialogue, contestant, BUILT_IN, name == MACHINE)
-            if (lead := 2 * sum(panel) - len(panel)) != 0:
+            lead = 2 * sum(panel) - len(panel)
+            if lead != 0:
                 yield _annotation(dialogue, contestant, judge, lead > 0)
 
 

@@ -179,16 +179,17 @@ class _Rows:
         """Rows of comparisons; without ``length`` where models explain it, in units of its size."""
         m = len(comparisons.models)
         n = len(comparisons)
-        sides = (comparisons.first, comparisons.second)
+        first = comparisons.first
+        second = comparisons.second
         result = comparisons.result
         if length is not None and n:
             unit = max(float(np.sqrt(np.mean(length**2))), 1e-300)
-            rows = cls(m, *sides, result, np.ones(n), length / unit)
+            rows = cls(m, first, second, result, np.ones(n), length / unit)
             matrix = rows.information(rows.weight)
             explained = np.linalg.pinv(matrix[:m, :m], hermitian=True) @ matrix[:m, m]
             if matrix[m, m] - matrix[m, :m] @ explained > _MIN_OWN_LENGTH * n:
                 return rows
-        return cls(m, *sides, result, np.ones(n), np.zeros(n))
+        return cls(m, first, second, result, np.ones(n), np.zeros(n))
 
     def aggregated(self) -> _Rows:
         """One row for each (first, second, result), where there is no length."""
@@ -282,7 +283,8 @@ def _clustered_variance(rows: _Rows, cluster: Indices, residual: Floats) -> Floa
     variance = np.zeros((m + 1, m + 1))
     step = max(1, _CELLS // m)
     for low in range(0, n, step):
-        part = order[slice(*np.searchsorted(cluster[order], [low, low + step]))]
+        begin, end = np.searchsorted(cluster[order], [low, low + step])
+        part = order[begin:end]
         own = cluster[part] - low
         gained = residual[part]
         k = min(step, n - low)
@@ -360,12 +362,17 @@ def _explain_no_maximum(comparisons: Comparisons) -> str:
 def _reached(edges: Flags) -> Flags:
     """Find the models that are reachable from the first, shape (m,)."""
     reached: Flags = np.arange(len(edges)) == 0
-    while (more := edges[reached].any(axis=0) & ~reached).any():
+    while True:
+        more = edges[reached].any(axis=0) & ~reached
+        if not more.any():
+            return reached
         reached |= more
-    return reached
 
 
 def _names(models: tuple[str, ...], chosen: Flags) -> str:
     """Names of the chosen models, at most five, then how many more."""
     names = [models[i] for i in np.flatnonzero(chosen)]
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    text = ", ".join(names[:5])
+    if len(names) > 5:
+        text += f" and {len(names) - 5} more"
+    return text

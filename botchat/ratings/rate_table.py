@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from botchat.errors import ConfigError, DataError, UsageError
 from botchat.metrics.verdicts import LOSS, TIE, WIN
@@ -58,14 +61,21 @@ def comparisons_from_rates(
     if len(pairs) * per_pair > MOST:
         most = MOST // len(pairs)
         raise ConfigError(f"{per_pair:,} comparisons a pair are too many: give at most {most:,}")
-    results: list[tuple[str, str, float]] = []
+    models = sorted(set(chain.from_iterable(pairs)))
+    number = {name: i for i, name in enumerate(models)}
+    results = []
     for a, b in pairs:
         win, win_or_tie = _one_way(table.get((a, b)), table.get((b, a)), rounding)
         wins = round(win * per_pair)
         wins_or_ties = round(win_or_tie * per_pair)
-        counts = {WIN: wins, TIE: wins_or_ties - wins, LOSS: per_pair - wins_or_ties}
-        results += [(a, b, result) for result, n in counts.items() for _ in range(n)]
-    return Comparisons.of(results)
+        times = [wins, wins_or_ties - wins, per_pair - wins_or_ties]
+        results.append(np.repeat([WIN, TIE, LOSS], times))
+    return Comparisons(
+        tuple(models),
+        np.repeat([number[a] for a, _ in pairs], per_pair),
+        np.repeat([number[b] for _, b in pairs], per_pair),
+        np.concatenate(results),
+    )
 
 
 def _rated_pair(place: str, cells: Mapping[str, Any]) -> _RatedPair:
@@ -96,7 +106,9 @@ def _shares(rows: Sequence[_RatedPair], where: str) -> tuple[list[_RatedPair], f
                 f"{row.place}: win_rate {row.win:g} and win_or_tie_rate {row.win_or_tie:g} are not "
                 f"in order within 0..{top}, as those of this table: the second counts wins too"
             )
-    digits = max(row.digits for row in rows) + (2 if is_percent else 0)
+    digits = max(row.digits for row in rows)
+    if is_percent:
+        digits += 2
     shares = [row._replace(win=row.win / top, win_or_tie=row.win_or_tie / top) for row in rows]
     return shares, 10.0**-digits + 1e-9
 
@@ -105,8 +117,11 @@ def _one_way(
     row: _RatedPair | None, mirrored: _RatedPair | None, rounding: float
 ) -> tuple[float, float]:
     """Return win and win-or-tie rate of a pair's first model from one or both of its rows."""
-    rates = [] if row is None else [(row.win, row.win_or_tie)]
-    rates += [] if mirrored is None else [(1 - mirrored.win_or_tie, 1 - mirrored.win)]
+    rates = []
+    if row is not None:
+        rates.append((row.win, row.win_or_tie))
+    if mirrored is not None:
+        rates.append((1 - mirrored.win_or_tie, 1 - mirrored.win))
     if row and mirrored and max(abs(x - y) for x, y in zip(*rates, strict=True)) > rounding:
         raise DataError(
             f"{mirrored.place}: {row.model_b} against {row.model_a} contradicts {row.place}: a win "

@@ -179,7 +179,8 @@ def _explained(message: str, kind: type[Any]) -> tuple[str, str]:
     """Return the key and the fault of a message of msgspec."""
     fault, _, place = message.partition(" - at `$")
     key = re.split(r"[`\[.]", place.lstrip("."))[0]
-    if field := re.search(r"(unknown|required) field `([^`]*)`", fault):
+    field = re.search(r"(unknown|required) field `([^`]*)`", fault)
+    if field:
         if field[1] == "required":
             return field[2], "this key is required"
         known = kind

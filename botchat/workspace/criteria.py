@@ -62,7 +62,8 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
         labels = {" ".join(re.sub(r"[^\w\s/]", " ", x).lower().split()) for x in self.labels}
         if "" in labels or len(labels) < len(self.labels) or not 2 <= len(labels) <= 4:
             raise ValueError("labels: give two to four different ones")
-        if odd := next((x for x in self.labels if re.search(r"[;,.(\n\"'`*]", x)), None):
+        odd = next((x for x in self.labels if re.search(r"[;,.(\n\"'`*]", x)), None)
+        if odd:
             raise ValueError(f"labels: {odd!r} has a mark that ends a label; use words only")
 
 

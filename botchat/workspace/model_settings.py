@@ -96,7 +96,8 @@ def url_fault(url: str, shown: str = "") -> str | None:
         is_url = False
     if not (is_url and _HOST.fullmatch(parts.hostname or "") and _URL_TEXT.fullmatch(plain)):
         return f"{shown} is not a URL such as http://localhost:8000/v1"
-    if end := re.search(r"/(chat/completions|completions|responses|messages)/?$", parts.path):
+    end = re.search(r"/(chat/completions|completions|responses|messages)/?$", parts.path)
+    if end:
         return f"{shown} ends with {end[0]}, which is added to it; leave that out"
     return None
 
@@ -180,19 +181,23 @@ def _faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
             yield key, "give a name of printable characters"
     if settings.model == HUMAN or settings.model.startswith("bot:"):
         yield "model", f"{settings.model!r} is no model of an endpoint"
-    if fault := url_fault(settings.base_url):
+    fault = url_fault(settings.base_url)
+    if fault:
         yield "base_url", fault
     if _VARIABLE.search(settings.base_url) and settings.identity is None:
         yield "base_url", "with an environment variable in it, set identity too"
     if variable and (not re.fullmatch(r"[A-Za-z_]\w*", variable, re.A) or KEY.search(variable)):
         yield "api_key_env", "this is no name of an environment variable; put the key into one"
     for name, value in settings.headers.items():
-        if fault := _header_fault(name, value, list(settings.headers)):
+        fault = _header_fault(name, value, list(settings.headers))
+        if fault:
             yield "headers", fault
-    if reserved := sorted({"model", "messages", "stream"} & set(settings.extra_body)):
+    reserved = sorted({"model", "messages", "stream"} & set(settings.extra_body))
+    if reserved:
         yield "extra_body", f"{reserved[0]} is set by BotChat; leave it out"
     for key, value in settings.extra_body.items():
-        if fault := _body_fault(key, value):
+        fault = _body_fault(key, value)
+        if fault:
             yield "extra_body", fault
 
 
@@ -254,7 +259,8 @@ def header_values(
     headers = dict(settings.headers)
     secrets = []
     for name, value in settings.headers.items():
-        if match := _HEADER_VARIABLE.fullmatch(value):
+        match = _HEADER_VARIABLE.fullmatch(value)
+        if match:
             scheme, variable = match.groups()
             missing = f"no header {name} for {settings.model}"
             secrets.append(_value(env, variable, missing))
@@ -277,7 +283,8 @@ def _host(url: str) -> str | None:
 
 
 def _value(env: Mapping[str, str], variable: str, missing: str) -> str:
-    if value := env.get(variable, "").strip():
+    value = env.get(variable, "").strip()
+    if value:
         return value
     raise ConfigError(f"{missing}: {_variable_text(variable)} is not set; set it and try again")
 
