@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,7 +131,7 @@ class SavedBoard(msgspec.Struct, frozen=True):
     @property
     def n(self) -> int:
         """The largest N of its numbers; 0 where none is at an N."""
-        matches = [re.search(r"_n(\d+)$", key) for row in self.rows for key in row]
+        matches = [re.search(r"_n(\d+)$", key) for key in chain.from_iterable(self.rows)]
         return max((int(match[1]) for match in matches if match), default=0)
 
     @property
@@ -197,7 +198,8 @@ class Boards:
 
 def _mismatches(boards: Boards) -> Iterator[str]:
     """Yield why no difference of two boards is a model's: other seeds, judges, prompts or N."""
-    old, new = boards.old, boards.new
+    old = boards.old
+    new = boards.new
     if old.seeds and new.seeds and old.seeds.isdisjoint(new.seeds):
         yield "they share no seed"
     if old.n != new.n:
@@ -249,7 +251,8 @@ def _table(boards: Boards, changed: Sequence[str], p: Mapping[str, float]) -> Ta
         key = f"change_n{n}"
         columns.append(Column(key, f"Success @{n}, change", "rate", interval=True))
         for row in rows:
-            row[key] = proportion(*boards.changes(row["model"], n), (-1.0, 1.0))
+            change, cluster = boards.changes(row["model"], n)
+            row[key] = proportion(change, cluster, (-1.0, 1.0))
     columns.append(Column("p", "p (Holm)", "exact"))
     note = "Changes in points of success rate, with 95 % intervals; paired by seed."
     signatures = [f"{boards.old.path} → {boards.new.path}"]

@@ -79,15 +79,14 @@ def judging_job(
     if request.limit is not None:
         seeds = first_seeds(seed_set, request.limit)
     ids = {seed.id for seed in seeds}
-    contestants = {
-        name: {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
-        for name, by_seed in contestants.items()
-    }
+    begun = {}
+    for name, by_seed in contestants.items():
+        begun[name] = {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
     if protocol.shows == "pair":
         turns = request.turns or run.workspace.config.arena.turns
-        cases = _pairwise_cases(request, protocol, turns, seeds, contestants)
+        cases = _pairwise_cases(request, protocol, turns, seeds, begun)
     else:
-        cases = _single_cases(request, protocol, seeds, contestants)
+        cases = _single_cases(request, protocol, seeds, begun)
     return JudgingJob(request.judge, cases)
 
 
@@ -101,7 +100,9 @@ def _pairwise_cases(
     """Return the cases at each N on pairs of contestants, with ``human`` only if it was named."""
     compared = {name: by for name, by in contestants.items() if request.models or name != HUMAN}
     if len(compared) < 2:
-        title = "Arena" if protocol.about_ai else protocol.title
+        title = protocol.title
+        if protocol.about_ai:
+            title = "Arena"
         raise ConfigError(
             f"the {title} needs at least two contestants; there is {', '.join(compared) or 'none'}"
             ": make another with generate --model MODEL, or name one more with --model"
@@ -160,7 +161,8 @@ def _single_cases(
         raise UsageError(
             f"--turns belongs to the arena, or to one chat; {protocol.name} has no N of its own"
         )
-    if low := [n for n in request.turns if n < 1]:
+    low = [n for n in request.turns if n < 1]
+    if low:
         raise UsageError(f"--turns {low[0]}: judge the first 1, 2, … utterances of a chat")
     if protocol.shows == "human":
         if set(contestants) <= {HUMAN}:
@@ -170,7 +172,8 @@ def _single_cases(
         contestants = {**contestants, HUMAN: human_dialogues(seeds)}
     protocols = [protocol.at(n) for n in request.turns] or [protocol]
     cases = [ProtocolCases(each, list(each.cases(seeds, contestants))) for each in protocols]
-    if short := next((each.n for each, makers in cases if each.n and not makers), None):
+    short = next((each.n for each, makers in cases if each.n and not makers), None)
+    if short:
         raise MissingDataError(f"--turns {short}: no dialogue of {request.seed_set} is so long")
     if not cases[0].make and protocol.shows == "human":
         raise MissingDataError(

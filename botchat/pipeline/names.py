@@ -132,7 +132,9 @@ class Names:
         model = self.judge_model(settings.model)
         longest = _first_set(settings.max_tokens, _own_limit(model), VERDICT_TOKENS)
         decoding = Decoding(settings.temperature, longest)
-        stored_name = name if entry is not None else model.name
+        stored_name = model.name
+        if entry is not None:
+            stored_name = name
         return NamedJudge(stored_name, model, decoding, settings.samples)
 
     def judge_model(self, name: str) -> ModelName:

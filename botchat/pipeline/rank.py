@@ -41,13 +41,17 @@ def rank(
         raise UsageError("name a file of votes or of win rates: botchat rank FILE")
     meter = meter or Meter()
     meter.begin("count and rate", 0)
-    name = paths[0].stem + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+    name = paths[0].stem
+    if len(paths) > 1:
+        name += f" and {len(paths) - 1} more"
     contents = [(votes_in(path), str(path)) for path in paths]
-    if rates := next((each for each in contents if is_rates(each[0])), None):
+    rates = next((each for each in contents if is_rates(each[0])), None)
+    if rates:
         table, where = rates
         if len(paths) > 1 or judges:
             raise ConfigError(f"{where} has rates, not votes: rank it alone, without --judge")
-        per_pair = PER_PAIR if per_pair is None else per_pair
+        if per_pair is None:
+            per_pair = PER_PAIR
         comparisons = comparisons_from_rates(rows(table, where), per_pair, where)
         board = rates_board(comparisons, name, per_pair)
         notes = [
@@ -56,19 +60,23 @@ def rank(
             "each (--per-pair)"
         ]
     else:
-        files = [read_votes(*each) for each in contents]
+        files = [read_votes(content, where) for content, where in contents]
         notes = [file.note for file in files]
         all_votes = PairVerdicts.together([file.votes for file in files])
-        if unknown := [judge for judge in judges if judge not in all_votes.judges]:
+        unknown = [judge for judge in judges if judge not in all_votes.judges]
+        if unknown:
             known = f"no votes of the judge {unknown[0]!r}; there are: {listed(all_votes.judges)}"
             raise MissingDataError(known)
-        board = votes_board(all_votes.by(judges) if judges else all_votes, name)
+        if judges:
+            all_votes = all_votes.by(judges)
+        board = votes_board(all_votes, name)
     view = pages.View.of(board)
     content = board_files.as_json(board, view.headline, view.trust)
     texts = board_files.board_files(board, view.headline, view.trust, formats, content)
     # All is rendered before anything is written. No seed set has the folder's name.
     stem = paths[0].stem.strip(" .") or "votes"
-    stem += "-votes" if stem in workspace.seed_sets() else ""
+    if stem in workspace.seed_sets():
+        stem += "-votes"
     folder = out or workspace.out(stem)
     write_all(folder, {**texts, **pages.files([view])})
     write_charts(folder, view.charts)

@@ -276,7 +276,8 @@ def _refuse_more_than(spending: Spending, planned: Plan) -> None:
 
 def demo(workspace: Workspace, meter: Meter | None = None) -> Result:
     """Run the whole pipeline on the sample seeds, as a user would; no key, no network."""
-    models, free = [f"bot:{name}" for name in BASELINES], Spending()
+    models = [f"bot:{name}" for name in BASELINES]
+    free = Spending()
     generating.generate(Generating(SAMPLE, models), workspace, free, meter)
     for protocol in RANKING:
         judging.judge(Judging(protocol.name, SAMPLE, JudgeName(RULES)), workspace, free, meter)
