@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 from botchat.boards.tables import Column, Table, interval_text, spread, table
 from botchat.estimates import Estimate
-from botchat.interfaces import Row, round_floats, settings_digest
+from botchat.interfaces import Row, VerdictPrice, round_floats, settings_digest
 from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED
 from botchat.metrics import lengths
 from botchat.metrics.agreement import Agreement, JudgeAgreement, PairAgreement, ScoreAgreement
 from botchat.metrics.statistics import LEVEL, holm
 from botchat.records import SIGNED, Dialogues, Judgment
-from botchat.workspace.usage import VerdictPrice
 
 HUMAN_LABELS = "human labels"
 """Name of the labels where annotators gave them; no judge has such a name."""

@@ -11,11 +11,12 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
 from importlib.resources.abc import Traversable
+from itertools import chain
 from typing import Annotated, Literal, NoReturn
 
 import msgspec
@@ -231,16 +232,23 @@ def load(folder: Traversable, code: str) -> Language:
     extra = folder / READING
     try:
         fields = tomllib.loads(contents.pop(FILE))
-        fields["reading"] = tomllib.loads(_read(extra)) if extra.is_file() else {}
+        fields["reading"] = {}
+        if extra.is_file():
+            fields["reading"] = tomllib.loads(_read(extra))
         pack = msgspec.convert(fields, Pack)
     except (tomllib.TOMLDecodeError, RecursionError, msgspec.ValidationError) as error:
         raise ConfigError(f"{folder / FILE}: {error}; see docs/languages.md") from None
     texts = {name: text.strip("\n") for name, text in contents.items()}
     for name, text in texts.items():
-        if prompts.places(text) != (places := prompts.places(prompts.text(name))):
-            needed = ", ".join(f"{{{{{place}}}}}" for place in sorted(places))
-            raise ConfigError(f"{files[name]}: it must have the places {needed}")
+        _check_places(files[name], text, prompts.places(prompts.text(name)))
     return Language(code, _digest(joined), str(folder), pack, texts)
+
+
+def _check_places(file: Traversable, text: str, places: Set[str]) -> None:
+    """Raise `ConfigError` for a prompt without the places of the English one."""
+    if prompts.places(text) != places:
+        needed = ", ".join(f"{{{{{place}}}}}" for place in sorted(places))
+        raise ConfigError(f"{file}: it must have the places {needed}")
 
 
 def _digest(text: str) -> str:
@@ -258,7 +266,7 @@ def _read(file: Traversable) -> str:
 def every_prompt() -> frozenset[str]:
     """Return the names of all prompts that a pack may have, roles among them."""
     folders = ("", "roles/", "roles/dialogues/", "roles/texts/")
-    names = {name for folder in folders for name in prompts.names(folder)}
+    names = set(chain.from_iterable(prompts.names(folder) for folder in folders))
     # These have data, or answers, in English.
     return frozenset(name for name in names if not re.fullmatch("diagnosis|answers|aspect.*", name))
 

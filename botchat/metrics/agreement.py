@@ -369,17 +369,13 @@ def compare_scores(
     ``n`` and ``unreadable`` are of texts with a label; Kendall's is tau-b. Raises
     `MissingDataError` without a judge or an annotator, `DataError` if a judge scored a text twice.
     """
-    by_judge: dict[str, dict[tuple[str, str], float]] = {}
+    by_judge = _scores_by_judge(scores)
     labels: dict[tuple[str, str], list[float]] = {}
-    for item_name, contestant, judge, score in scores:
-        of_judge = by_judge.setdefault(judge, {})
-        key = (item_name, contestant)
-        if key in of_judge:
-            fault = f"{judge} has scored {contestant or 'the text'} on item {item_name} twice"
-            raise DataError(f"{fault}; keep one of the two")
-        of_judge[key] = math.nan if score is None else score
-        if score is not None and is_annotator(judge, truth_prefix):
-            labels.setdefault(key, []).append(score)
+    for name, of_judge in by_judge.items():
+        if is_annotator(name, truth_prefix):
+            for key, score in of_judge.items():
+                if not math.isnan(score):
+                    labels.setdefault(key, []).append(score)
     judges = [name for name in by_judge if not is_annotator(name, truth_prefix)]
     if not judges or not labels:
         raise _too_few(truth_prefix, by_judge)
@@ -398,6 +394,18 @@ def compare_scores(
         spearman, kendall = _correlations(values, gold, item)
         compared.append(ScoreAgreement(judge, n, n_unreadable, spearman, kendall))
     return compared
+
+
+def _scores_by_judge(scores: Iterable[ItemScore]) -> dict[str, dict[tuple[str, str], float]]:
+    """Return judge -> item and contestant -> score, NaN where unreadable."""
+    by_judge: dict[str, dict[tuple[str, str], float]] = {}
+    for item, contestant, judge, score in scores:
+        of_judge = by_judge.setdefault(judge, {})
+        if (item, contestant) in of_judge:
+            fault = f"{judge} has scored {contestant or 'the text'} on item {item} twice"
+            raise DataError(f"{fault}; keep one of the two")
+        of_judge[item, contestant] = math.nan if score is None else score
+    return by_judge
 
 
 def _correlations(scores: Floats, gold: Floats, item: Indices) -> list[Estimate]:

@@ -73,11 +73,8 @@ def bench(
     items. Raises `LimitReached`, with the comparison so far: a limit was reached; run it again.
     """
     asks = bool(judges) or limit is not None or spending.plan
-    if (published and name != "mateval") or (asks and (published or name == "botchat")):
-        raise UsageError(
-            "only bench botchat and bench mateval --published show published numbers; they ask "
-            "nobody; leave out --judge, --limit and --plan"
-        )
+    if published or name == "botchat":
+        _refuse_questions(name, published, asks)
     plain = re.sub(r"[^A-Za-z0-9._]+", "-", Path(name).stem).strip("-.")[:40]
     seed_set = f"bench-{plain or 'file'}"
     out = out or workspace.out(seed_set)
@@ -85,7 +82,10 @@ def bench(
         from botchat.papers.botchat_figures import bench_botchat  # which draws
 
         return bench_botchat(data, out)
-    benchmark = recorded(_files(data)) if published else _read(name, data)
+    if published:
+        benchmark = recorded(_files(data))
+    else:
+        benchmark = _read(name, data)
     cases = [_first(each, limit) for each in benchmark.cases]
     jobs = [judging.JudgingJob(judge, cases) for judge in judges]
     language = next((each.protocol.language for each in cases), ENGLISH)
@@ -98,17 +98,10 @@ def bench(
 
     def compare() -> Result:
         judged = _judged(workspace, seed_set, cases)
-        printed = tables_of(name)
         if any(judged.values()) or not benchmark.needs_judges:
             report, tables, content = benchmark.compare(Answered(workspace, judged))
-            return publish(report, [*tables, *printed], out, content, formats)
-        note = f"Nobody has judged {seed_set} yet; name a judge with --judge."
-        if not printed:
-            raise MissingDataError(note)
-        title = printed[0].title
-        signed = printed[0].signature
-        report = AgreementReport(subject=title, labels=HUMAN_LABELS, signature=signed, notes=[note])
-        return publish(report, printed, out, formats=formats)
+            return publish(report, [*tables, *tables_of(name)], out, content, formats)
+        return _only_printed(name, seed_set, out, formats)
 
     try:
         if jobs:
@@ -117,6 +110,27 @@ def bench(
         limit_reached.partial_result = compare()
         raise
     return compare()
+
+
+def _refuse_questions(name: str, published: bool, asks: bool) -> None:
+    """Raise `UsageError` where published numbers are asked for of what has none, or of judges."""
+    if asks or (published and name != "mateval"):
+        raise UsageError(
+            "only bench botchat and bench mateval --published show published numbers; they ask "
+            "nobody; leave out --judge, --limit and --plan"
+        )
+
+
+def _only_printed(name: str, seed_set: str, out: Path, formats: Sequence[str]) -> Result:
+    """Return what the papers print of a benchmark that nobody has judged."""
+    printed = tables_of(name)
+    note = f"Nobody has judged {seed_set} yet; name a judge with --judge."
+    if not printed:
+        raise MissingDataError(note)
+    title = printed[0].title
+    signed = printed[0].signature
+    report = AgreementReport(subject=title, labels=HUMAN_LABELS, signature=signed, notes=[note])
+    return publish(report, printed, out, formats=formats)
 
 
 def _first(cases: ProtocolCases, limit: int | None) -> ProtocolCases:

@@ -28,7 +28,7 @@ from botchat.boards.tables import Column, Kind, Table, spread, table
 from botchat.errors import ConfigError, DataError, listed
 from botchat.estimates import UNKNOWN
 from botchat.importers.tables import SUFFIXES, read_text, rows
-from botchat.interfaces import Row
+from botchat.interfaces import Row, VerdictPrice
 from botchat.metrics import lengths
 from botchat.metrics.agreement import ItemScore, compare, compare_scores
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts, verdicts_digest
@@ -44,7 +44,6 @@ from botchat.protocols.reports import KINDS, as_prose, as_text, parse_text, repo
 from botchat.records import SIGNED, Judgment
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
-from botchat.workspace.usage import VerdictPrice
 
 Files = Mapping[str, bytes]
 """Name -> content of upstream's files."""

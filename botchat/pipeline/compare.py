@@ -86,21 +86,27 @@ def compare(
         "before": boards.old.path,
         "after": boards.new.path,
     }
-    failure = None
-    if fell:
-        failure = GateFailed(f"{len(fell)} of {len(p)} models fell")
-    elif changed and not p:
-        failure = GateFailed(
-            "nothing was tested: no changed model has UniEval verdicts on seeds of both boards; "
-            "judge UniEval, or name a model with --model"
-        )
-    elif boards.gone:
-        gone = ", ".join(boards.gone)
-        failure = GateFailed(f"not tested: {gone}, not on the second board any more")
     parts: list[Piece] = []
     if changed:
         parts = [table, table.note]
-    return Result(data, [*parts, *lines], failure=failure)
+    return Result(data, [*parts, *lines], failure=_failure(boards, changed, p, fell))
+
+
+def _failure(
+    boards: Boards, changed: Sequence[str], p: Mapping[str, float], fell: Sequence[str]
+) -> GateFailed | None:
+    """Return why the gate is shut, if it is."""
+    if fell:
+        return GateFailed(f"{len(fell)} of {len(p)} models fell")
+    if changed and not p:
+        return GateFailed(
+            "nothing was tested: no changed model has UniEval verdicts on seeds of both boards; "
+            "judge UniEval, or name a model with --model"
+        )
+    if boards.gone:
+        gone = ", ".join(boards.gone)
+        return GateFailed(f"not tested: {gone}, not on the second board any more")
+    return None
 
 
 class SavedBoard(msgspec.Struct, frozen=True):

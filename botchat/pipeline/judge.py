@@ -155,15 +155,7 @@ def _single_cases(
     request: Judging, protocol: Protocol, seeds: Sequence[Seed], contestants: Dialogues
 ) -> list[ProtocolCases]:
     """Return the cases on each dialogue by itself, or with the human one."""
-    if request.comparisons is not None:
-        raise UsageError(f"--comparisons is for pairs of models; {protocol.name} has none")
-    if request.turns and not protocol.has_n:
-        raise UsageError(
-            f"--turns belongs to the arena, or to one chat; {protocol.name} has no N of its own"
-        )
-    low = [n for n in request.turns if n < 1]
-    if low:
-        raise UsageError(f"--turns {low[0]}: judge the first 1, 2, … utterances of a chat")
+    _refuse_flags(request, protocol)
     if protocol.shows == "human":
         if set(contestants) <= {HUMAN}:
             raise ConfigError(
@@ -181,3 +173,16 @@ def _single_cases(
             "human one; generate with more --turns, or import seeds with 4 and more utterances"
         )
     return cases
+
+
+def _refuse_flags(request: Judging, protocol: Protocol) -> None:
+    """Raise `UsageError` for what only pairs of models, or protocols with an N, have."""
+    if request.comparisons is not None:
+        raise UsageError(f"--comparisons is for pairs of models; {protocol.name} has none")
+    if request.turns and not protocol.has_n:
+        raise UsageError(
+            f"--turns belongs to the arena, or to one chat; {protocol.name} has no N of its own"
+        )
+    low = [n for n in request.turns if n < 1]
+    if low:
+        raise UsageError(f"--turns {low[0]}: judge the first 1, 2, … utterances of a chat")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, MissingDataError, UsageError, listed
 from botchat.importers.tables import rows
@@ -16,6 +17,9 @@ from botchat.ratings.rate_table import PER_PAIR, comparisons_from_rates, is_rate
 from botchat.results import Result
 from botchat.workspace.folder import Workspace
 from botchat.workspace.jsonl import write_all
+
+if TYPE_CHECKING:
+    from botchat.boards.board import Board
 
 
 def rank(
@@ -34,7 +38,6 @@ def rank(
     ConfigError for flags that do not go together. Nothing is written then.
     """
     from botchat.boards import files as board_files
-    from botchat.boards.votes import rates_board, votes_board
     from botchat.report import page as pages
 
     if not paths:
@@ -50,26 +53,9 @@ def rank(
         table, where = rates
         if len(paths) > 1 or judges:
             raise ConfigError(f"{where} has rates, not votes: rank it alone, without --judge")
-        if per_pair is None:
-            per_pair = PER_PAIR
-        comparisons = comparisons_from_rates(rows(table, where), per_pair, where)
-        board = rates_board(comparisons, name, per_pair)
-        notes = [
-            f"{where}: pairwise win rates: {len(comparisons.models)} models, "
-            f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
-            "each (--per-pair)"
-        ]
+        board, notes = _rank_rates(table, where, name, PER_PAIR if per_pair is None else per_pair)
     else:
-        files = [read_votes(content, where) for content, where in contents]
-        notes = [file.note for file in files]
-        all_votes = PairVerdicts.together([file.votes for file in files])
-        unknown = [judge for judge in judges if judge not in all_votes.judges]
-        if unknown:
-            known = f"no votes of the judge {unknown[0]!r}; there are: {listed(all_votes.judges)}"
-            raise MissingDataError(known)
-        if judges:
-            all_votes = all_votes.by(judges)
-        board = votes_board(all_votes, name)
+        board, notes = _rank_votes(contents, name, judges)
     view = pages.View.of(board)
     content = board_files.as_json(board, view.headline, view.trust)
     texts = board_files.board_files(board, view.headline, view.trust, formats, content)
@@ -81,3 +67,33 @@ def rank(
     write_all(folder, {**texts, **pages.files([view])})
     write_charts(folder, view.charts)
     return board_result(view, content, [*notes, *board.notes], folder / "index.html", files=notes)
+
+
+def _rank_rates(content: bytes, where: str, name: str, per_pair: int) -> tuple[Board, list[str]]:
+    """Return the board of a table of rates, and a note on what was read."""
+    from botchat.boards.votes import rates_board
+
+    comparisons = comparisons_from_rates(rows(content, where), per_pair, where)
+    note = (
+        f"{where}: pairwise win rates: {len(comparisons.models)} models, "
+        f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
+        "each (--per-pair)"
+    )
+    return rates_board(comparisons, name, per_pair), [note]
+
+
+def _rank_votes(
+    contents: Sequence[tuple[bytes, str]], name: str, judges: Sequence[str]
+) -> tuple[Board, list[str]]:
+    """Return the board of files of votes, and a note on each."""
+    from botchat.boards.votes import votes_board
+
+    files = [read_votes(content, where) for content, where in contents]
+    votes = PairVerdicts.together([file.votes for file in files])
+    unknown = [judge for judge in judges if judge not in votes.judges]
+    if unknown:
+        known = f"no votes of the judge {unknown[0]!r}; there are: {listed(votes.judges)}"
+        raise MissingDataError(known)
+    if judges:
+        votes = votes.by(judges)
+    return votes_board(votes, name), [file.note for file in files]

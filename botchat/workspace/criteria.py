@@ -47,18 +47,25 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
 
     def __post_init__(self) -> None:
         """Refuse what does not fit the kind; each message begins with the key."""
-        if self.shows not in (shows := _SHOWS.get(self.kind, ("single",))):
+        shows = _SHOWS.get(self.kind, ("single",))
+        if self.shows not in shows:
             raise ValueError(f"shows: a {self.kind} shows {' or '.join(shows)}")
         for field in msgspec.structs.fields(type(self)):
             kind = _ONLY.get(field.name, self.kind)
             if kind != self.kind and getattr(self, field.name) != field.default:
                 raise ValueError(f"{field.name}: it belongs to kind {kind}")
         if self.kind == "score":
-            plain = [re.sub(r"[\W_]", "", name).lower() for name in self.scores]
-            if not plain or not all(plain) or len(set(plain)) < len(plain):
-                raise ValueError('scores: name each number, such as ["Empathy"]; no two alike')
-            if self.scale is None or self.scale[0] >= self.scale[1]:
-                raise ValueError("scale: give the lowest and the highest number, such as [1, 10]")
+            self._check_scores()
+        self._check_labels()
+
+    def _check_scores(self) -> None:
+        plain = [re.sub(r"[\W_]", "", name).lower() for name in self.scores]
+        if not plain or not all(plain) or len(set(plain)) < len(plain):
+            raise ValueError('scores: name each number, such as ["Empathy"]; no two alike')
+        if self.scale is None or self.scale[0] >= self.scale[1]:
+            raise ValueError("scale: give the lowest and the highest number, such as [1, 10]")
+
+    def _check_labels(self) -> None:
         labels = {" ".join(re.sub(r"[^\w\s/]", " ", x).lower().split()) for x in self.labels}
         if "" in labels or len(labels) < len(self.labels) or not 2 <= len(labels) <= 4:
             raise ValueError("labels: give two to four different ones")

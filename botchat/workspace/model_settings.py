@@ -165,7 +165,28 @@ def _address_values(settings: ModelSettings, env: Mapping[str, str]) -> dict[str
 
 
 def _faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
-    variable = settings.api_key_env
+    """Yield each key that no request can have, and why."""
+    yield from _name_faults(settings)
+    fault = url_fault(settings.base_url)
+    if fault:
+        yield "base_url", fault
+    if _VARIABLE.search(settings.base_url) and settings.identity is None:
+        yield "base_url", "with an environment variable in it, set identity too"
+    for name, value in settings.headers.items():
+        fault = _header_fault(name, value, list(settings.headers))
+        if fault:
+            yield "headers", fault
+    reserved = sorted({"model", "messages", "stream"} & set(settings.extra_body))
+    if reserved:
+        yield "extra_body", f"{reserved[0]} is set by BotChat; leave it out"
+    for key, value in settings.extra_body.items():
+        fault = _body_fault(key, value)
+        if fault:
+            yield "extra_body", fault
+
+
+def _name_faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
+    """Yield each key that holds no name."""
     names = {
         "model": settings.model,
         "display_name": settings.display_name,
@@ -181,24 +202,9 @@ def _faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
             yield key, "give a name of printable characters"
     if settings.model == HUMAN or settings.model.startswith("bot:"):
         yield "model", f"{settings.model!r} is no model of an endpoint"
-    fault = url_fault(settings.base_url)
-    if fault:
-        yield "base_url", fault
-    if _VARIABLE.search(settings.base_url) and settings.identity is None:
-        yield "base_url", "with an environment variable in it, set identity too"
+    variable = settings.api_key_env
     if variable and (not re.fullmatch(r"[A-Za-z_]\w*", variable, re.A) or KEY.search(variable)):
         yield "api_key_env", "this is no name of an environment variable; put the key into one"
-    for name, value in settings.headers.items():
-        fault = _header_fault(name, value, list(settings.headers))
-        if fault:
-            yield "headers", fault
-    reserved = sorted({"model", "messages", "stream"} & set(settings.extra_body))
-    if reserved:
-        yield "extra_body", f"{reserved[0]} is set by BotChat; leave it out"
-    for key, value in settings.extra_body.items():
-        fault = _body_fault(key, value)
-        if fault:
-            yield "extra_body", fault
 
 
 def _header_fault(name: str, value: str, names: list[str]) -> str | None:

@@ -49,17 +49,6 @@ class Bill:
     latency_s: float
 
 
-@dataclass(frozen=True)
-class VerdictPrice:
-    """Price of one verdict; None where it is not known of every call."""
-
-    calls: float
-    tokens: float | None
-    usd: float | None
-    seconds: float | None
-    """Sum of the calls' own, also where they were in flight together."""
-
-
 def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
     """Return the usage of the calls ``keys`` that the ledger has.
 

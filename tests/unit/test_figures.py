@@ -14,11 +14,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 from botchat.boards.judge_agreement import AgreementReport
+from botchat.interfaces import VerdictPrice
 from botchat.metrics.agreement import compare
 from botchat.metrics.verdicts import PairVerdict, PairVerdicts
 from botchat.records import HUMAN
 from botchat.report.figures import FORMATS, MOST_DRAWN, Chart, board_charts, judge_charts
-from botchat.workspace.usage import VerdictPrice
 from tests.boards import make_records
 from tests.processes import Started
 
