@@ -23,6 +23,7 @@ from botchat.papers.benchmarks import Benchmark, Files, RatedTexts, answer_pairs
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.frame import neutralise, prompt_frame
+from botchat.protocols.kinds import Score
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.replies import plain_name
 from botchat.protocols.scores import Scale, neutralise_labels
@@ -35,11 +36,10 @@ ASPECTS: Mapping[str, Protocol] = {
     aspect: Protocol(
         f"aspect-{aspect}",
         f"Topical-Chat, {aspect}",
-        kind="score",
+        Score(Scale(lowest, highest, (aspect.capitalize(),))),
         shows="one",
         question=f"one response: a score of its {aspect}",
         prompts=("aspect", f"aspect_{aspect}"),
-        scale=Scale(lowest, highest, (aspect.capitalize(),)),
     )
     for aspect, (lowest, highest) in _SCALES.items()
 }

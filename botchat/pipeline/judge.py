@@ -83,7 +83,7 @@ def judging_job(
         name: {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
         for name, by_seed in contestants.items()
     }
-    if protocol.shows == "pair":
+    if protocol.is_pair:
         turns = request.turns or run.workspace.config.arena.turns
         cases = _pairwise_cases(request, protocol, turns, seeds, contestants)
     else:
@@ -162,7 +162,7 @@ def _single_cases(
         )
     if low := [n for n in request.turns if n < 1]:
         raise UsageError(f"--turns {low[0]}: judge the first 1, 2, … utterances of a chat")
-    if protocol.shows == "human":
+    if protocol.against_human:
         if set(contestants) <= {HUMAN}:
             raise ConfigError(
                 f"{protocol.title} compares models with human: name a model besides human"
@@ -172,7 +172,7 @@ def _single_cases(
     cases = [ProtocolCases(each, list(each.cases(seeds, contestants))) for each in protocols]
     if short := next((each.n for each, makers in cases if each.n and not makers), None):
         raise MissingDataError(f"--turns {short}: no dialogue of {request.seed_set} is so long")
-    if not cases[0].make and protocol.shows == "human":
+    if not cases[0].make and protocol.against_human:
         raise MissingDataError(
             f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "
             "human one; generate with more --turns, or import seeds with 4 and more utterances"

@@ -14,11 +14,14 @@ from botchat.protocols.generation import (
     Speaker,
     TokenCounter,
     chat_messages,
+    dialogue_faults,
     drop_oldest,
+    fault_clauses,
+    find_mark,
     generate_dialogue,
+    is_loop,
     prompt_tokens,
 )
-from botchat.protocols.reply_faults import dialogue_faults, fault_clauses, find_mark, is_loop
 from botchat.records import Dialogue, Seed, Utterance
 from tests.scripted import Scripted
 
