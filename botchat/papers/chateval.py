@@ -63,7 +63,7 @@ class Response(NamedTuple):
 def aspect_case(response: Response, aspect: str) -> Case:
     """Return the case that asks how natural, coherent, engaging or grounded a response is."""
     protocol = ASPECTS[aspect]
-    scale = protocol.asked_scale
+    scale = protocol.score.asked
     return protocol.make_case(
         response.id,
         (ShownDialogue(response.contestant, (*response.conversation, response.text)),),

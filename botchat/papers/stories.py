@@ -49,7 +49,7 @@ def asked_in(language: Language) -> Protocol:
     if language.english:
         return STORIES
     names = tuple(chinese for _, chinese in ERROR_TYPES.values())
-    answer = Score(replace(STORIES.asked_scale, names=names))
+    answer = Score(replace(STORIES.score.asked, names=names))
     return replace(STORIES, answer=answer, language=language)
 
 
@@ -73,7 +73,7 @@ _CODES = {name.casefold(): code for code, names in ERROR_TYPES.items() for name 
 
 def case(story: OwnText, protocol: Protocol = STORIES) -> Case:
     """Return the question about one story."""
-    text = neutralise_labels(story.text.replace("\0", ""), protocol.asked_scale)
+    text = neutralise_labels(story.text.replace("\0", ""), protocol.score.asked)
     dialogue = ShownDialogue(STORY, (story.text,))
     return protocol.make_case(story.id, (dialogue,), protocol.language.fill("story", story=text))
 

@@ -29,39 +29,28 @@ from botchat.protocols.verdicts import (
 )
 from botchat.records import UNDECIDED, UNKNOWN_INDEX, Judgment, Verdict
 
+# One dialogue, two of models, or one and the human one.
 Shows: TypeAlias = Literal["one", "pair", "human"]
-"""One dialogue, two of models, or one and the human one."""
 
-PageCode: TypeAlias = int | str | list[int | float | None]
-"""A verdict as the lists of the page have it."""
+# A verdict as the lists of the page have it.
+PageCode: TypeAlias = int | str | list[float | None]
 
+# Results for the contestant shown first, as lists have them; "-" is not judged.
 RESULT_CODES = {None: "?", 1.0: "w", 0.5: "t", 0.0: "l"}
-"""Results for the contestant shown first, as lists have them; ``-`` is not judged."""
-
-
-def result_of(lead: float) -> float:
-    """Return the result for the contestant shown first: 1 win, ½ tie, 0 loss."""
-    if abs(lead) < 1e-9:
-        return 0.5
-    return float(lead > 0)
 
 
 class AnswerKind(ABC):
     """What differs by the kind of a judge's answer; what has no default, each kind must say."""
 
-    has_n = False
-    """Whether it can be asked of the first N utterances of one dialogue."""
-    names_ai = False
-    """Whether, where it is asked about AI, a verdict says who or what is AI."""
+    has_n = False  # whether it can be asked of the first N utterances of one dialogue
+    names_ai = False  # whether, asked about AI, a verdict says who or what is AI
     english_only = False
-    passing: Verdict | None = None
-    """The verdict that finds nothing wrong with a dialogue; None where the kind has none."""
-    of_annotators: Set[Verdict] = frozenset()
-    """Verdicts that annotators may give, but judges may not."""
+    passing: Verdict | None = None  # the verdict that finds nothing wrong with a dialogue
+    of_annotators: Set[Verdict] = frozenset()  # what they may say, and judges may not
+    # What digests of criteria have in these three places, also where the kind has none.
     labels: tuple[str, ...] = LABELS
     chosen_wins: bool = True
     scale: Scale | None = None
-    """What digests of criteria have in these three places, also where the kind has none."""
 
     @property
     @abstractmethod
@@ -94,14 +83,18 @@ class AnswerKind(ABC):
         Empty if that is unreadable. Raises `DataError`, which may name ``where``, for a verdict
         that the kind does not offer.
         """
-        result = result_of(self.lead(verdict))
+        lead = self.lead(verdict)
+        result = 0.5 if abs(lead) < 1e-9 else float(lead > 0)
         return result, 1 - result
 
     @abstractmethod
     def code(self, verdict: Verdict | None) -> PageCode:
         """Return a verdict as the lists of the page have it: of two the letter of the result."""
-        result = None if verdict is None else result_of(self.lead(verdict))
-        return RESULT_CODES[result]
+        return RESULT_CODES[self.result(verdict)]
+
+    def result(self, verdict: Verdict | None) -> float | None:
+        """Return the result for the contestant shown first: 1 win, ½ tie, 0 loss."""
+        return None if verdict is None else self.values(verdict, "")[0]
 
     def lead(self, verdict: Verdict) -> float:
         """Return how far the first shown is ahead; raises `DataError` for any other verdict."""
@@ -156,18 +149,16 @@ class Detection(AnswerKind):
                 )
 
 
+# Choice -> how far the dialogue shown first is named before the other.
 _NAMED = {"1": 0.5, "2": -0.5, "both": 0.0, "neither": 0.0}
-"""Choice -> how far the dialogue shown first is named before the other."""
 
 
 @dataclass(frozen=True)
 class Pairwise(AnswerKind):
     """``"1"``, ``"2"``, ``"both"`` or ``"neither"`` of two dialogues."""
 
-    labels: tuple[str, ...] = LABELS
-    """Words of the first, the second, both, neither."""
-    chosen_wins: bool = False
-    """Else the dialogue that is named loses: Arena and GTEval."""
+    labels: tuple[str, ...] = LABELS  # words of the first, the second, both, neither
+    chosen_wins: bool = False  # else the dialogue that is named loses: Arena and GTEval
 
     name = "choice"
     shows = ("pair", "human")
@@ -231,8 +222,7 @@ class Graded(AnswerKind):
 class Score(Graded):
     """Numbers on a scale, for one text or for each of two."""
 
-    scale: Scale
-    """The numbers for each text."""
+    scale: Scale  # the numbers for each text
     n_texts: Literal[1, 2] = 1
 
     name = "score"
@@ -318,5 +308,5 @@ class Report(Graded):
         self.scores(judgment.verdict)
 
 
+# Every kind there is.
 Answer: TypeAlias = Detection | Pairwise | Score | Report
-"""Every kind there is."""

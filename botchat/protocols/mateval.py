@@ -67,7 +67,7 @@ class OwnText:
 
 def text_case(text: OwnText) -> Case:
     """Make the question about one text."""
-    quoted = scores.neutralise_labels(text.text.replace("\0", ""), MATEVAL.asked_scale)
+    quoted = scores.neutralise_labels(text.text.replace("\0", ""), MATEVAL.score.asked)
     prompt = ENGLISH.fill("mateval", text=_FRAME_LIKE.sub(r"\1 -", neutralise_template(quoted)))
     case = MATEVAL.make_case(text.id, (ShownDialogue(TEXT, text.lines),), prompt)
     return replace(case, read=partial(read_report, text=text.text), report="asked")
@@ -77,7 +77,7 @@ def read_report(reply: str, text: str) -> tuple[Verdict | None, str]:
     """Return (five scores, the report in canonical form)."""
     report = parse_text(reply, text)
     by_type = {result.type: result.score for result in report.results}
-    verdict = scores.encode_scores(map(by_type.get, KINDS), MATEVAL.asked_scale)
+    verdict = scores.encode_scores(map(by_type.get, KINDS), MATEVAL.score.asked)
     return verdict, as_text(report) if report.results else " ".join(reply.split())
 
 

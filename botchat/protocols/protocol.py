@@ -11,8 +11,7 @@ from botchat import prompts
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, CaseRef, Kind, ShownDialogue, Subject, settings_digest
 from botchat.languages import ENGLISH, Language
-from botchat.protocols.kinds import Answer, Graded, Score, Shows, result_of
-from botchat.protocols.scores import Scale
+from botchat.protocols.kinds import Answer, Score, Shows
 from botchat.protocols.verdicts import ReplyReader
 from botchat.records import (
     HUMAN,
@@ -199,10 +198,10 @@ class Protocol:
         return self.answer.reading(utterances, self.language)
 
     @property
-    def asked_scale(self) -> Scale:
-        """The scale of the whole verdict of a score."""
+    def score(self) -> Score:
+        """The answer of a protocol that asks for scores."""
         assert isinstance(self.answer, Score), self.name
-        return self.answer.asked
+        return self.answer
 
     def _worded(self, shown: Sequence[ShownDialogue]) -> str:
         """Return the prompt, with the utterances of these dialogues."""
@@ -217,21 +216,11 @@ class Protocol:
         return self.language.fill(first, **values)
 
     def result(self, verdict: Verdict | None) -> float | None:
-        """Return the result for the contestant shown first: 1 win, ½ tie, 0 loss; see `lead`."""
-        lead = self.lead(verdict)
-        return None if lead is None else result_of(lead)
-
-    def lead(self, verdict: Verdict | None) -> float | None:
-        """Return how far the first shown is ahead: by its scores, or ½, 0 or -½.
+        """Return the result for the contestant shown first: 1 win, ½ tie, 0 loss.
 
         None: the verdict is unreadable. Raises `DataError` for one that it does not offer.
         """
-        return None if verdict is None else self.answer.lead(verdict)
-
-    def scores(self, verdict: Verdict | None) -> tuple[float | None, ...] | None:
-        """Return the numbers, None for a missing one; `DataError` if the verdict is no score."""
-        assert isinstance(self.answer, Graded), self.name
-        return self.answer.scores(verdict)
+        return self.answer.result(verdict)
 
     def values(self, judgment: Judgment) -> list[tuple[str, float]]:
         """Return what a verdict gives each contestant, 0 to 1; empty if it is unreadable.

@@ -118,9 +118,9 @@ def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVe
     leads: dict[tuple[str, str, str, str], float] = {}
     for judgment in judgments:
         first, second = judgment.contestants
-        lead = protocol.lead(judgment.verdict)
-        if lead is None:
-            lead = math.nan
+        lead = math.nan
+        if judgment.verdict is not None:
+            lead = protocol.answer.lead(judgment.verdict)
         key = (judgment.seed_id, first, second, judgment.judge)
         swapped = (judgment.seed_id, second, first, judgment.judge)
         if swapped in leads:
