@@ -32,6 +32,7 @@ from botchat.workspace.panels import (
     STRATEGIES,
     SUMMARIZER,
     PanelSettings,
+    StrategyName,
 )
 from tests.scripted import Scripted, accusation, arena_case, choice, unieval_case
 
@@ -105,6 +106,7 @@ def test_the_golden_digests_cover_every_preset_and_strategy():
     """A new one needs an entry there."""
     assert set(GOLDEN["digests"]) == set(PRESETS) | set(GOLDEN["panels"])
     assert {table["strategy"] for table in GOLDEN["panels"].values()} == set(STRATEGIES)
+    assert set(STRATEGIES) == set(get_args(StrategyName))
 
 
 @pytest.mark.parametrize("name", PRESETS)
