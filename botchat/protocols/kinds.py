@@ -132,8 +132,8 @@ class Detection(AnswerKind):
         return (float(index == 0),)
 
     def code(self, verdict: Verdict | None) -> PageCode:
-        """Return the index, 0 for ``"No"``, -1 for unreadable, -3 for `UNKNOWN_INDEX`."""
-        if verdict is None:
+        """Return the index, 0 for ``"No"``, -1 for none to read, -3 for `UNKNOWN_INDEX`."""
+        if verdict in (None, UNDECIDED):
             return -1
         if verdict == UNKNOWN_INDEX:
             return -3
