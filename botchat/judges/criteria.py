@@ -63,7 +63,7 @@ CRITERIA = Thresholds._fields
 
 
 class Measure(NamedTuple):
-    """What an utterance shows of a criterion, and the words that show it."""
+    """A criterion's number of an utterance, and the words that show it."""
 
     value: float
     words: str
@@ -109,13 +109,13 @@ def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
 
 def flags(utterances: tuple[str, ...], thresholds: Thresholds, n_seed: int = N_SEED) -> list[Flag]:
     """Return every criterion that an utterance after the first ``n_seed`` exceeds, by utterance."""
-    found = []
+    exceeding = []
     for index, measures in enumerate(_survey(utterances), 1):
         for criterion, measure, limit in zip(CRITERIA, measures, thresholds, strict=True):
             if measure.value > limit and index > n_seed:
                 quote = _quote(measure.words)
-                found.append(Flag(criterion, index, measure.value, limit, quote, measure.note))
-    return found
+                exceeding.append(Flag(criterion, index, measure.value, limit, quote, measure.note))
+    return exceeding
 
 
 def values(utterances: tuple[str, ...]) -> list[Thresholds]:

@@ -92,7 +92,7 @@ CommunicationStrategy: TypeAlias = Callable[
 
 @dataclass(frozen=True)
 class Procedure:
-    """What differs by the kind of a panel's strategy."""
+    """All that differs by the kind of a panel's strategy."""
 
     hold: CommunicationStrategy
     prompts: Callable[[PanelSettings, Language], tuple[str, ...]]

@@ -40,7 +40,7 @@ RESULT_CODES = {None: "?", 1.0: "w", 0.5: "t", 0.0: "l"}
 
 
 class AnswerKind(ABC):
-    """What differs by the kind of a judge's answer; what has no default, each kind must say."""
+    """All that differs by the kind of a judge's answer; each kind must say what has no default."""
 
     has_n = False  # whether it can be asked of the first N utterances of one dialogue
     names_ai = False  # whether, asked about AI, a verdict says who or what is AI
@@ -60,7 +60,7 @@ class AnswerKind(ABC):
     @property
     @abstractmethod
     def shows(self) -> tuple[Shows, ...]:
-        """What it may be asked about."""
+        """Dialogues that it may be asked about."""
 
     @property
     @abstractmethod
@@ -229,7 +229,7 @@ class Score(Graded):
 
     @property
     def shows(self) -> tuple[Shows, ...]:
-        """What it may be asked about."""
+        """Dialogues that it may be asked about."""
         return ("one",) if self.n_texts == 1 else ("pair",)
 
     @property
