@@ -157,12 +157,12 @@ def build_board(
     measured = measure(contestants)
     imported = imported_contestants(dialogues)
     lengths = lengths_table(measured, seed_set, _imported_signature(imported))
-    pairs = [part for part in judged.values() if part.protocol.shows == "pair"]
+    pairs = [part for part in judged.values() if part.protocol.is_pair]
     arenas = arena.rate(pairs, min4, elo, everyone)
     others = [
         protocols.protocol_result(part, seeds, dialogues)
         for part in judged.values()
-        if part.protocol.shows != "pair"
+        if not part.protocol.is_pair
     ]
     parts, ranking = (*arenas, *others), [part for part in (*arenas, *others) if part.keys]
     mean = Column(f"mean_{measured.unit}", f"Mean {measured.unit}", "number")
@@ -214,7 +214,7 @@ def _contestants(dialogues: Dialogues, judged: Mapping[str, ProtocolVerdicts]) -
     judged_names: set[str] = set()
     for part in judged.values():
         judged_names |= {judgment.contestants[0] for judgment in part.judgments}
-        if part.protocol.shows == "pair":
+        if part.protocol.is_pair:
             judged_names |= {*part.verdicts.judged_contestants}
     names = [name for name in sorted(dialogues) if name != HUMAN or name in judged_names]
     return {name: dialogues[name] for name in names}
@@ -254,12 +254,12 @@ def protocol_verdicts(
     for name, protocol in known.items():
         stored, single = judgments[name], list[Judgment]()
         # The other side of GTEval is the seeds' own dialogues.
-        names = dialogues.keys() | ({HUMAN} if protocol.shows == "human" else set())
+        names = dialogues.keys() | ({HUMAN} if protocol.against_human else set())
         if isinstance(stored, PairVerdicts):
             verdicts = stored.on(ids).between(names)
         else:
             kept = [j for j in stored if j.seed_id in ids and names.issuperset(j.contestants)]
-            single, pairs = (kept, []) if protocol.shows == "one" else ([], kept)
+            single, pairs = (kept, []) if protocol.is_alone else ([], kept)
             verdicts = PairVerdicts.of_judgments(pairs, protocol)
         parts[name] = ProtocolVerdicts(protocol, single, verdicts, signature, counted, topics)
     return {name: part for name, part in parts.items() if part.judgments or len(part.verdicts)}

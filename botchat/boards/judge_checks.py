@@ -233,9 +233,9 @@ def _own_checks(board: Board, without_room: Collection[str]) -> list[Check]:
     """
     judged = [v for name, v in _counted(board).items() if name not in without_room]
     rows = {v.protocol.name: board.judge_facts[v.protocol.name] for v in judged}
-    single = next((rows[v.protocol.name] for v in judged if v.protocol.shows == "one"), {})
-    against_human = next((v for v in judged if v.protocol.shows == "human"), None)
-    pairs = [rows[v.protocol.name] for v in judged if v.protocol.shows == "pair"]
+    single = next((rows[v.protocol.name] for v in judged if v.protocol.is_alone), {})
+    against_human = next((v for v in judged if v.protocol.against_human), None)
+    pairs = [rows[v.protocol.name] for v in judged if v.protocol.is_pair]
     pairs = pairs or ([rows[against_human.protocol.name]] if against_human else [])
     # Of several Arenas the one that decides most: two dialogues that are both bad are rightly tied.
     pair = min(pairs, key=lambda row: 2 if row.get("ties") is None else row["ties"], default={})
@@ -268,7 +268,7 @@ def _n_human_dialogues(board: Board) -> int:
     for part in board.verdicts.values():
         if part.protocol.about_ai:
             seeds |= {j.seed_id for j in part.judgments if HUMAN in j.contestants and j.verdict}
-        if part.protocol.shows == "human":
+        if part.protocol.against_human:
             read = np.unique(part.verdicts.item[part.verdicts.readable])
             seeds |= {part.verdicts.items[i] for i in read.tolist()}
     return len(seeds)

@@ -23,7 +23,7 @@ def judge_table(
     """Make the table of a judge; ``dialogues`` are of all contestants judged in pairs."""
     rows = []
     for part in sorted(judged, key=lambda part: part.protocol.name):
-        if part.protocol.shows == "one":
+        if part.protocol.is_alone:
             rates = _detection_rates(part)
         else:
             rates = pair_rates(part.verdicts, part.cluster[part.verdicts.item])
@@ -81,7 +81,7 @@ def _detection_rates(judged: ProtocolVerdicts) -> Row:
         "unreadable": sum(unreadable),
         "unreadable_rate": proportion(unreadable, judged.topics_of(judgments)),
     }
-    if not protocol.about_ai or protocol.passing is None:
+    if not protocol.about_ai or protocol.answer.passing is None:
         return row
     known = [j for j in judgments if j.verdict not in (None, UNDECIDED)]
     for key, counts in (
@@ -90,7 +90,7 @@ def _detection_rates(judged: ProtocolVerdicts) -> Row:
         ("true_positive_rate_bots", is_floor_bot),
     ):
         counted = [j for j in known if counts(j.contestants[0])]
-        hits = [j.verdict != protocol.passing for j in counted]
+        hits = [j.verdict != protocol.answer.passing for j in counted]
         row[key] = proportion(hits, judged.topics_of(counted))
     return row
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import assert_never
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ from botchat.metrics.statistics import (
     wilson,
 )
 from botchat.metrics.verdicts import PairVerdicts
+from botchat.protocols.kinds import Detection, Pairwise, Report, Score
 from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import PASS_AT, successes
@@ -323,16 +325,17 @@ def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResu
     return GTEvalResult(judged.protocol, standing, keys=keys)
 
 
-def score_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> ProtocolResult:
+def score_result(judged: ProtocolVerdicts, answer: Score, seeds: Sequence[Seed]) -> ProtocolResult:
     """The mean of each number, with its 95 % interval over dialogues (Student's t)."""
-    protocol, scale, rows = judged.protocol, judged.protocol.asked_scale, []
+    scale = answer.scale
+    rows = []
     columns = [
         Column(f"mean_{i}", name, "decimal", interval=True) for i, name in enumerate(scale.names, 1)
     ]
     keys = [column.key for column in columns]
     for model, judgments in judged.by_contestant.items():
         readable = [judgment for judgment in judgments if judgment.verdict is not None]
-        known = [protocol.scores(judgment.verdict) or () for judgment in readable]
+        known = [answer.scores(judgment.verdict) or () for judgment in readable]
         missing = len(judged.counted.get(model, seeds)) - len(known)
         row: Row = {"model": model, "n": len(known), "missing": missing}
         topics = judged.topics_of(readable)
@@ -349,7 +352,7 @@ def score_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> ProtocolRes
         "intervals; a dialogue without a readable score is missing.",
         keys,
     )
-    return ProtocolResult(protocol, standing, keys=keys)
+    return ProtocolResult(judged.protocol, standing, keys=keys)
 
 
 def report_result(
@@ -390,10 +393,14 @@ def protocol_result(
     judged: ProtocolVerdicts, seeds: Sequence[Seed], dialogues: Dialogues
 ) -> ProtocolResult:
     """The result of a protocol that needs no rating."""
-    if judged.protocol.shows == "human":
-        return gteval_result(judged, seeds)
-    if judged.protocol.kind == "place":
-        return detection_result(judged, seeds, dialogues)
-    if judged.protocol.kind == "report":
-        return report_result(judged, seeds, dialogues)
-    return score_result(judged, seeds)
+    match judged.protocol.answer:
+        case Detection():
+            return detection_result(judged, seeds, dialogues)
+        case Pairwise():
+            return gteval_result(judged, seeds)
+        case Score() as answer:
+            return score_result(judged, answer, seeds)
+        case Report():
+            return report_result(judged, seeds, dialogues)
+        case _ as unknown:
+            assert_never(unknown)

@@ -87,7 +87,7 @@ class RulesJudge:
 
 def _quoted(flag: Flag, utterance: str) -> str:
     """The words that the criterion found, if they stand so in the utterance, else its beginning."""
-    words = flag.evidence[1 : flag.evidence.rfind('"')].removesuffix("\u2026")
+    words = flag.quote.removesuffix("\u2026")
     at = utterance.lower().find(words.lower())
     return utterance[at : at + len(words)] if words and at >= 0 else utterance[:_MOST_QUOTED]
 

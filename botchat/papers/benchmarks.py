@@ -199,7 +199,7 @@ class RatedTexts:
 
 def score_of(judgment: Judgment, protocol: Protocol, place: int | None) -> float | None:
     """Return one score of a verdict, or the sum of all; None if it is missing, or any is."""
-    scores = protocol.scores(judgment.verdict)
+    scores = protocol.score.scores(judgment.verdict)
     if scores is None:
         return None
     if place is not None:

@@ -24,6 +24,7 @@ from botchat.papers.benchmarks import Benchmark, Files, RatedTexts, answer_pairs
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.frame import neutralise, prompt_frame
+from botchat.protocols.kinds import Score
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.replies import plain_name
 from botchat.protocols.scores import Scale, neutralise_labels
@@ -36,11 +37,10 @@ ASPECTS: Mapping[str, Protocol] = {
     aspect: Protocol(
         f"aspect-{aspect}",
         f"Topical-Chat, {aspect}",
-        kind="score",
+        Score(Scale(lowest, highest, (aspect.capitalize(),))),
         shows="one",
         question=f"one response: a score of its {aspect}",
         prompts=("aspect", f"aspect_{aspect}"),
-        scale=Scale(lowest, highest, (aspect.capitalize(),)),
     )
     for aspect, (lowest, highest) in _SCALES.items()
 }
@@ -64,7 +64,7 @@ class Response(NamedTuple):
 def aspect_case(response: Response, aspect: str) -> Case:
     """Return the case that asks how natural, coherent, engaging or grounded a response is."""
     protocol = ASPECTS[aspect]
-    scale = protocol.asked_scale
+    scale = protocol.score.asked
     return protocol.make_case(
         response.id,
         (ShownDialogue(response.contestant, (*response.conversation, response.text)),),

@@ -27,6 +27,7 @@ from botchat.metrics.agreement import ItemScore
 from botchat.papers.benchmarks import Benchmark, Files, RatedTexts, refuse_several
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.error_reports import KindReport, read_kinds
+from botchat.protocols.kinds import Score
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERROR_TYPES
@@ -35,12 +36,11 @@ from botchat.protocols.scores import Scale, neutralise_labels
 STORIES = Protocol(
     "stories",
     "MATEval",
-    kind="score",
+    # Judges take off halves too. A number below two digits was miswritten.
+    Score(Scale(-99, 0, tuple(english for english, _ in ERROR_TYPES.values()), points_off=True)),
     shows="one",
     question="one story: points off for five kinds of error",
     prompts=("story",),
-    # Judges take off halves too. A number below two digits was miswritten.
-    scale=Scale(-99, 0, tuple(english for english, _ in ERROR_TYPES.values()), points_off=True),
 )
 
 
@@ -49,7 +49,8 @@ def asked_in(language: Language) -> Protocol:
     if language.english:
         return STORIES
     names = tuple(chinese for _, chinese in ERROR_TYPES.values())
-    return replace(STORIES, scale=replace(STORIES.asked_scale, names=names), language=language)
+    answer = Score(replace(STORIES.score.asked, names=names))
+    return replace(STORIES, answer=answer, language=language)
 
 
 STORY = "story"  # the one contestant
@@ -74,7 +75,7 @@ for _code, _names in ERROR_TYPES.items():
 
 def case(story: OwnText, protocol: Protocol = STORIES) -> Case:
     """Return the question about one story."""
-    text = neutralise_labels(story.text.replace("\0", ""), protocol.asked_scale)
+    text = neutralise_labels(story.text.replace("\0", ""), protocol.score.asked)
     dialogue = ShownDialogue(STORY, (story.text,))
     return protocol.make_case(story.id, (dialogue,), protocol.language.fill("story", story=text))
 

@@ -20,8 +20,7 @@ from botchat.pipeline.plan import Plan, plan
 from botchat.pipeline.resolved import ResolvedRun, SeedSet, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, StageOutcome, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
-from botchat.protocols.generation import PROMPT, TokenCounter, generate_dialogue
-from botchat.protocols.reply_faults import dialogue_faults
+from botchat.protocols.generation import PROMPT, TokenCounter, dialogue_faults, generate_dialogue
 from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl, usage

@@ -82,7 +82,7 @@ def judging_job(
     begun = {}
     for name, by_seed in contestants.items():
         begun[name] = {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
-    if protocol.shows == "pair":
+    if protocol.is_pair:
         turns = request.turns or run.workspace.config.arena.turns
         cases = _pairwise_cases(request, protocol, turns, seeds, begun)
     else:
@@ -156,7 +156,7 @@ def _single_cases(
 ) -> list[ProtocolCases]:
     """Return the cases on each dialogue by itself, or with the human one."""
     _refuse_flags(request, protocol)
-    if protocol.shows == "human":
+    if protocol.against_human:
         if set(contestants) <= {HUMAN}:
             raise ConfigError(
                 f"{protocol.title} compares models with human: name a model besides human"
@@ -167,7 +167,7 @@ def _single_cases(
     short = next((each.n for each, makers in cases if each.n and not makers), None)
     if short:
         raise MissingDataError(f"--turns {short}: no dialogue of {request.seed_set} is so long")
-    if not cases[0].make and protocol.shows == "human":
+    if not cases[0].make and protocol.against_human:
         raise MissingDataError(
             f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "
             "human one; generate with more --turns, or import seeds with 4 and more utterances"

@@ -103,7 +103,7 @@ class JudgingJob:
 
 def _check_rules(protocol: Protocol) -> None:
     """Refuse a protocol that the offline judge does not answer."""
-    if protocol.template or not (protocol.about_ai or protocol.kind == "report"):
+    if protocol.template or not protocol.about_ai:
         raise ConfigError(
             f"--judge {RULES} answers UniEval, Arena, GTEval and diagnosis, not "
             f"{protocol.name}; name a model"

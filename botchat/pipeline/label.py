@@ -65,7 +65,7 @@ def label(
     if most < 1:
         raise UsageError(f"--cases {most}: give 1 or more")
     asked = _protocol(workspace, seed_set, protocol)
-    if asked.shows != "pair":
+    if not asked.is_pair:
         dialogues = {HUMAN: human_dialogues(begun_seeds(seeds, dialogues)), **dialogues}
     cases = _draw(asked, seeds, dialogues)[:most]
     if not cases:
@@ -102,13 +102,13 @@ def _protocol(workspace: Workspace, seed_set: str, name: str | None) -> Protocol
     catalogue = catalogue_of(workspace, seed_set)
     if name is not None:
         protocol = catalogue.find(name) or catalogue.named(name)
-        if protocol.kind == "report":
+        if not protocol.answer.is_labelled:
             raise ConfigError(f"--protocol {name}: error reports cannot be labelled")
         return protocol
     judges = workspace.judgment_files(seed_set).items()
     names = {name for judge, by in judges if not is_annotator(judge, HUMAN) for name in by}
     judged = catalogue.among(names).values()
-    known = [protocol for protocol in judged if protocol.kind != "report"]
+    known = [protocol for protocol in judged if protocol.answer.is_labelled]
     if not known:
         raise MissingDataError(f"nobody has judged {seed_set}: name a protocol, --protocol unieval")
     return known[0]
@@ -159,7 +159,7 @@ def _file_labels(
             raise MissingDataError(f"no file {path}; name what the page of botchat label exported")
         for line in jsonl.read(path, Label):
             protocol = catalogue.find(line.protocol)
-            if protocol is None or protocol.kind == "report":
+            if protocol is None or not protocol.answer.is_labelled:
                 raise DataError(f"{path}: protocol {line.protocol[:40]!r} has no labels here")
             judgment = _judgment(line, seeds, seed_set, protocol, dialogues)
             labels.setdefault((judgment.judge, judgment.protocol), []).append(judgment)

@@ -96,7 +96,7 @@ class SeedSetData:
     def _notes(self, board: Board, invented: bool) -> Iterator[str]:
         """Yield at most five notes: invented, generate again, judge, dialogues, lost calls."""
         from botchat.boards.board import imported_contestants
-        from botchat.protocols import reply_faults
+        from botchat.protocols import generation
 
         judge = board.judge
         if invented:
@@ -120,7 +120,7 @@ class SeedSetData:
         parts = [
             f"{name} is not generated here but imported ({digest})" for name, digest in sources
         ]
-        if parts := [*parts, *reply_faults.fault_clauses(self.dialogues)]:
+        if parts := [*parts, *generation.fault_clauses(self.dialogues)]:
             yield f"Dialogues: {'; '.join(parts)}."
         judgments = self.judgments_of(judge)
         yield from lost_calls_note(self.workspace, self.dialogues.values(), judgments)
@@ -199,7 +199,7 @@ def load(
         for name, path in by_protocol.items():
             protocol = known.get(name)
             try:
-                if protocol is not None and protocol.shows != "one":
+                if protocol is not None and not protocol.is_alone:
                     verdicts[judge][name], n_outdated = cases.columns(protocol, path)
                 else:
                     judgments, n_outdated = cases.current(name, path)

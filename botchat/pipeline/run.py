@@ -245,7 +245,7 @@ def _judging_jobs(
     left_out = []
     for protocol in _protocols(run):
         judged = list(models)
-        if protocol.shows == "one" and HUMAN not in judged:
+        if protocol.is_alone and HUMAN not in judged:
             judged.append(HUMAN)
         request = Judging(protocol.name, run.seed_set.name, run.judge, judged, limit=run.limit)
         try:

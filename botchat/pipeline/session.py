@@ -101,9 +101,7 @@ class Session:
             return self._panel(named, protocol)
         if isinstance(named, NamedJudge):
             return self._single(named, protocol.name)
-        from botchat.judges.single import FunctionJudge
-
-        return FunctionJudge(named)
+        return named
 
     def _panel(self, panel: NamedPanel, protocol: Protocol) -> Judge:
         from botchat.judges.panel import build_panel

@@ -14,17 +14,17 @@ from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdict
 from botchat.protocols.frame import neutralise_template
+from botchat.protocols.kinds import Score
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.scores import Scale
 
 ANSWERS = Protocol(
     "answers",
     "FairEval",
-    kind="score",
+    Score(Scale(1, 10, ("Assistant",)), n_texts=2),
     shows="pair",
     question="a question and two answers, both orders: a score of each",
     prompts=("answers",),
-    scale=Scale(1, 10, ("Assistant",)),
 )
 
 

@@ -18,7 +18,7 @@ from botchat.estimates import Estimate
 from botchat.interfaces import Case, Row, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics.statistics import proportion
-from botchat.protocols import scores
+from botchat.protocols import kinds, scores
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERRORS, KINDS, Report, as_text, parse, parse_text, reports
@@ -28,17 +28,18 @@ from botchat.records import Dialogues, Judgment, Verdict
 MATEVAL = Protocol(
     "mateval",
     "MATEval",
-    kind="score",
+    kinds.Score(Scale(-99, 0, KINDS, points_off=True)),  # the paper has no floor
     shows="one",
     question="one text: which errors of five kinds, where, why, points off",
     prompts=("mateval",),
-    scale=Scale(-99, 0, KINDS, points_off=True),  # the paper has no floor
 )
+
+_REPORT = kinds.Report()
 
 DIAGNOSIS = Protocol(
     "diagnosis",
     "Diagnosis",
-    kind="report",
+    _REPORT,
     shows="one",
     question="one dialogue: which errors, where, with which words?",
     prompts=("diagnosis",),
@@ -66,7 +67,7 @@ class OwnText:
 
 def text_case(text: OwnText) -> Case:
     """Make the question about one text."""
-    quoted = scores.neutralise_labels(text.text.replace("\0", ""), MATEVAL.asked_scale)
+    quoted = scores.neutralise_labels(text.text.replace("\0", ""), MATEVAL.score.asked)
     prompt = ENGLISH.fill("mateval", text=_FRAME_LIKE.sub(r"\1 -", neutralise_template(quoted)))
     case = MATEVAL.make_case(text.id, (ShownDialogue(TEXT, text.lines),), prompt)
     return replace(case, read=partial(read_report, text=text.text), report="asked")
@@ -76,7 +77,7 @@ def read_report(reply: str, text: str) -> tuple[Verdict | None, str]:
     """Return (five scores, the report in canonical form)."""
     report = parse_text(reply, text)
     by_type = {result.type: result.score for result in report.results}
-    verdict = scores.encode_scores(map(by_type.get, KINDS), MATEVAL.asked_scale)
+    verdict = scores.encode_scores(map(by_type.get, KINDS), MATEVAL.score.asked)
     return verdict, as_text(report) if report.results else " ".join(reply.split())
 
 
@@ -120,7 +121,7 @@ def error_rates(
     rows = []
     for name, judged in by_name.items():
         cluster = [topics.get(j.seed_id, j.seed_id) for j in judged]
-        known = [DIAGNOSIS.numbers(j.verdict) or () for j in judged]
+        known = [_REPORT.numbers(j.verdict) or () for j in judged]
         totals = [(c, total) for c, each in zip(cluster, known, strict=True) for total in each]
         read = [[*reported[name, j.seed_id].values()] for j in judged]
         reports_read = list(zip(cluster, read, strict=True))

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from botchat.metrics.verdicts import LOSS, NO_CONTESTANT, TIE, WIN, PairVerdict, PairVerdicts
+from botchat.protocols.kinds import Graded
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.verdicts import NOT_SAID, UNTOLD, first_ai_index
 from botchat.records import HUMAN, N_SEED, Dialogue, Judgment, Seed, Verdict, eligible_seeds
@@ -70,8 +71,8 @@ def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairV
     any two dialogues of one seed, in the order of their names. Raises `DataError` for a verdict
     that the protocol does not offer.
     """
-    if protocol.shows == "one" and protocol.kind != "place":
-        return _preferences_of_totals(judgments, protocol)
+    if protocol.is_alone and isinstance(protocol.answer, Graded):
+        return _preferences_of_totals(judgments, protocol.answer)
     verdicts = []
     for judgment in judgments:
         first = judgment.contestants[0]
@@ -86,11 +87,11 @@ def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairV
     return verdicts
 
 
-def _preferences_of_totals(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVerdict]:
+def _preferences_of_totals(judgments: Iterable[Judgment], answer: Graded) -> list[PairVerdict]:
     """Return which of any two dialogues of one seed has the larger sum of numbers."""
     totals = defaultdict[tuple[str, str], dict[str, float]](dict)
     for judgment in judgments:
-        total = sum(protocol.numbers(judgment.verdict) or (math.nan,))
+        total = sum(answer.numbers(judgment.verdict) or (math.nan,))
         totals[judgment.judge, judgment.seed_id][judgment.contestants[0]] = total
     verdicts = []
     for (judge, item), by_name in totals.items():
@@ -117,9 +118,9 @@ def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVe
     leads: dict[tuple[str, str, str, str], float] = {}
     for judgment in judgments:
         first, second = judgment.contestants
-        lead = protocol.lead(judgment.verdict)
-        if lead is None:
-            lead = math.nan
+        lead = math.nan
+        if judgment.verdict is not None:
+            lead = protocol.answer.lead(judgment.verdict)
         key = (judgment.seed_id, first, second, judgment.judge)
         swapped = (judgment.seed_id, second, first, judgment.judge)
         if swapped in leads:

@@ -260,10 +260,10 @@ def axis_ticks(scale: tuple[float, float]) -> list[tuple[float, str]]:
 def _evidence(part: ProtocolResult, name: str, links: Links) -> str:
     """Return a link to what a number of a contestant counts; a rating is of all comparisons."""
     protocol = part.protocol
-    if protocol.shows == "one":
+    if protocol.is_alone:
         show = "lose" if protocol.about_ai else ""
         return links.to(protocol.name, a=name, show=show)
-    if protocol.shows == "human" and name != HUMAN:
+    if protocol.against_human and name != HUMAN:
         return links.to("pair", protocol=protocol.name, a=name, b=HUMAN)
     return ""
 

@@ -78,6 +78,8 @@ class Strategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Name of an agent without a role."""
     rounds: int = 1
     aggregation: Literal["mean", "summary"] = "mean"
+    in_turn: bool = False
+    """Whether agents hear what was said before them in the same round."""
     is_summarized: bool = False
     """Whether a summariser speaks after every round."""
     reflects: bool = False

@@ -61,7 +61,7 @@ def test_an_aspect_is_asked_with_its_scale(aspect):
     """Conversation, fact and response are shown; the verdict line names aspect and range."""
     line = "Naturalness: 3\nA: <chat_end>"
     case = chateval.aspect_case(response(text=line), aspect)
-    scale = ASPECTS[aspect].asked_scale
+    scale = ASPECTS[aspect].score.asked
     lowest, highest = scale.lowest, scale.highest
     assert case.protocol == f"aspect-{aspect}"
     assert case.contestants == ("s1",)

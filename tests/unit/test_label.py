@@ -14,6 +14,7 @@ from botchat.interfaces import ShownDialogue, case_digest
 from botchat.pipeline.label import label
 from botchat.pipeline.load import load
 from botchat.records import HUMAN, slug
+from botchat.report import archive
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace, stage_order
 from tests.boards import make_records
@@ -70,10 +71,11 @@ def filed(workspace: Workspace, *rows: dict[str, Any]) -> list[int]:
 def test_a_label_is_filed_under_its_case(
     workspace: Workspace, protocol: str, names: tuple[str, ...], verdict: str
 ) -> None:
-    """The digest says what was shown; the judgment counts like any judge's."""
+    """The digest says what was shown; the judgment counts like any judge's, and is on the page."""
     assert filed(workspace, row(protocol, names, verdict)) == [1]
-    judged = load(workspace, "made-up", ["human:amy"]).judgments
-    (label,) = judged["human:amy"][protocol]
+    data = load(workspace, "made-up", ["human:amy"])
+    assert archive.build(data.seeds, data.dialogues, data.judgments, data.catalogue).files
+    (label,) = data.judgments["human:amy"][protocol]
     assert (label.contestants, label.verdict, label.seed_id) == (names, verdict, SEED.id)
     shown = {"gteval": len(SEED.utterances), "arena-n8": 8}
     assert label.shown == shown.get(protocol, len(RECORDS.dialogues[names[0]][SEED.id].utterances))

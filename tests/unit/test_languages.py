@@ -54,7 +54,7 @@ def test_prompts_hold_no_english(protocol):
     dialogues = [dialogue("a", *SEEDS[0].utterances), dialogue("b", *SEEDS[1].utterances)]
     case = (
         spoken.case("s", ShownDialogue("a", SEEDS[0].utterances))
-        if spoken.shows == "one"
+        if spoken.is_alone
         else spoken.case("s", *(ShownDialogue.of(each, 4) for each in dialogues))
     )
     assert LATIN.findall(f"{case.prompt} {ZH.text('generation')}") == []
