@@ -90,7 +90,9 @@ class Flag:
     @property
     def strength(self) -> float:
         """Value in multiples of the threshold; infinite where humans show none at all."""
-        return self.value / self.threshold if self.threshold else math.inf
+        if self.threshold:
+            return self.value / self.threshold
+        return math.inf
 
 
 def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
@@ -154,7 +156,8 @@ def _closing_chains(texts: Iterable[ReadText]) -> list[int]:
     A closing has a closing phrase, no question, and at most half as many words with a subject as
     courtesies, or one. A reply without a subject ("I will.") only continues a chain.
     """
-    chains, length = [], 0
+    chains = []
+    length = 0
     for text in texts:
         courtesies = len(text.content) - len(text.subject)
         most = max(1, courtesies / 2) if text.closes else 0 if length else -1
@@ -175,7 +178,8 @@ def _runs(texts: Iterable[ReadText]) -> list[list[str]]:
             for end in range(_NGRAM, len(words) + 1):
                 ngram = tuple(words[end - _NGRAM : end])
                 length = (length or _NGRAM - 1) + 1 if ngram in ngrams else 0
-                longest = words[end - length : end] if length > len(longest) else longest
+                if length > len(longest):
+                    longest = words[end - length : end]
                 ngrams.add(ngram)
         runs.append(longest)
     return runs
@@ -193,7 +197,8 @@ def _overlap(texts: Sequence[ReadText], at: int) -> tuple[float, int]:
 
 def _drifts(texts: Iterable[ReadText]) -> list[int]:
     """Return the content words without a link to the context, less the links."""
-    drifts, drift = [], 0
+    drifts = []
+    drift = 0
     near: deque[frozenset[str]] = deque(maxlen=NEAR_CONTEXT)
     for text in texts:
         if near:
@@ -208,4 +213,6 @@ def _drifts(texts: Iterable[ReadText]) -> list[int]:
 def _quote(text: str) -> str:
     """Return at most 60 printable characters on one line."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * _QUOTE]).split())
-    return line if len(line) <= _QUOTE else f"{line[: _QUOTE - 1]}\u2026"
+    if len(line) <= _QUOTE:
+        return line
+    return f"{line[: _QUOTE - 1]}\u2026"

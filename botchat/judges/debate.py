@@ -130,11 +130,11 @@ async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -
                 spoken.append(await speak(agent))
                 known = [*known, *filter(is_usable, spoken[-1:])]
         else:
-            spoken = await together(map(speak, present))
+            spoken = await together(speak(each) for each in present)
         transcript += spoken
         remarks += filter(is_usable, spoken)
         known = list(remarks)
-        if settings.how.is_summarized and any(map(is_usable, spoken)):
+        if settings.how.is_summarized and any(is_usable(each) for each in spoken):
             asked = language.fill("debate_summary", messages=format_transcript(remarks))
             summary = await panel.non_voting[SUMMARIZER].respond(asked)
             transcript.append(summary)
@@ -142,7 +142,9 @@ async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -
                 # ChatEval v1 keeps all summaries, v2 the last one alone.
                 keeps = settings.summary == "concatenate"
                 known = summaries = [*summaries, summary] if keeps else [summary]
-    digest = summaries[-1].text if summaries else ""
+    digest = ""
+    if summaries:
+        digest = summaries[-1].text
     return DebateResult(tuple(transcript), tuple(last[a.name] for a in panel.agents), digest)
 
 
@@ -162,7 +164,7 @@ def strip_other_speakers(reply: str, others: Iterable[str], prompt: str) -> str:
 
     "[NAME]" begins one anywhere; "NAME:" and "@NAME:" may open a reply, as an address.
     """
-    names = "|".join(map(re.escape, others))
+    names = "|".join(re.escape(each) for each in others)
     if not names:
         return reply
     headings = "|".join(re.escape(line.strip()) for line in _HEADING.findall(prompt)) or "(?!)"

@@ -41,7 +41,8 @@ _PROMPTS = tuple(
     )
 )
 
-_STEPS, _SUBQUESTION = "discussion_steps", "discussion_subquestion"
+_STEPS = "discussion_steps"
+_SUBQUESTION = "discussion_subquestion"
 """Said of a decomposed question (CoT) alone: in a statement, and as its last line."""
 _SCORES = "discussion_scores"
 """The form of a report of scores alone."""
@@ -57,7 +58,8 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
     known: list[Remark] = []  # H of Algorithm 1
     last: dict[str, Remark] = {}
     parts: list[str] = []
-    language, non_voting = panel.language, panel.non_voting
+    language = panel.language
+    non_voting = panel.non_voting
     if settings.how.decomposes:
         rounds = str(settings.n_rounds)
         asked = language.fill("discussion_parts", question=case.prompt, rounds=rounds)

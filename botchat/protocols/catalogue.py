@@ -122,7 +122,8 @@ class Catalogue:
 
 def catalogue(own: Mapping[str, CriterionSettings], language: Language = ENGLISH) -> Catalogue:
     """Return the built-in protocols and the user's; `ConfigError` if two have one name."""
-    if twice := {protocol.name for protocol in BUILT_IN} & {*own}:
+    twice = {protocol.name for protocol in BUILT_IN} & set(own)
+    if twice:
         fault = "BotChat has a protocol of that name; choose another"
         raise ConfigError(f"botchat.toml: protocols.{min(twice)}: {fault}")
     criteria = [_criterion(name, settings) for name, settings in own.items()]

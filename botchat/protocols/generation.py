@@ -159,7 +159,8 @@ def is_loop(utterances: Sequence[str]) -> bool:
 def dialogue_faults(dialogue: Dialogue) -> Iterator[tuple[str, str]]:
     """Yield (kind, sentence) of each fault of one generated dialogue."""
     replies = dialogue.utterances[dialogue.n_seed :]
-    if mark := next(filter(None, map(find_mark, replies)), ""):
+    mark = next(filter(None, (find_mark(each) for each in replies)), "")
+    if mark:
         yield "mark", f"its replies hold {mark!r}: check the server's chat template"
     if is_loop(replies):
         yield "loop", f"it repeats one utterance: {replies[-1][:60]!r}"
@@ -167,13 +168,14 @@ def dialogue_faults(dialogue: Dialogue) -> Iterator[tuple[str, str]]:
 
 def fault_clauses(dialogues: Dialogues) -> Iterator[str]:
     """Yield a clause on marks and one on replies cut by max_tokens, each naming its models."""
-    marked, cut = [], []
+    marked = []
+    cut = []
     for name, by_seed in dialogues.items():
         if name == HUMAN or name.startswith("bot:"):
             continue
         replies = [text for d in by_seed.values() for text in d.utterances[d.n_seed :]]
         facts = [fact for dialogue in by_seed.values() for fact in dialogue.facts]
-        n_marked = sum(map(bool, map(find_mark, replies)))
+        n_marked = sum(bool(each) for each in map(find_mark, replies))
         n_cut = sum(fact.outcome == "truncated" for fact in facts)
         if n_marked:
             marked.append(f"{name} {n_marked} of {len(replies)}")

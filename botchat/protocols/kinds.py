@@ -94,7 +94,9 @@ class AnswerKind(ABC):
 
     def result(self, verdict: Verdict | None) -> float | None:
         """Return the result for the contestant shown first: 1 win, ½ tie, 0 loss."""
-        return None if verdict is None else self.values(verdict, "")[0]
+        if verdict is None:
+            return None
+        return self.values(verdict, "")[0]
 
     def lead(self, verdict: Verdict) -> float:
         """Return how far the first shown is ahead; raises `DataError` for any other verdict."""
@@ -137,7 +139,9 @@ class Detection(AnswerKind):
             return -1
         if verdict == UNKNOWN_INDEX:
             return -3
-        return 0 if verdict == "No" else int(verdict)
+        if verdict == "No":
+            return 0
+        return int(verdict)
 
     def check(self, judgment: Judgment) -> None:
         """Raise `DataError` for an utterance that was not shown."""
@@ -175,7 +179,9 @@ class Pairwise(AnswerKind):
         if lead is None:
             fault = f"verdict {verdict!r} of a pairwise judgment is none of 1, 2, both, neither"
             raise DataError(f"{fault}; delete that line and judge again")
-        return lead if self.chosen_wins else -lead
+        if self.chosen_wins:
+            return lead
+        return -lead
 
     def values(self, verdict: Verdict, where: str) -> tuple[float, ...]:
         """Return the results of both."""
@@ -230,7 +236,9 @@ class Score(Graded):
     @property
     def shows(self) -> tuple[Shows, ...]:
         """Dialogues that it may be asked about."""
-        return ("one",) if self.n_texts == 1 else ("pair",)
+        if self.n_texts == 1:
+            return ("one",)
+        return ("pair",)
 
     @property
     def asked(self) -> Scale:
@@ -248,7 +256,9 @@ class Score(Graded):
     @property
     def report(self) -> UseOfReports:
         """Points off may be told in a report."""
-        return "read" if self.scale.points_off else "none"
+        if self.scale.points_off:
+            return "read"
+        return "none"
 
     def shown(self, utterances: tuple[str, ...], language: Language) -> str:
         """Return a dialogue in which nothing can be taken for a score."""

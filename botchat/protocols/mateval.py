@@ -77,7 +77,7 @@ def read_report(reply: str, text: str) -> tuple[Verdict | None, str]:
     """Return (five scores, the report in canonical form)."""
     report = parse_text(reply, text)
     by_type = {result.type: result.score for result in report.results}
-    verdict = scores.encode_scores(map(by_type.get, KINDS), MATEVAL.score.asked)
+    verdict = scores.encode_scores((by_type.get(each) for each in KINDS), MATEVAL.score.asked)
     return verdict, as_text(report) if report.results else " ".join(reply.split())
 
 
@@ -89,7 +89,8 @@ def diagnoses(judgments: Iterable[Judgment], dialogues: Dialogues) -> Diagnoses:
     """Read the reports of judgments again; at most one judgment a dialogue."""
     read = {}
     for judgment in judgments:
-        (name,), seed_id = judgment.contestants, judgment.seed_id
+        (name,) = judgment.contestants
+        seed_id = judgment.seed_id
         utterances = dialogues[name][seed_id].utterances
         read[name, seed_id] = reports(judgment, partial(parse, utterances=utterances))
     return read
@@ -123,7 +124,7 @@ def error_rates(
         cluster = [topics.get(j.seed_id, j.seed_id) for j in judged]
         known = [_REPORT.numbers(j.verdict) or () for j in judged]
         totals = [(c, total) for c, each in zip(cluster, known, strict=True) for total in each]
-        read = [[*reported[name, j.seed_id].values()] for j in judged]
+        read = [list(reported[name, j.seed_id].values()) for j in judged]
         reports_read = list(zip(cluster, read, strict=True))
         errors = [
             (c, error.evidence == "found")

@@ -91,12 +91,16 @@ class Protocol:
                 answer.chosen_wins,
                 answer.scale,
             )
-        return digest if self.language.english else settings_digest(digest, self.language.labels)
+        if self.language.english:
+            return digest
+        return settings_digest(digest, self.language.labels)
 
     @property
     def texts(self) -> list[str]:
         """The wording, in full."""
-        return [self.template] if self.template else [*map(self.language.text, self.prompts)]
+        if self.template:
+            return [self.template]
+        return [self.language.text(each) for each in self.prompts]
 
     @property
     def label(self) -> str:
@@ -106,7 +110,9 @@ class Protocol:
     @property
     def orders(self) -> int:
         """Orders in which each case is shown."""
-        return 1 if self.is_alone else 2
+        if self.is_alone:
+            return 1
+        return 2
 
     @property
     def knows_truth(self) -> bool:
@@ -118,12 +124,16 @@ class Protocol:
         """Subject of the roles that are put to this question."""
         if self.about_ai and self.answer.names_ai:
             return "dialogues"
-        return "answers" if self.is_pair and self.answer.chosen_wins else "texts"
+        if self.is_pair and self.answer.chosen_wins:
+            return "answers"
+        return "texts"
 
     @property
     def base(self) -> str:
         """The name without N: how the protocol is called on the command line."""
-        return self.name if self.n is None else self.name.removesuffix(f"-n{self.n}")
+        if self.n is None:
+            return self.name
+        return self.name.removesuffix(f"-n{self.n}")
 
     def at(self, n: int) -> Protocol:
         """The protocol with dialogues cut to ``n`` utterances: ``arena-n16``."""
@@ -137,7 +147,9 @@ class Protocol:
 
     def spoken(self, language: Language) -> Protocol:
         """The protocol asked in another language."""
-        return self if language == self.language else replace(self, language=language)
+        if language == self.language:
+            return self
+        return replace(self, language=language)
 
     def eligible(self, seeds: Iterable[Seed]) -> list[Seed]:
         """Return the seeds that it has cases on; see `botchat.records.eligible_seeds`."""
@@ -163,14 +175,18 @@ class Protocol:
         for seed in self.eligible(seeds):
             show = cache(ShownDialogue.of)  # each meets all others
             for a, b in pairs:
-                if pair := comparable(dialogues[a].get(seed.id), dialogues[b].get(seed.id), self.n):
-                    first, second = show(pair[0], pair[2]), show(pair[1], pair[2])
+                pair = comparable(dialogues[a].get(seed.id), dialogues[b].get(seed.id), self.n)
+                if pair:
+                    first = show(pair[0], pair[2])
+                    second = show(pair[1], pair[2])
                     yield CaseRef(self.name, seed.id, (first, second), self.case)
                     yield CaseRef(self.name, seed.id, (second, first), self.case)
 
     def case(self, seed_id: str, *shown: ShownDialogue) -> Case:
         """Return the question about one or two dialogues, in this order."""
-        mirror = partial(self.case, seed_id, *reversed(shown)) if len(shown) > 1 else None
+        mirror = None
+        if len(shown) > 1:
+            mirror = partial(self.case, seed_id, *reversed(shown))
         return self.make_case(seed_id, shown, partial(self._worded, shown), mirror)
 
     def show(self, *dialogues: Dialogue) -> tuple[ShownDialogue, ...]:
@@ -178,8 +194,12 @@ class Protocol:
         first, *others = dialogues
         if others:
             pair = comparable(first, others[0], self.n)
-            return tuple(ShownDialogue.of(each, pair[2]) for each in dialogues) if pair else ()
-        return (ShownDialogue.of(first, self.n),) if len(first.utterances) >= (self.n or 0) else ()
+            if pair:
+                return tuple(ShownDialogue.of(each, pair[2]) for each in dialogues)
+            return ()
+        if len(first.utterances) >= (self.n or 0):
+            return (ShownDialogue.of(first, self.n),)
+        return ()
 
     def make_case(
         self,
@@ -212,7 +232,7 @@ class Protocol:
             return prompts.fill(self.template, **values)
         first, *examples = self.prompts
         if examples:
-            values["examples"] = "\n\n".join(map(self.language.text, examples))
+            values["examples"] = "\n\n".join(self.language.text(each) for each in examples)
         return self.language.fill(first, **values)
 
     def result(self, verdict: Verdict | None) -> float | None:
@@ -274,8 +294,14 @@ def comparable(
     if a is None or b is None:
         return None
     lengths = len(a.utterances), len(b.utterances)
-    size, whole = max(lengths) if n is None else n, n is None
+    size = max(lengths)
+    if n is not None:
+        size = n
+    whole = n is None
     for dialogue in (a, b):
         if dialogue.contestant == HUMAN:
-            size, whole = min(size, len(dialogue.utterances)), False
-    return (a, b, size) if whole or 0 < size <= min(lengths) else None
+            size = min(size, len(dialogue.utterances))
+            whole = False
+    if whole or 0 < size <= min(lengths):
+        return (a, b, size)
+    return None

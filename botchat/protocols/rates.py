@@ -40,10 +40,14 @@ def passes(dialogue: Dialogue, verdict: Verdict | None, turns: int) -> bool | No
     if index == UNTOLD:
         return None
     if index == NOT_SAID and turns > N_SEED:
-        return None if turns < len(dialogue.utterances) else False
+        if turns < len(dialogue.utterances):
+            return None
+        return False
     if 0 < index <= turns:
         return False
-    return True if dialogue.model == HUMAN or len(dialogue.utterances) >= turns else None
+    if dialogue.model == HUMAN or len(dialogue.utterances) >= turns:
+        return True
+    return None
 
 
 def successes(
@@ -107,7 +111,9 @@ def _result(lead: float) -> float:
         return TIE
     if math.isnan(lead):
         return lead
-    return WIN if lead > 0 else LOSS
+    if lead > 0:
+        return WIN
+    return LOSS
 
 
 def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVerdict]:
