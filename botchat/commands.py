@@ -93,9 +93,7 @@ def _set(workspace: Workspace, name: str) -> str:
 
 
 def _path(place: Path | str | None) -> Path | None:
-    if place is None:
-        return None
-    return Path(place)
+    return None if place is None else Path(place)
 
 
 def _each(values: Any) -> tuple[Any, ...]:

@@ -68,3 +68,14 @@ class Estimates:
     def at(self, row: int) -> Estimate:
         """Return one of them."""
         return Estimate(float(self.value[row]), float(self.low[row]), float(self.high[row]))
+
+
+@dataclass(frozen=True)
+class VerdictPrice:
+    """Price of one verdict; None where it is not known of every call."""
+
+    calls: float
+    tokens: float | None
+    usd: float | None
+    seconds: float | None
+    """Sum of the calls' own, also where they were in flight together."""

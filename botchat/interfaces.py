@@ -124,17 +124,6 @@ class Usage(msgspec.Struct, frozen=True):
         return None
 
 
-@dataclass(frozen=True)
-class VerdictPrice:
-    """Price of one verdict; None where it is not known of every call."""
-
-    calls: float
-    tokens: float | None
-    usd: float | None
-    seconds: float | None
-    """Sum of the calls' own, also where they were in flight together."""
-
-
 Layout: TypeAlias = Literal["natural", "merge-leading", "placeholder-user"]
 """Order of messages that a chat template takes; see `botchat.models.endpoint.apply_layout`."""
 

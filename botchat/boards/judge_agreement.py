@@ -12,8 +12,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from botchat.boards.tables import Column, Table, interval_text, spread, table
-from botchat.estimates import Estimate
-from botchat.interfaces import Row, VerdictPrice, round_floats, settings_digest
+from botchat.estimates import Estimate, VerdictPrice
+from botchat.interfaces import Row, round_floats, settings_digest
 from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED
 from botchat.metrics import lengths
 from botchat.metrics.agreement import Agreement, JudgeAgreement, PairAgreement, ScoreAgreement

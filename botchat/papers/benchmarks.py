@@ -26,9 +26,9 @@ from botchat.boards.judge_agreement import (
 )
 from botchat.boards.tables import Column, Kind, Table, spread, table
 from botchat.errors import ConfigError, DataError, listed
-from botchat.estimates import UNKNOWN
+from botchat.estimates import UNKNOWN, VerdictPrice
 from botchat.importers.tables import SUFFIXES, read_text, rows
-from botchat.interfaces import Row, VerdictPrice
+from botchat.interfaces import Row
 from botchat.metrics import lengths
 from botchat.metrics.agreement import ItemScore, compare, compare_scores
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts, verdicts_digest

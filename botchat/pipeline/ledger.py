@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from botchat.errors import BotChatError, MissingDataError, UsageError, did_you_mean, listed
-from botchat.interfaces import VerdictPrice
+from botchat.estimates import VerdictPrice
 from botchat.models.stored import rough_tokens, visible_reply
 from botchat.pipeline.contestants import stored_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment

@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 from botchat.boards.judge_agreement import AgreementReport
-from botchat.interfaces import VerdictPrice
+from botchat.estimates import VerdictPrice
 from botchat.metrics.agreement import compare
 from botchat.metrics.verdicts import PairVerdict, PairVerdicts
 from botchat.records import HUMAN
