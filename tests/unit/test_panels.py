@@ -135,14 +135,13 @@ def test_votes_of_a_talk_are_counted_as_the_panel_counts_them():
     """On the swapped order turned back; an index by which more than half accuse."""
     opening = [turn("A", "1", "k1"), turn("A", "2", "k2")]
     mirrored = [turn(f"A{SWAPPED}", "2", "k3"), turn(f"A{SWAPPED}", "1", "k4")]
-    (control,) = votes_before_debate(
-        [judgment([*opening, *mirrored])], lambda _: ARENA.reading().choices
-    )
+    made = judgment([*opening, *mirrored])
+    (control,) = votes_before_debate([made], ARENA.reading().choices)
     assert control.verdict == "1"
     assert control.calls == ("k1", "k3")
     opening = [turn("A", "3"), turn("B", "No"), turn("C", "5"), turn("D", None)]
     made = judgment([*opening, *opening], "3", "unieval", ("m",))
-    (control,) = votes_before_debate([made], lambda _: {"No", "1"})
+    (control,) = votes_before_debate([made], {"No", "1"})
     assert control.verdict == "5"
 
 
