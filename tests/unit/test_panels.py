@@ -22,7 +22,7 @@ from botchat.judges.panel import (
 )
 from botchat.languages import ENGLISH, built_in
 from botchat.protocols.catalogue import ARENA
-from botchat.records import Judgment, Remark
+from botchat.records import JudgeId, Judgment, Remark
 from botchat.workspace.config import TomlFile
 from botchat.workspace.panels import (
     DECOMPOSER,
@@ -33,6 +33,7 @@ from botchat.workspace.panels import (
     SUMMARIZER,
     PanelSettings,
 )
+from tests.rows import rows
 from tests.scripted import Scripted, accusation, arena_case, choice, unieval_case
 
 
@@ -143,6 +144,17 @@ def test_votes_of_a_talk_are_counted_as_the_panel_counts_them():
     made = judgment([*opening, *opening], "3", "unieval", ("m",))
     (control,) = votes_before_debate([made], {"No", "1"})
     assert control.verdict == "5"
+
+
+@pytest.mark.parametrize(
+    ("text", "panel", "model", "role"), rows("who_judged_is_read_out_of_a_name_and_printed_again")
+)
+def test_who_judged_is_read_out_of_a_name_and_printed_again(text, panel, model, role):
+    """Files keep their names."""
+    judge = JudgeId.parse(text)
+    assert (judge.panel, judge.model, judge.role, str(judge)) == (panel, model, role, text)
+    assert judge.is_annotator() == (role == "annotator")
+    assert [judge.is_annotator(truth) for truth in (text, text[:4], None)] == [True, False, False]
 
 
 @pytest.mark.parametrize(
