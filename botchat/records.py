@@ -254,7 +254,7 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
 
 
 class JudgeId(NamedTuple):
-    """Who judged. Text of it stands only in records, in names of files and on screens."""
+    """Identity of a judge. Text of it stands only in records, in names of files and on screens."""
 
     name: str
     """Name without what a control's role adds: ``PANEL@MODEL``, or any other judge."""
@@ -289,7 +289,7 @@ class JudgeId(NamedTuple):
 
     @property
     def panel(self) -> str:
-        """What stands before the model: a panel's name, or that of any other judge."""
+        """Name before the model: of a panel, or of any other judge."""
         return self.name.partition("@")[0]
 
     @property
