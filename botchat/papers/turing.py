@@ -27,7 +27,7 @@ from botchat.protocols.rates import preferences
 from botchat.records import HUMAN, Dialogue
 
 MACHINE, ANNOTATOR, MAJORITY = "machine", "one annotator", "annotators' majority"
-_OTHERS = f"{MAJORITY} without one"
+_OTHERS = f"{MAJORITY}: of all but one"
 
 TRAPS: Mapping[str, Callable[[Dialogue], int]] = {
     "length alone": lambda dialogue: sum(map(lengths.words, dialogue.utterances)),
