@@ -196,7 +196,7 @@ def agree(
     protocol: Protocol = None,
     judge: Judges = (),
     truth: Annotated[
-        str | None, _flag("annotators' prefix (human), or built-in: the writer")
+        str | None, _flag("annotators: human (and human:…), a name, or built-in: the writer")
     ] = None,
     out: Out = None,
     format: Formats = (),

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 from botchat.boards.tables import Column, Table, interval_text, spread, table
 from botchat.estimates import Estimate, VerdictPrice
 from botchat.interfaces import Row, round_floats, settings_digest
-from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED
 from botchat.metrics import lengths
 from botchat.metrics.agreement import Agreement, JudgeAgreement, PairAgreement, ScoreAgreement
 from botchat.metrics.statistics import LEVEL, holm
-from botchat.records import SIGNED, Dialogues, Judgment
+from botchat.records import SIGNED, Dialogues, JudgeId, JudgeRole, Judgment
 
 HUMAN_LABELS = "human labels"
 """Name of the labels where annotators gave them; no judge has such a name."""
@@ -35,6 +34,16 @@ def agreement_signature(
     parts = [f"{key}:{value}" for key, value in subject.items() if value]
     digest = settings_digest(round_floats(data))
     return "|".join([SIGNED, command, *parts, f"truth:{labels}", f"data:{digest}"])
+
+
+_UNPRICED = VerdictPrice(0.0, None, None, None)
+"""Price of a verdict of which nothing is known."""
+
+_CONTROLS: Mapping[JudgeRole, str] = {
+    "votes_before_debate": "the same agents' votes before it",
+    "equal_calls": "single judges with as many calls",
+}
+"""Role of a debate's control -> what it is."""
 
 
 class Gain(NamedTuple):
@@ -86,8 +95,7 @@ class AgreementReport:
     @cached_property
     def corrected_pairs(self) -> list[PairAgreement]:
         """Pairs with ``p`` corrected for all of them (Holm)."""
-        tested = [pair for pair in self.agreement.pairs if pair.p is not None]
-        adjusted = iter(holm([pair.p or 0.0 for pair in tested]))
+        adjusted = iter(holm([pair.p for pair in self.agreement.pairs if pair.p is not None]))
         pairs = []
         for pair in self.agreement.pairs:
             if pair.p is not None:
@@ -112,11 +120,15 @@ class AgreementReport:
         for judge in self.agreement.judges:
             if judge.accuracy.is_known:
                 accuracy[judge.judge] = judge.accuracy.value
-        debates = [name for name in accuracy if f"{name}{BEFORE_DEBATE}" in accuracy]
+        debates = [
+            name for name in accuracy if str(JudgeId(name, "votes_before_debate")) in accuracy
+        ]
         texts = []
         if debates:
             debate = max(debates, key=accuracy.__getitem__)
-            texts = [_debate_gain(self, list(accuracy), debate), _debate_itself(self, debate)]
+            judges = [name for name in accuracy if name not in debates]
+            singles = [name for name in judges if not JudgeId.parse(name).is_control]
+            texts = [_debate_gain(self, singles, debate), _debate_itself(self, debate)]
         texts.append(_recommendation(self, accuracy))
         return [text for text in texts if text]
 
@@ -140,7 +152,6 @@ class AgreementReport:
         """A row a judge: accuracy with its interval and kappa where known, and the price."""
         rows = []
         for judge in self.agreement.judges:
-            price = self.prices.get(judge.judge)
             row = {
                 "judge": judge.judge,
                 "n": judge.n,
@@ -154,7 +165,8 @@ class AgreementReport:
                 row["accuracy (95 % CI)"] = f"{percent.value:.0f} ({ends})"
             if judge.kappa.is_known:
                 row["kappa"] = f"{judge.kappa.value:.2f}"
-            if price is not None and price.usd is not None:
+            price = self.prices.get(judge.judge, _UNPRICED)
+            if price.usd is not None:
                 row["USD/1000"] = f"{1000 * price.usd:.2f}"
             rows.append(row)
         return rows
@@ -165,19 +177,10 @@ def known_fields(record: JudgeAgreement | ScoreAgreement) -> Row:
     return {key: value for key, value in vars(record).items() if value is not None}
 
 
-def debate_of(judge: str) -> str | None:
-    """The panel that a judge is a control of, by its name: its votes before, or equal calls."""
-    ending = next((end for end in (BEFORE_DEBATE, CALL_MATCHED) if judge.endswith(end)), None)
-    return None if ending is None else judge.removesuffix(ending)
-
-
-def _debate_gain(report: AgreementReport, names: Sequence[str], debate: str) -> str:
+def _debate_gain(report: AgreementReport, singles: Sequence[str], debate: str) -> str:
     """Say what a debate gains over the judge with the fewest calls that has no debate."""
-    singles = []
-    for name in names:
-        if f"{name}{BEFORE_DEBATE}" not in names and debate_of(name) is None:
-            singles.append((_calls(report, name), name))
-    single = min(singles, default=(0.0, ""))[1]
+    calls = [(_calls(report, name), name) for name in singles]
+    single = min(calls, default=(0.0, ""))[1]
     gain = report.gains.get((debate, single))
     if gain is None:
         return ""
@@ -191,11 +194,8 @@ def _debate_gain(report: AgreementReport, names: Sequence[str], debate: str) -> 
 def _debate_itself(report: AgreementReport, debate: str) -> str:
     """Compare a debate with its agents' votes before it, and with as many calls without one."""
     parts = []
-    for ending, over in (
-        (BEFORE_DEBATE, "the same agents' votes before it"),
-        (CALL_MATCHED, "single judges with as many calls"),
-    ):
-        control = f"{debate}{ending}"
+    for role, over in _CONTROLS.items():
+        control = str(JudgeId(debate, role))
         gain = report.gains.get((debate, control))
         if gain is None:
             continue
@@ -232,22 +232,18 @@ def _recommendation(report: AgreementReport, accuracy: Mapping[str, float]) -> s
 
 def _calls(report: AgreementReport, judge: str) -> float:
     """Return the calls of a verdict, 0 where they are not known."""
-    price = report.prices.get(judge)
-    return 0.0 if price is None else price.calls
+    return report.prices.get(judge, _UNPRICED).calls
 
 
 def _usd(report: AgreementReport, judge: str) -> float:
     """Return the USD of a verdict, 0 where they are not known."""
-    price = report.prices.get(judge)
-    return 0.0 if price is None else price.usd or 0.0
+    return report.prices.get(judge, _UNPRICED).usd or 0.0
 
 
 def _times(report: AgreementReport, judge: str, other: str) -> str:
     """Say how much more a verdict costs; empty if that is not known."""
-    a = report.prices.get(judge)
-    b = report.prices.get(other)
-    if a is None or b is None:
-        return ""
+    a = report.prices.get(judge, _UNPRICED)
+    b = report.prices.get(other, _UNPRICED)
     for of_a, of_b, name in (
         (a.usd, b.usd, "money"),
         (a.tokens, b.tokens, "tokens"),
@@ -276,10 +272,9 @@ def by_accuracy(judges: Sequence[JudgeAgreement]) -> list[JudgeAgreement]:
     accuracy = {judge.judge: judge.accuracy for judge in judges}
 
     def key(judge: JudgeAgreement) -> tuple[float, str, bool]:
-        name = judge.judge
-        panel = debate_of(name)
-        if panel is not None and panel in accuracy:
-            name = panel
+        name = JudgeId.parse(judge.judge).name
+        if name not in accuracy:
+            name = judge.judge
         place = 2.0
         if accuracy[name].is_known:
             place = -accuracy[name].value

@@ -37,7 +37,7 @@ from botchat.judges.discussion import DISCUSSION
 from botchat.judges.voting import aggregate, first_remarks, is_vote, swap_sides
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
-from botchat.records import UNANSWERED, Judgment, Outcome, Remark, Verdict
+from botchat.records import UNANSWERED, JudgeId, Judgment, Outcome, Remark, Verdict
 from botchat.workspace.panels import (
     CHATEVAL,
     DECOMPOSER,
@@ -46,12 +46,6 @@ from botchat.workspace.panels import (
     AgentSettings,
     PanelSettings,
 )
-
-BEFORE_DEBATE = " (before debate)"
-"""Ends the name of a panel's control with the votes before the debate."""
-
-CALL_MATCHED = " (control)"
-"""Ends the name that the votes of ``control:PANEL`` are filed under."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +167,7 @@ def build_panel(
         who: Agent(who, "", summarizer, decoding) for who in (DECOMPOSER, FEEDBACK, SUMMARIZER)
     }
     if default_model is not None:
-        name = f"{name}@{model_of(default_model).name}"
+        name = str(JudgeId(name).of_model(model_of(default_model).name))
     return Panel(
         name,
         partial(procedure(settings).hold, settings, PanelAgents(agents, non_voting, language)),
@@ -298,15 +292,15 @@ def is_debate(judgments: Sequence[Judgment]) -> bool:
 
 def votes_before_debate(
     judgments: Sequence[Judgment],
-    choices: Callable[[Judgment], Collection[Verdict]],
+    choices: Collection[Verdict],
     scores: Literal["mean", "majority"] = "mean",
 ) -> list[Judgment]:
-    """Return a panel's judgments without the debate; ``choices`` returns what one could be."""
+    """Return a panel's judgments without the debate; ``choices``: what each could be."""
     return [
         msgspec.structs.replace(
             judgment,
-            judge=f"{judgment.judge}{BEFORE_DEBATE}",
-            verdict=aggregate((r.verdict for r in first), choices(judgment), scores),
+            judge=str(JudgeId(judgment.judge, "votes_before_debate")),
+            verdict=aggregate((r.verdict for r in first), choices, scores),
             reason="",
             transcript=(),
             calls=tuple(r.call for r in first if r.call),

@@ -14,7 +14,7 @@ from importlib import resources
 
 from botchat.interfaces import Case, JudgeAnswer, ShownDialogue, settings_digest
 from botchat.judges.criteria import Flag, fit_thresholds, flags
-from botchat.records import Verdict
+from botchat.records import RULES, Verdict
 
 VERSION = 1
 """Raised with every change of the criteria that changes a verdict."""
@@ -33,7 +33,7 @@ class RulesJudge:
     Where a comparison does not offer Both, the earlier fault decides, then the stronger one.
     """
 
-    name = "rules"
+    name = RULES
     parallel = 1
     models = ()
 

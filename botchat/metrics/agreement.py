@@ -1,8 +1,8 @@
 """Agreement of judges with annotators and with each other, on comparisons and on scores.
 
-Judges whose name starts with the truth prefix are annotators. Their common label is the side that
-more of them prefer, else a tie, as PRD's gold label (Li et al. 2023); votes for a tie count for
-neither side. An unreadable verdict is counted but has no value. Intervals are clustered by item.
+Judges that the truth names are annotators (`JudgeId.is_annotator`). Their common label is the side
+that more of them prefer, else a tie, as PRD's gold label (Li et al. 2023); votes for a tie count
+for neither side. An unreadable verdict is counted, without a value. Intervals are by item.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from botchat.metrics.verdicts import (
     JudgedPairs,
     PairOutcome,
     PairVerdicts,
-    is_annotator,
 )
-from botchat.records import natural_sort_key
+from botchat.records import HUMAN, JudgeId, natural_sort_key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,33 +112,33 @@ class Agreement:
     """Each against the majority of the others."""
     annotator_kappa: AnnotatorKappa | None = None
     rankings: Sequence[Placed] = ()
-    """Rankings by each judge and by the labels (under the truth prefix), best first."""
+    """Rankings by each judge and by the labels (under the truth's name), best first."""
 
 
 def compare(
     verdicts: PairVerdicts,
-    truth_prefix: str | None = "human",
+    truth_name: str | None = HUMAN,
     lengths: Mapping[tuple[str, str], float] | None = None,
     topics: Mapping[str, str] | None = None,
 ) -> Agreement:
     """Compare judges on comparisons; at most one verdict a judge, item and order of showing.
 
-    ``truth_prefix``: None where there are no annotators. ``lengths``: (item, contestant) -> length
+    ``truth_name``: None where there are no annotators. ``lengths``: (item, contestant) -> length
     of the text. ``topics``: item -> topic, which is the cluster in its place. Raises
-    `MissingDataError` without a judge, or without an annotator where a prefix is given, and
+    `MissingDataError` without a judge, or without an annotator where a name is given, and
     `DataError` for two verdicts of a judge on one item and order.
     """
-    table = JudgedPairs.of(verdicts, truth_prefix)
+    table = JudgedPairs.of(verdicts, truth_name)
     annotators = table.annotators
-    if not table.judges or (truth_prefix is not None and not annotators):
-        raise _too_few(truth_prefix, table.outcomes)
+    if not table.judges or (truth_name is not None and not annotators):
+        raise _too_few(truth_name, table.outcomes)
     truth = table.majority(annotators)
     tables = _Tables(table.by_topic(topics or {}), _longer(table, lengths or {}))
     ranked = [(judge, table.outcomes[judge]) for judge in table.judges]
-    if truth_prefix is not None:
+    if truth_name is not None:
         # The majority is one label, held by both columns: count it once.
         ranked.insert(
-            0, (truth_prefix, np.where([True, False], truth, PairOutcome.ABSENT).astype(np.int8))
+            0, (truth_name, np.where([True, False], truth, PairOutcome.ABSENT).astype(np.int8))
         )
     return Agreement(
         judges=[tables.judge(judge, truth) for judge in table.judges],
@@ -153,12 +152,11 @@ def compare(
     )
 
 
-def _too_few(truth_prefix: str | None, names: Iterable[str]) -> MissingDataError:
-    needed = (
-        f"verdicts of judges and of annotators (names that start with {truth_prefix or 'human'!r})"
+def _too_few(truth_name: str | None, names: Iterable[str]) -> MissingDataError:
+    return MissingDataError(
+        "nothing to compare: give verdicts of judges and of annotators, who are called "
+        f"{truth_name or HUMAN!r}, also with :NAME behind it; found {', '.join(names) or 'none'}"
     )
-    present = ", ".join(names) or "none"
-    return MissingDataError(f"nothing to compare: give {needed}; found {present}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,9 +359,7 @@ class ItemScore(NamedTuple):
     score: float | None  # None: unreadable
 
 
-def compare_scores(
-    scores: Iterable[ItemScore], truth_prefix: str = "human"
-) -> list[ScoreAgreement]:
+def compare_scores(scores: Iterable[ItemScore], truth_name: str = HUMAN) -> list[ScoreAgreement]:
     """Correlate judges' scores with the mean of the annotators' readable scores of a text.
 
     ``n`` and ``unreadable`` are of texts with a label; Kendall's is tau-b. Raises
@@ -372,13 +368,13 @@ def compare_scores(
     by_judge = _scores_by_judge(scores)
     labels: dict[tuple[str, str], list[float]] = {}
     for name, of_judge in by_judge.items():
-        if is_annotator(name, truth_prefix):
+        if JudgeId.parse(name).is_annotator(truth_name):
             for key, score in of_judge.items():
                 if not math.isnan(score):
                     labels.setdefault(key, []).append(score)
-    judges = [name for name in by_judge if not is_annotator(name, truth_prefix)]
+    judges = [name for name in by_judge if not JudgeId.parse(name).is_annotator(truth_name)]
     if not judges or not labels:
-        raise _too_few(truth_prefix, by_judge)
+        raise _too_few(truth_name, by_judge)
     gold = np.array([math.fsum(values) / len(values) for values in labels.values()])
     items = sorted({name for name, _ in labels}, key=natural_sort_key)
     order = {name: i for i, name in enumerate(items)}

@@ -16,7 +16,7 @@ import numpy as np
 from botchat.errors import DataError
 from botchat.estimates import Codes, Flags, Floats, Indices
 from botchat.interfaces import settings_digest
-from botchat.records import Judgment, PairJudgment, Verdict, lacks_room
+from botchat.records import JudgeId, Judgment, PairJudgment, Verdict, lacks_room
 
 WIN, TIE, LOSS = 1.0, 0.5, 0.0
 """Result of a comparison for the contestant shown first."""
@@ -148,6 +148,8 @@ class PairVerdicts:
     @classmethod
     def together(cls, parts: Sequence[PairVerdicts]) -> PairVerdicts:
         """Return several as one; items, contestants and judges of one name are one."""
+        if not parts:
+            return cls.of([])
         items, item = _joined([part.items for part in parts], [part.item for part in parts])
         names = [part.contestants for part in parts]
         contestants, first = _joined(names, [part.first for part in parts])
@@ -381,11 +383,6 @@ class _Numbers(dict[str, int]):
         return np.fromiter(map(self.__getitem__, names), np.intp, n)
 
 
-def is_annotator(judge: str, truth_prefix: str | None) -> bool:
-    """Whether a judge's name makes it an annotator."""
-    return truth_prefix is not None and judge.startswith(truth_prefix)
-
-
 @dataclass(frozen=True, eq=False)
 class JudgedPairs:
     """Verdicts of judges on the same c comparisons (item and two contestants), in both orders.
@@ -406,11 +403,11 @@ class JudgedPairs:
     """Judge or annotator -> `PairOutcome`, shape (c, 2)."""
 
     @classmethod
-    def of(cls, verdicts: PairVerdicts, truth_prefix: str | None) -> JudgedPairs:
+    def of(cls, verdicts: PairVerdicts, truth_name: str | None) -> JudgedPairs:
         """Put verdicts beside each other; raises `DataError` for two of a judge on one case."""
         numbers, begin = np.unique(verdicts.judge, return_index=True)
         present = [verdicts.judges[i] for i in numbers[np.argsort(begin)].tolist()]
-        annotators = tuple(name for name in present if is_annotator(name, truth_prefix))
+        annotators = tuple(name for name in present if JudgeId.parse(name).is_annotator(truth_name))
         # Column 0 is the order in which annotators saw a comparison.
         is_annotated = np.isin(verdicts.judges, annotators)[verdicts.judge]
         rows = verdicts.take(np.argsort(~is_annotated, kind="stable"))

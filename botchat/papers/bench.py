@@ -26,6 +26,7 @@ from botchat.pipeline.contestants import with_controls
 from botchat.pipeline.judging import ProtocolCases
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.spending import JudgeName, Meter, Spending
+from botchat.records import JudgeId
 from botchat.results import Result
 from botchat.workspace import jsonl, panels
 from botchat.workspace.folder import Workspace
@@ -49,8 +50,10 @@ def judge_name(name: str | JudgeFunction, model: str | None, workspace: Workspac
     if name == "single" and name not in {*workspace.config.models, *workspace.config.judges}:
         run = workspace.config.run
         name = model or run.judge_model or run.judge or name
-    is_panel = panels.find(name.removeprefix(panels.CONTROL), workspace.config.panels) is not None
-    return JudgeName(name, model if is_panel else None)
+    panel = panels.find(JudgeId.asked(name).name, workspace.config.panels)
+    if panel is None:
+        return JudgeName(name)
+    return JudgeName(name, model)
 
 
 def bench(

@@ -30,7 +30,7 @@ from botchat.records import HUMAN, Dialogue
 MACHINE = "machine"
 ANNOTATOR = "one annotator"
 MAJORITY = "annotators' majority"
-_OTHERS = f"{MAJORITY} without one"
+_OTHERS = f"{MAJORITY}: of all but one"
 
 TRAPS: Mapping[str, Callable[[Dialogue], int]] = {
     "length alone": lambda dialogue: sum(lengths.words(each) for each in dialogue.utterances),

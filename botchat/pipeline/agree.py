@@ -19,22 +19,21 @@ from botchat.boards.tables import Table
 from botchat.errors import ConfigError, MissingDataError, UsageError, did_you_mean, listed
 from botchat.estimates import UNKNOWN
 from botchat.interfaces import Row
-from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED
 from botchat.metrics.agreement import compare
-from botchat.metrics.verdicts import PairVerdicts, is_annotator, verdicts_digest
+from botchat.metrics.verdicts import PairVerdicts, verdicts_digest
 from botchat.pipeline.contestants import stored_name, with_controls
 from botchat.pipeline.leaderboard import write_charts
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.pipeline.load import SeedSetData, load
 from botchat.protocols.rates import preferences
 from botchat.protocols.rates import truth as truth_of
-from botchat.records import HUMAN, Judgment
+from botchat.records import HUMAN, JudgeId, Judgment
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
 OF_WRITERS = "built-in"
-"""Value of ``truth`` for `BUILT_IN` instead of a prefix of annotators, even if there are labels."""
+"""Value of ``truth`` for `BUILT_IN` instead of a name of annotators, even if there are labels."""
 
 Judged = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments in one protocol."""
@@ -59,17 +58,21 @@ def agree(
     """
     if not files and seed_set is None:
         raise UsageError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
-    data = None if seed_set is None else load(workspace, seed_set)
-    protocols = {} if data is None else _judged_protocols(data)
-    if data is None and protocol is not None:
+    data = None
+    judged: Judged = {}
+    if seed_set is not None:
+        data = load(workspace, seed_set)
+        protocols = _judged_protocols(data)
+        asked = protocol or ""
+        if asked not in protocols:
+            raise ConfigError(
+                f"--protocol {asked or 'is missing'}{did_you_mean(asked, protocols)}: "
+                f"what was judged on {seed_set}: "
+                f"{listed(protocols) or 'nothing that judges can be compared on'}"
+            )
+        judged = protocols[asked]
+    elif protocol is not None:
         raise UsageError(f"--protocol {protocol} is about stage files: add --seeds SET")
-    if data is not None and protocol not in protocols:
-        raise ConfigError(
-            f"--protocol {protocol or 'is missing'}{did_you_mean(protocol or '', protocols)}: "
-            f"what was judged on {seed_set}: "
-            f"{listed(protocols) or 'nothing that judges can be compared on'}"
-        )
-    judged = protocols.get(protocol or "", {})
     parts, notes = [], []
     for path in files:
         from botchat.importers.vote_files import read_votes  # pandas
@@ -79,8 +82,8 @@ def agree(
         earlier = len(file.votes) - len(parts[-1])
         again = f"; {earlier:,} given again by the same judge, the last counts" if earlier else ""
         notes.append(f"{file.note}{again}.")
-    known = dict.fromkeys([*(name for part in parts for name in part.judges), *judged])
-    kept = _select(workspace, list(known), judges, truth)
+    known = [name for part in parts for name in part.judges]
+    kept = _select(workspace, [*known, *judged], judges, truth)
     judged = {name: judgments for name, judgments in judged.items() if name in kept}
     votes = [part.by(kept).with_turns_named() for part in parts]
     names = [path.name for path in files]
@@ -106,7 +109,7 @@ def set_reports(data: SeedSetData) -> dict[str, AgreementReport]:
     return {
         name: _report(data.workspace, data, name, judged)
         for name, judged in _judged_protocols(data).items()
-        if len(judged) > 1 and not all(is_annotator(judge, HUMAN) for judge in judged)
+        if len(judged) > 1 and not all(JudgeId.parse(judge).is_annotator() for judge in judged)
     }
 
 
@@ -132,15 +135,13 @@ def _report(
     """Compare judges by judgments in the protocol ``name`` and by ``votes`` of ``files``."""
     protocol = data.catalogue.find(name) if data and name else None
     parts = list(votes)
-    names = {*judged}
-    for part in parts:
-        names |= {part.judges[i] for i in np.unique(part.judge).tolist()}
     if protocol is not None:
         judged = with_controls(workspace, judged, protocol)
         for judgments in judged.values():
             parts.append(PairVerdicts.of(preferences(judgments, protocol)))
     verdicts = PairVerdicts.together(parts)
-    labelled = {is_annotator(judge, HUMAN) for judge in (*names, *judged)}
+    present = [verdicts.judges[i] for i in np.unique(verdicts.judge).tolist()]
+    labelled = {JudgeId.parse(judge).is_annotator() for judge in present}
     prefix = None if truth == OF_WRITERS else truth
     if truth is None and len(labelled) > 1:
         prefix = HUMAN
@@ -174,17 +175,19 @@ def _select(
     workspace: Workspace, known: Sequence[str], judges: Sequence[str], truth: str | None
 ) -> set[str]:
     """Return the names that take part: ``judges``, their controls, and all annotators."""
+    ids = {name: JudgeId.parse(name) for name in known}
     if not judges:
-        return set(known)
-    kept = {name for name in known if is_annotator(name, truth or HUMAN)}
+        return set(ids)
+    kept = {name for name in ids if ids[name].is_annotator(truth or HUMAN)}
     for judge in judges:
-        full = stored_name(judge, workspace)
-        names = {judge, full, f"{judge}{CALL_MATCHED}", f"{full}{CALL_MATCHED}"}
-        matches = {name for name in known if name in names or name.startswith(f"{judge}@")}
+        asked = {judge, stored_name(judge, workspace)}
+        matches = {
+            name for name, id_ in ids.items() if not asked.isdisjoint((name, id_.panel, id_.name))
+        }
         if not matches:
-            hint = did_you_mean(judge, known)
+            hint = did_you_mean(judge, ids)
             raise MissingDataError(
-                f"no verdicts of the judge {judge!r}{hint}; there are: {listed(known)}"
+                f"no verdicts of the judge {judge!r}{hint}; there are: {listed(ids)}"
             )
         kept |= matches
     return kept
@@ -198,7 +201,7 @@ def _notes(data: SeedSetData | None, judged: Judged, prefix: str | None) -> Iter
                 "since and do not count; run the judge again."
             )
         kinds = Counter(judgment.signature for judgment in judged[name])
-        if len(kinds) > 1 and not name.endswith(BEFORE_DEBATE):
+        if len(kinds) > 1 and JudgeId.parse(name).role != "votes_before_debate":
             yield (
                 f"The judgments of {name} were made with {len(kinds)} different settings; judge "
                 "again to make them one."

@@ -16,17 +16,13 @@ import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError, UsageError, listed
 from botchat.interfaces import Case, CaseRef, case_ref
-from botchat.metrics.verdicts import is_annotator
 from botchat.pipeline.contestants import begun_seeds, human_dialogues, in_turn
 from botchat.pipeline.session import catalogue_of
 from botchat.protocols.protocol import Protocol
-from botchat.records import BLIND_PAGE, HUMAN, SIGNED, Dialogues, Judgment, Seed
+from botchat.records import BLIND_PAGE, HUMAN, SIGNED, Dialogues, JudgeId, Judgment, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
-
-PERSON = "human:"
-"""Begin of a judge's name that is a human annotator."""
 
 LONGEST_NAME = 60
 """Characters of an annotator's name."""
@@ -106,7 +102,7 @@ def _protocol(workspace: Workspace, seed_set: str, name: str | None) -> Protocol
             raise ConfigError(f"--protocol {name}: error reports cannot be labelled")
         return protocol
     judges = workspace.judgment_files(seed_set).items()
-    names = {name for judge, by in judges if not is_annotator(judge, HUMAN) for name in by}
+    names = {name for judge, by in judges if not JudgeId.parse(judge).is_annotator() for name in by}
     judged = catalogue.among(names).values()
     known = [protocol for protocol in judged if protocol.answer.is_labelled]
     if not known:
@@ -187,9 +183,9 @@ def _judgment(
     line: Label, seeds: Sequence[Seed], seed_set: str, protocol: Protocol, dialogues: Dialogues
 ) -> Judgment:
     """Return a label as a judgment of its case."""
-    if not line.judge.startswith(PERSON):
-        raise ConfigError(f"judge {line.judge[:80]!r}: labels are those of {PERSON}NAME")
-    judge = PERSON + annotator_name(line.judge.removeprefix(PERSON))
+    if JudgeId.parse(line.judge).role != "annotator":
+        raise ConfigError(f"judge {line.judge[:80]!r}: labels are those of human:NAME")
+    judge = f"{HUMAN}:{annotator_name(line.judge.partition(':')[2])}"
     its_seed = [seed for seed in seeds if seed.id == line.seed_id]
     on_seed = {
         name: {line.seed_id: by_seed[line.seed_id]}

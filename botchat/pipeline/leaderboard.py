@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import UsageError
 from botchat.interfaces import Row, settings_digest
-from botchat.metrics.verdicts import is_annotator
 from botchat.pipeline.ledger import call_texts, total_cost
 from botchat.pipeline.load import SeedSetData, load, only_judge
 from botchat.pipeline.spending import Meter
-from botchat.records import HUMAN, Seed
+from botchat.records import JudgeId, Seed
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import PORTABLE, Workspace
@@ -168,12 +167,12 @@ def _views(
     from botchat.report.page import View
 
     meter.begin("count and rate", len(judges))
-    reports = set_reports(data) if len(data.files) > 1 else {}
-    labelled = [report for report in reports.values() if report.labels == HUMAN_LABELS]
+    reports = set_reports(data)
     kappas = {}
-    for report in reversed(labelled):
-        for judged in report.agreement.judges:
-            kappas[judged.judge] = judged.kappa
+    for report in reversed(reports.values()):
+        if report.labels == HUMAN_LABELS:
+            for judged in report.agreement.judges:
+                kappas[judged.judge] = judged.kappa
     costs = cost_per_dialogue(data.workspace, data.dialogues)
     views = []
     for judge in judges:
@@ -202,7 +201,7 @@ def _write_page(
     chunks = None
     if not data.large:
         meter.begin("pack transcripts", 0)
-        labelled = [name for name in data.judgments if is_annotator(name, HUMAN)]
+        labelled = [name for name in data.judgments if JudgeId.parse(name).is_annotator()]
         judgments = {name: data.judgments[name] for name in dict.fromkeys([*judges, *labelled])}
         calls = partial(call_texts, data.workspace)
         chunks = archive.build(data.seeds, data.dialogues, judgments, data.catalogue, calls)
@@ -234,7 +233,8 @@ def _panel_prompts(data: SeedSetData, judge: str) -> list[Prompt]:
     from botchat.pipeline.contestants import panel_of
     from botchat.report import page as pages
 
-    if (settings := panel_of(data.workspace, judge)) is None:
+    settings = panel_of(data.workspace, judge)
+    if settings is None:
         return []
     protocols = data.catalogue.among(data.verdicts[judge]).values()
     subjects = sorted({protocol.subject for protocol in protocols})

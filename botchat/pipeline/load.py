@@ -14,14 +14,23 @@ import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError, listed
 from botchat.interfaces import ShownDialogue, case_digest
-from botchat.metrics.verdicts import PairVerdicts, VerdictsBuilder, is_annotator
+from botchat.metrics.verdicts import PairVerdicts, VerdictsBuilder
 from botchat.pipeline.contestants import human_dialogues, self_judged_models
 from botchat.pipeline.ledger import lost_calls_note
 from botchat.pipeline.session import catalogue_of
 from botchat.pipeline.spending import JudgeName
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment, PairJudgment, Seed
+from botchat.records import (
+    HUMAN,
+    UNANSWERED,
+    Dialogue,
+    Dialogues,
+    JudgeId,
+    Judgment,
+    PairJudgment,
+    Seed,
+)
 from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, Workspace, judgment_key
 
@@ -272,13 +281,13 @@ def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[s
     Annotators are judges only where there is no other. Of several, take ``[run]``'s; raise
     `ConfigError` if it has not judged and none is named.
     """
-    if judge is None:
-        known = sorted(workspace.judgment_files(seed_set))
-    else:
-        known = [JudgeName(judge).text]  # from Python it may be a function
-    known = [name for name in known if not is_annotator(name, HUMAN)] or known
+    if judge is not None:
+        return [JudgeName(judge).text]  # from Python it may be a function
+    ids = [JudgeId.parse(name) for name in sorted(workspace.judgment_files(seed_set))]
+    ids = [id_ for id_ in ids if not id_.is_annotator()] or ids
     usual = workspace.config.run.judge
-    known = [name for name in known if usual and usual in (name, name.partition("@")[0])] or known
+    ids = [id_ for id_ in ids if usual in (id_.panel, id_.name) and not id_.is_control] or ids
+    known = [str(id_) for id_ in ids]
     if len(known) > 1:
         raise ConfigError(
             f"several judges have judged {seed_set}: name one with --judge: {listed(known)}"

@@ -35,12 +35,11 @@ from botchat.models.reader import (
 )
 from botchat.models.watch import is_same_model
 from botchat.parallel import EarlyStop, run_sync, together
-from botchat.pipeline.names import RULES
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.seeds import MUTUAL, import_seeds, name_of
 from botchat.pipeline.session import Session, run_session
 from botchat.protocols.generation import PROMPT, chat_messages, find_mark
-from botchat.records import HUMAN
+from botchat.records import HUMAN, RULES
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.jsonl import write_atomic

@@ -17,14 +17,13 @@ from botchat.pipeline.generate import Generated, Generating
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.judging import JudgingJob, StageResult, ask_jobs, walk_jobs
 from botchat.pipeline.leaderboard import leaderboard
-from botchat.pipeline.names import RULES
 from botchat.pipeline.plan import Plan, plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, run_session
 from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.protocols.catalogue import RANKING, catalogue
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, Dialogues
+from botchat.records import HUMAN, RULES, Dialogues
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
 

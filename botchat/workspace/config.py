@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 
 from botchat.errors import ConfigError, did_you_mean, listed
-from botchat.records import HUMAN, N_SEED
+from botchat.records import HUMAN, N_SEED, RULES
 from botchat.workspace.criteria import CriterionSettings, is_reserved, with_prompt
 from botchat.workspace.model_settings import (
     OPENAI_URL,
@@ -28,9 +28,6 @@ from botchat.workspace.model_settings import (
 )
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from botchat.workspace.secrets import SECRET_NAME, public, public_url
-
-OFFLINE = ("rules",)
-"""Names of the judges that make no calls."""
 
 Turns = Annotated[int, msgspec.Meta(gt=N_SEED)]
 
@@ -212,7 +209,7 @@ def _check_names(file: TomlFile, models: Mapping[str, ModelSettings]) -> None:
 
 
 def _is_reserved(name: str, mark: str = ":") -> bool:
-    return name in (HUMAN, *OFFLINE) or name in PRESETS or mark in name or not name.strip()
+    return name in (HUMAN, RULES) or name in PRESETS or mark in name or not name.strip()
 
 
 def _read_prompt(file: TomlFile, name: str, settings: CriterionSettings) -> CriterionSettings:
@@ -261,7 +258,7 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
     except ValueError as error:
         advice = "an endpoint is named URL#MODEL, such as http://localhost:8000/v1#my-model"
         raise ConfigError(f"{public(place)}: {public(str(error))}; {advice}") from None
-    judges = (*config.judges, *config.panels, *PRESETS, *OFFLINE)
+    judges = (*config.judges, *config.panels, *PRESETS, RULES)
     if name in judges:
         raise ConfigError(f"model {name!r}: it is a judge; a contestant is a model")
     near = public(did_you_mean(name, [*config.models, *judges, HUMAN]))

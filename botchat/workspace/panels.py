@@ -26,9 +26,6 @@ FEEDBACK = "Feedback"
 SUMMARIZER = "Summarizer"
 """Speakers that take part in a debate but have no vote."""
 
-CONTROL = "control:"
-"""Prefix of a panel's name: single judges asked as often as it makes calls."""
-
 StrategyName: TypeAlias = Literal[
     "ensemble",
     "one-by-one",

@@ -75,20 +75,13 @@ def test_dialogues_judged_alone_have_true_and_false_positives():
 
 
 @pytest.mark.parametrize(
-    ("votes", "majority"),
-    [
-        ("1 1 2", "1"),
-        ("1 tie tie", "1"),
-        ("1 2 tie", "tie"),
-        ("tie tie", "tie"),
-        ("1 -", "1"),
-        ("- - 2", "2"),
-    ],
+    "case", ["1 1 2 = 1", "1 tie tie = 1", "1 2 tie = tie", "tie tie = tie", "1 - = 1", "- - 2 = 2"]
 )
-def test_annotators_decide_by_the_side_that_more_of_them_prefer(votes, majority):
+def test_annotators_decide_by_the_side_that_more_of_them_prefer(case):
     """Ties count for neither side, a level vote is a tie, the order of annotators is no matter."""
+    votes, majority = case.split(" = ")
     for order in set(permutations(votes.split())):
-        labels = "\n".join(f"1 a b human-{i} {vote}" for i, vote in enumerate(order))
+        labels = "\n".join(f"1 a b human:{i} {vote}" for i, vote in enumerate(order))
         agreement = compare(lines(f"1 a b j {majority}\n1 b a j -\n{labels}"))
         assert row_of(agreement, "j").accuracy.value == 1.0
 
@@ -135,7 +128,7 @@ def test_an_annotator_is_measured_against_the_others_only():
     """Alone, nobody is left to agree with; beside one who disagrees, nothing is right."""
     alone = compare(lines("1 a b human 1\n1 a b j 1"))
     assert (alone.annotators[0].n, alone.annotator_kappa) == (0, None)
-    two = compare(lines("1 a b human-1 1\n1 a b human-2 2\n1 a b j tie"))
+    two = compare(lines("1 a b human:1 1\n1 a b human:2 2\n1 a b j tie"))
     assert [row.accuracy.value for row in two.annotators] == [0.0, 0.0]
     assert two.judges[0].accuracy.value == 1.0
     assert two.annotator_kappa is not None
@@ -188,7 +181,7 @@ def test_rankings_stand_beside_each_other():
 def test_judges_are_compared_without_labels_too():
     """No accuracy and no p, but consistency, agreement and rankings."""
     text = "1 a b j 1\n1 b a j 2\n1 a b k 2\n1 b a k 2\n2 a b j 1\n2 a b k 1"
-    agreement = compare(lines(text), truth_prefix=None)
+    agreement = compare(lines(text), truth_name=None)
     row = row_of(agreement, "j")
     assert not row.accuracy.is_known
     assert row.consistency.value == 1.0
@@ -201,8 +194,8 @@ def test_judges_are_compared_without_labels_too():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 a b human-1 1", "nothing to compare: .* start with 'human'\\); found human-1$"),
-        ("1 a b j 1", "nothing to compare: .* start with 'human'\\); found j$"),
+        ("1 a b human:1 1", "nothing to compare: .* called 'human'.*; found human:1$"),
+        ("1 a b humanoid-7b 1", "nothing to compare: .* called 'human'.*; found humanoid-7b$"),
         ("", "nothing to compare: .*; found none$"),
         ("1 a b j 1\n1 a b j 2\n1 a b human 1", "j has judged item 1, a before b, twice"),
     ],
@@ -216,7 +209,7 @@ def test_a_comparison_needs_judges_and_annotators(text, message):
 KEYS = st.tuples(
     st.sampled_from("12345"),
     st.sampled_from(list(permutations("abc", 2))),
-    st.sampled_from(["j", "k", "human-1", "human-2"]),
+    st.sampled_from(["j", "k", "human:1", "human:2"]),
 )
 ANNOTATED = st.tuples(
     st.lists(KEYS, max_size=30),
@@ -229,7 +222,7 @@ ANNOTATED = st.tuples(
 @given(ANNOTATED, st.randoms(use_true_random=False))
 def test_neither_the_order_of_lines_nor_the_side_of_showing_changes_a_figure(annotated, shuffler):
     """Lines shuffled: all the same. All sides swapped: position bias mirrored, no more."""
-    keys = dict.fromkeys([*(("1", ("a", "b"), j) for j in ("j", "k", "human-1")), *annotated[0]])
+    keys = dict.fromkeys([*(("1", ("a", "b"), j) for j in ("j", "k", "human:1")), *annotated[0]])
     rows = [
         PairVerdict(item, *pair, judge, result)
         for (item, pair, judge), result in zip(keys, annotated[1], strict=False)
@@ -266,7 +259,8 @@ def prd():
     path = DATA / "prd" / "verdicts.csv"
     if not path.exists():
         pytest.skip("PRD's verdicts are not beside this checkout")
-    votes = vote_files.read_votes(path.read_bytes(), path.name).votes
+    called = path.read_bytes().replace(b",human-", b",human:")
+    votes = vote_files.read_votes(called, path.name).votes
     return votes, compare(votes)
 
 

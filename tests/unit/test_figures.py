@@ -48,7 +48,7 @@ def judges() -> dict[str, Chart]:
     rows = [
         PairVerdict(f"q{i}", "a", "b", judge, float(rng.choice([1, 0, 0.5])))
         for i in range(60)
-        for judge in ("human-1", "small", "large", "debate of three models")
+        for judge in ("human:1", "small", "large", "debate of three models")
     ]
     compared = compare(PairVerdicts.of(rows), "human")
     prices = {}

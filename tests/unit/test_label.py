@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from botchat.errors import BotChatError, ConfigError, DataError, MissingDataError
 from botchat.interfaces import ShownDialogue, case_digest
+from botchat.pipeline.agree import agree
 from botchat.pipeline.label import label
+from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.load import load
 from botchat.records import HUMAN, slug
 from botchat.report import archive
@@ -149,6 +152,18 @@ def test_human_dialogues_are_of_seeds_that_a_model_was_given(workspace: Workspac
         jsonl.finish(workspace.dialogues_path("made-up", name), few, stage_order)
     seeds = {seed_id for seed_id, _, _ in page(workspace, "unieval", 99)[1]}
     assert seeds == {dialogue.seed_id for dialogue in few}
+
+
+def test_a_judge_whose_name_begins_so_is_no_person(workspace: Workspace) -> None:
+    """Its protocol is labelled, it is ranked by, and human labels say how good it is."""
+    filed(workspace, row("arena-n8", ("o", "m"), "both"), row("arena-n8", ("m", "o"), "1"))
+    labels = load(workspace, "made-up").judgments["human:amy"]["arena-n8"]
+    path = workspace.judgments_path("made-up", "arena-n8", "humanoid-7b")
+    jsonl.finish(path, [replace(each, judge="humanoid-7b") for each in labels], stage_order)
+    assert label(workspace, "made-up").data["protocol"] == "arena-n8"
+    assert leaderboard(workspace, "made-up").data["judge"]["name"] == "humanoid-7b"
+    found = agree(workspace, seed_set="made-up", protocol="arena-n8").data
+    assert [found["labels"], found["judges"][0]["judge"]] == ["human labels", "humanoid-7b"]
 
 
 @pytest.mark.parametrize(
