@@ -7,15 +7,17 @@ Battles have ``model_a``, ``model_b`` and ``winner``; verdicts ``item``, ``first
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from botchat.errors import DataError
+from botchat.errors import DataError, MissingDataError
 from botchat.estimates import Floats, Indices
 from botchat.importers.tables import COLUMNS, quoted, table
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts
+from botchat.workspace import jsonl
 
 MAX_MODELS = 1000
 MAX_NAME = 200  # characters of a model's name
@@ -41,6 +43,16 @@ class VotesFile:
     """One line on the votes that were read and left out."""
     once: bool
     """Verdicts of BotChat, which a judge gives once an item and order."""
+
+
+def votes_in(path: Path) -> bytes:
+    """Read a file of votes; `MissingDataError` without one, `DataError` if it is too long."""
+    if not path.exists():
+        raise MissingDataError(
+            f"no file {path}; name a csv, tsv, json, jsonl or parquet of votes, such as "
+            "item,first,second,judge,verdict"
+        )
+    return jsonl.content(path)
 
 
 def read_votes(data: bytes, where: str) -> VotesFile:

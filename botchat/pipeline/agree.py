@@ -75,7 +75,7 @@ def agree(
         raise UsageError(f"--protocol {protocol} is about stage files: add --seeds SET")
     parts, notes = [], []
     for path in files:
-        from botchat.importers.vote_files import read_votes  # pandas
+        from botchat.importers.vote_files import read_votes, votes_in  # pandas
 
         file = read_votes(votes_in(path), str(path))
         parts.append(file.votes if file.once else file.votes.latest())
@@ -92,16 +92,6 @@ def agree(
     if out is None and seed_set is not None:
         out = workspace.out(seed_set) / f"agreement-{protocol}"
     return publish(report, judge_agreement.agreement_tables(report), out, formats=formats)
-
-
-def votes_in(path: Path) -> bytes:
-    """Read a file of votes; `MissingDataError` without one, `DataError` if it is too long."""
-    if not path.exists():
-        raise MissingDataError(
-            f"no file {path}; name a csv, tsv, json, jsonl or parquet of votes, such as "
-            "item,first,second,judge,verdict"
-        )
-    return jsonl.content(path)
 
 
 def set_reports(data: SeedSetData) -> dict[str, AgreementReport]:

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, get_args
 
 from botchat.errors import BotChatError, MissingDataError, UsageError, did_you_mean, listed
 from botchat.estimates import VerdictPrice
@@ -217,17 +217,10 @@ def cost_per_verdict(
     prices = {}
     for name, keys in calls.items():
         n = len(judged[name])
-        prices[name] = VerdictPrice(
-            calls=len(keys) / n,
-            tokens=_share(usage.total(bills, keys, "tokens"), n),
-            usd=_share(usage.total(bills, keys, "cost_usd"), n),
-            seconds=_share(usage.total(bills, keys, "latency_s"), n),
-        )
+        totals = [usage.total(bills, keys, figure) for figure in get_args(usage.Figure)]
+        tokens, usd, seconds = [None if total is None else total / n for total in totals]
+        prices[name] = VerdictPrice(len(keys) / n, tokens, usd, seconds)
     return prices
-
-
-def _share(total: float | None, n: int) -> float | None:
-    return None if total is None else total / n
 
 
 def call_texts(workspace: Workspace, keys: Sequence[str]) -> dict[str, CallText]:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, MissingDataError, UsageError, listed
 from botchat.importers.tables import rows
-from botchat.importers.vote_files import read_votes
+from botchat.importers.vote_files import read_votes, votes_in
 from botchat.metrics.verdicts import PairVerdicts
-from botchat.pipeline.agree import votes_in
 from botchat.pipeline.leaderboard import board_result, write_charts
 from botchat.pipeline.spending import Meter
 from botchat.ratings.rate_table import PER_PAIR, comparisons_from_rates, is_rates
@@ -90,10 +89,9 @@ def _rank_votes(
 
     files = [read_votes(content, where) for content, where in contents]
     votes = PairVerdicts.together([file.votes for file in files])
-    unknown = [judge for judge in judges if judge not in votes.judges]
-    if unknown:
-        known = f"no votes of the judge {unknown[0]!r}; there are: {listed(votes.judges)}"
-        raise MissingDataError(known)
-    if judges:
-        votes = votes.by(judges)
+    for judge in judges:
+        if judge not in votes.judges:
+            there = f"there are: {listed(votes.judges)}"
+            raise MissingDataError(f"no votes of the judge {judge!r}; {there}")
+    votes = votes.by(judges or votes.judges)
     return votes_board(votes, name), [file.note for file in files]

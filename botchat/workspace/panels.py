@@ -5,7 +5,6 @@ A new preset is a table of ``presets.toml``, a new role a name in `ROLES` and it
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from importlib import resources
 from typing import Literal, TypeAlias
@@ -180,13 +179,12 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
                 role = role or self.how.role
             model = agent.model or self.model
             agents.append(AgentSettings(role=role, text=agent.text, name=name, model=model))
-        times = Counter([agent.name for agent in agents])
-        seen: Counter[str | None] = Counter()
+        names = [agent.name for agent in agents]
         members = []
-        for agent in agents:
-            seen[agent.name] += 1
-            if times[agent.name] > 1:
-                agent = msgspec.structs.replace(agent, name=f"{agent.name} {seen[agent.name]}")
+        for n, agent in enumerate(agents, 1):
+            if names.count(agent.name) > 1:
+                number = names[:n].count(agent.name)
+                agent = msgspec.structs.replace(agent, name=f"{agent.name} {number}")
             members.append(agent)
         return tuple(members)
 

@@ -86,7 +86,12 @@ _SUMS = ", ".join(f"CAST(total({name}) AS INTEGER)" for name in Usage.__struct_f
 
 def stats(ledger: Ledger) -> list[ModelStats]:
     """Calls, tokens, money and outcomes by model and stage, superseded calls apart; by name."""
-    failed = _failed(ledger)
+    # Failed attempts by model and the stage of the call; no stage if it was never answered.
+    sql = (
+        "SELECT tried.model, coalesce(stage, '') AS stage, count(*) FROM attempts AS tried"
+        " LEFT JOIN calls USING (key) GROUP BY 1, 2"
+    )
+    failed = {(model, stage): n for model, stage, n in ledger.select(sql)}
     result = []
     for table in ("calls", "superseded"):
         rows = ledger.select(
@@ -151,15 +156,6 @@ def answered_by(raw: bytes | str) -> str:
 
 CHECK = "check"
 """Stage of calls that only ask whether a model answers."""
-
-
-def _failed(ledger: Ledger) -> Counter[tuple[str, str]]:
-    """Failed attempts by model and the stage of the call; no stage if it was never answered."""
-    sql = (
-        "SELECT tried.model, coalesce(stage, '') AS stage, count(*) FROM attempts AS tried"
-        " LEFT JOIN calls USING (key) GROUP BY 1, 2"
-    )
-    return Counter({(model, stage): n for model, stage, n in ledger.select(sql)})
 
 
 def record_provenance(
