@@ -183,6 +183,6 @@ def _refuse_flags(request: Judging, protocol: Protocol) -> None:
         raise UsageError(
             f"--turns belongs to the arena, or to one chat; {protocol.name} has no N of its own"
         )
-    low = [n for n in request.turns if n < 1]
-    if low:
-        raise UsageError(f"--turns {low[0]}: judge the first 1, 2, … utterances of a chat")
+    for n in request.turns:
+        if n < 1:
+            raise UsageError(f"--turns {n}: judge the first 1, 2, … utterances of a chat")
