@@ -41,7 +41,9 @@ def _success(index: int | None, n: int, largest: int) -> float:
 def p_fell(changes: Floats, cluster: Indices) -> float:
     """Return the one-sided p that a model did not fall: where it did, half of the two-sided one."""
     sums = np.asarray(np.bincount(cluster, changes), np.float64)
-    return sign_flip(sums) / 2 if changes.sum() < 0 else 1.0
+    if changes.sum() < 0:
+        return sign_flip(sums) / 2
+    return 1.0
 
 
 def p_values(tests: Sequence[tuple[str, Floats, Indices]]) -> dict[str, float]:

@@ -203,7 +203,9 @@ def _debate_itself(report: AgreementReport, debate: str) -> str:
         if gain.estimate.low <= 0 <= gain.estimate.high:
             nothing = "nothing measurable: "
         parts.append(f"{nothing}{gain.points} over {over}{_times(report, debate, control)}")
-    return f"The debate itself adds {' and '.join(parts)}." if parts else ""
+    if parts:
+        return f"The debate itself adds {' and '.join(parts)}."
+    return ""
 
 
 def _recommendation(report: AgreementReport, accuracy: Mapping[str, float]) -> str:
@@ -333,7 +335,9 @@ def agreement_json(report: AgreementReport) -> dict[str, Any]:
 
 def with_price(row: Row) -> Row:
     """A judge's row with its price as tables have it: money of a thousand verdicts."""
-    return row if row.get("usd") is None else {**row, "usd_per_1000": 1000 * row["usd"]}
+    if row.get("usd") is None:
+        return row
+    return {**row, "usd_per_1000": 1000 * row["usd"]}
 
 
 PRICE = (

@@ -106,7 +106,9 @@ class Check:
         value = self.estimate.value
         if not self.estimate.is_known:
             return "–"
-        return f"{value:.2f}" if self.key == "label_kappa" else f"{100 * value:.0f} %"
+        if self.key == "label_kappa":
+            return f"{value:.2f}"
+        return f"{100 * value:.0f} %"
 
 
 @dataclass(frozen=True)
@@ -255,7 +257,8 @@ def _own_checks(board: Board, without_room: Collection[str]) -> list[Check]:
 def _untested(board: Board) -> list[str]:
     """Return reasons to use a judge with care although it fails nothing."""
     reasons = []
-    if (n := _n_human_dialogues(board)) < LEAST:
+    n = _n_human_dialogues(board)
+    if n < LEAST:
         reasons.append(f"It saw {n} human dialogues; {LEAST} are needed to say more.")
     if board.judge == RulesJudge.name:
         reasons.append("It sees the form of a dialogue only, not its content.")
@@ -278,7 +281,8 @@ def _model_picked(judged: ProtocolVerdicts | None) -> Check:
     """Check how many of GTEval's verdicts pick out the model, or the bot where there are bots."""
     if judged is None:
         return _check("model_picked", UNKNOWN)
-    verdicts, name = judged.verdicts, judged.protocol.name
+    verdicts = judged.verdicts
+    name = judged.protocol.name
     bot = np.array([is_floor_bot(name) for name in verdicts.contestants], dtype=bool)
     human = np.array([name == HUMAN for name in verdicts.contestants], dtype=bool)
     with_bot = bot[verdicts.first] | bot[verdicts.second]
@@ -305,7 +309,8 @@ def _check(key: str, estimate: Estimate, protocol: str = "") -> Check:
     of_half = key == "first_preferred"
     line = 0.5 if of_half else rule.passes
     check = Check(key, rule.name, "unknown", estimate, line, "", protocol)
-    low, high = estimate.low, estimate.high
+    low = estimate.low
+    high = estimate.high
     if not estimate.is_bounded:
         return check
     ends = f"{100 * low:.0f}–{100 * high:.0f}"
@@ -313,10 +318,12 @@ def _check(key: str, estimate: Estimate, protocol: str = "") -> Check:
         ends = f"{low:.2f} to {high:.2f}"
     if of_half:  # it counts how far the share is from one half
         near, far = sorted((abs(low - line), abs(high - line)))
-        low, high = 0.0 if low <= line <= high else near, far
+        low = 0.0 if low <= line <= high else near
+        high = far
     good, bad = (high, low) if rule.low_is_good else (low, high)
     sign = 1 if rule.low_is_good else -1
-    fails, passes = sign * (bad - rule.fails) > 0, sign * (good - rule.passes) <= 0
+    fails = sign * (bad - rule.fails) > 0
+    passes = sign * (good - rule.passes) <= 0
     state: State = "fails" if fails else "passes" if passes else "warns"
     reason = f"It {rule.finding.format(value=check.number)} ({ends})."
     return replace(check, state=state, reason=reason)

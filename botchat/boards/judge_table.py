@@ -53,8 +53,9 @@ def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Estimat
     words = np.zeros(len(numbers), np.intp)
     for i, number in enumerate(numbers.tolist()):
         name, seed = divmod(number // most, len(seed_ids))
-        if dialogue := dialogues.get(names[name], {}).get(seed_ids[seed]):
-            words[i] = sum(map(lengths.words, dialogue.utterances[: number % most]))
+        dialogue = dialogues.get(names[name], {}).get(seed_ids[seed])
+        if dialogue:
+            words[i] = sum(lengths.words(each) for each in dialogue.utterances[: number % most])
     first, second = words[place].reshape(2, -1)
     unequal = np.isin(verdicts.result, (WIN, LOSS)) & (first != second)
     longer_wins = (verdicts.result == WIN) == (first > second)
@@ -74,7 +75,8 @@ def pair_rates(verdicts: PairVerdicts, cluster: Indices) -> Row:
 
 def _detection_rates(judged: ProtocolVerdicts) -> Row:
     """Return the judge's rates on single dialogues, where positive is AI-involved."""
-    protocol, judgments = judged.protocol, judged.judgments
+    protocol = judged.protocol
+    judgments = judged.judgments
     unreadable = [judgment.verdict is None for judgment in judgments]
     row: Row = {
         "judged": len(judgments),

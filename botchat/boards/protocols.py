@@ -116,7 +116,7 @@ class ProtocolResult:
     def better(self, names: Sequence[str]) -> Flags:
         """Whether the row's contestant is significantly better than the column's, shape (m, m)."""
         column = self.ranking[0]
-        frame = self.table.frame.set_index("model").loc[[*names], column.keys]
+        frame = self.table.frame.set_index("model").loc[list(names), column.keys]
         values = frame.to_numpy(dtype=float).T
         # An interval of a share is about as wide everywhere on this scale, and at its ends.
         return separated(*(2 * np.arcsin(np.sqrt(values)) if column.kind == "rate" else values))
@@ -128,7 +128,8 @@ class ProtocolResult:
 
     def quote(self, column: Column) -> Column:
         """A column as the main table calls it: by protocol, unless it leads, and N."""
-        heading, protocol = column.heading, self.protocol
+        heading = column.heading
+        protocol = self.protocol
         if protocol.n is not None:
             heading = f"{heading} @{protocol.n}"
         if not protocol.leads:
@@ -154,7 +155,7 @@ def rank_columns(
     ``better``: see `ProtocolResult.better`.
     """
     known = values.drop(HUMAN, errors="ignore").dropna()
-    low, high = ranks_from_order(better([*known.index]))
+    low, high = ranks_from_order(better(list(known.index)))
     ranks = known.rank(method="min", ascending=False)
     return pd.DataFrame({"rank": ranks, "rank_low": low, "rank_high": high})
 
@@ -247,7 +248,8 @@ def _result_table(
     note: str,
     by: Sequence[str],
 ) -> Table:
-    protocol, columns = judged.protocol, [MODEL, *columns]
+    protocol = judged.protocol
+    columns = [MODEL, *columns]
     return table(protocol.name, protocol.title, columns, rows, [judged.signature], note, by)
 
 
@@ -270,7 +272,7 @@ def detection_result(
             if n is None or name == HUMAN:
                 # Human dialogues are complete at their own length: none is cut short.
                 topics = [judged.topics.get(id_, id_) for id_ in known]
-                row[_success_key(n)] = proportion([*known.values()], topics)
+                row[_success_key(n)] = proportion(list(known.values()), topics)
             elif name in curves:
                 row[_success_key(n)] = curves[name].at(n)
         rows.append(row)
@@ -300,7 +302,9 @@ def success_turns(judged: ProtocolVerdicts, dialogues: Dialogues) -> list[int]:
 
 def _success_key(n: int | None) -> str:
     """Key of the success rate at N, or at the human length (None)."""
-    return "success_human_length" if n is None else f"success_n{n}"
+    if n is None:
+        return "success_human_length"
+    return f"success_n{n}"
 
 
 def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResult:
@@ -340,7 +344,8 @@ def score_result(judged: ProtocolVerdicts, answer: Score, seeds: Sequence[Seed])
         row: Row = {"model": model, "n": len(known), "missing": missing}
         topics = judged.topics_of(readable)
         for key, scores in zip(keys, zip(*known, strict=True), strict=False):
-            if pairs := [pair for pair in zip(scores, topics, strict=True) if pair[0] is not None]:
+            pairs = [pair for pair in zip(scores, topics, strict=True) if pair[0] is not None]
+            if pairs:
                 values, cluster = zip(*pairs, strict=True)
                 row[key] = proportion(values, cluster, (scale.lowest, scale.highest))
         rows.append(row)

@@ -56,11 +56,13 @@ def labels(names: Sequence[str], columns: int = LABEL_COLUMNS) -> list[str]:
 def shorten(text: str, columns: int) -> str:
     """Text without control characters; if too wide, without "-instruct", then without its end."""
     clean = _clean(text)
-    if sum(map(_columns, clean)) <= columns:
+    if sum(_columns(each) for each in clean) <= columns:
         return clean
     clean = re.sub("-instruct$", "", clean, flags=re.IGNORECASE)
     n = sum(total <= columns - 1 for total in accumulate(map(_columns, clean)))
-    return clean if sum(map(_columns, clean)) <= columns else f"{clean[:n]}…"
+    if sum(_columns(each) for each in clean) <= columns:
+        return clean
+    return f"{clean[:n]}…"
 
 
 def _clean(text: str) -> str:
@@ -71,7 +73,9 @@ def _clean(text: str) -> str:
 def _ending(name: str, columns: int) -> str:
     clean = _clean(name)
     n = sum(total <= columns - 1 for total in accumulate(map(_columns, reversed(clean))))
-    return clean if sum(map(_columns, clean)) <= columns else f"…{clean[len(clean) - n :]}"
+    if sum(_columns(each) for each in clean) <= columns:
+        return clean
+    return f"…{clean[len(clean) - n :]}"
 
 
 def _digested(name: str, columns: int) -> str:
@@ -83,7 +87,9 @@ def _columns(char: str) -> int:
     """Width of a character on a terminal."""
     if unicodedata.combining(char):
         return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    if unicodedata.east_asian_width(char) in "WF":
+        return 2
+    return 1
 
 
 def is_floor_bot(contestant: str) -> bool:
@@ -108,7 +114,9 @@ class Column:
     @property
     def keys(self) -> list[str]:
         """Keys in the data: of the number, and of the ends of its interval."""
-        return [self.key, *_ends(self.key)] if self.interval else [self.key]
+        if self.interval:
+            return [self.key, *_ends(self.key)]
+        return [self.key]
 
 
 @dataclass(frozen=True)
@@ -229,7 +237,7 @@ def table(
         frame = rows
     else:
         frame = pd.DataFrame([spread(row) for row in rows])
-    frame = frame.reindex(columns=[*types]).astype(types)
+    frame = frame.reindex(columns=list(types)).astype(types)
     if by:
         name_key = next(column.key for column in columns if column.kind == "name")
         down = [*([False] * len(by)), True]

@@ -71,7 +71,8 @@ class Panel:
         """Let the agents talk, then count their votes; without any verdict the outcome is why."""
         mirror = [case.mirror()] if self.both_orders and case.mirror is not None else []
         first, *others = await together(self.deliberate(each) for each in (case, *mirror))
-        votes, remarks = list(first.votes), list(first.remarks)
+        votes = list(first.votes)
+        remarks = list(first.remarks)
         for other in others:  # its votes count as about the order of `case`
             votes += [_swapped(vote, swap_sides(vote.verdict)) for vote in other.votes]
             remarks += [_swapped(remark, remark.verdict) for remark in other.remarks]
@@ -87,7 +88,8 @@ class Panel:
 
 async def vote_alone(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:
     """Ask all agents at the same time, after one call for the steps if there are any."""
-    language, planned = panel.language, []
+    language = panel.language
+    planned = []
     closing = language.text("ensemble_evidence") if settings.evidence else ""
     if settings.steps:
         # What stands before the text is the task and its criteria: the same for every text.
@@ -107,7 +109,9 @@ def _vote_prompts(settings: PanelSettings, language: Language) -> tuple[str, ...
     if settings.steps:
         return ("ensemble_steps", "ensemble_form")
     # Of English it is older than the digest.
-    return ("ensemble_evidence",) if settings.evidence or language.english else ()
+    if settings.evidence or language.english:
+        return ("ensemble_evidence",)
+    return ()
 
 
 def _vote_calls(settings: PanelSettings) -> int:

@@ -278,7 +278,8 @@ class _Tables:
 
     def _results(self, judged: Flags, *judges: Codes) -> tuple[Indices, Indices, Floats]:
         """Contestant and item of both sides, shape (2n,), and results, shape (judges, 2n)."""
-        sides, codes = self.table.sides, np.stack(judges)[:, judged].astype(np.float64)
+        sides = self.table.sides
+        codes = np.stack(judges)[:, judged].astype(np.float64)
         side = np.concatenate([sides[judged], sides[:, ::-1][judged]])
         return side, np.tile(self.item[judged], 2), (1 + np.concatenate([codes, -codes], 1)) / 2
 

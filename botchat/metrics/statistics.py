@@ -85,7 +85,8 @@ def spearman(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
     """
     w = np.ones_like(x) if weights is None else weights
     # The signed sum against all others is twice the distance of a rank from the mean rank.
-    of_x, of_y = _against_all(w, _signs(x)), _against_all(w, _signs(y))
+    of_x = _against_all(w, _signs(x))
+    of_y = _against_all(w, _signs(y))
     return ratio(
         (w * of_x * of_y).sum(-1), np.sqrt((w * of_x * of_x).sum(-1) * (w * of_y * of_y).sum(-1))
     )
@@ -94,7 +95,8 @@ def spearman(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
 def kendall(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
     """Kendall's tau-b; arguments as of `spearman`."""
     w = np.ones_like(x) if weights is None else weights
-    signs_x, signs_y = _signs(x), _signs(y)
+    signs_x = _signs(x)
+    signs_y = _signs(y)
 
     def pairs(matrix: Floats) -> Any:
         return (_against_all(w, matrix) * w).sum(-1)
@@ -109,7 +111,8 @@ def sign_flip(sums: Floats) -> float:
     test. Sums of several sizes, more than `_MANY` together, are taken as normal.
     """
     size_of, count = np.unique(np.abs(sums[sums != 0]).astype(np.intp), return_counts=True)
-    total, seen = int(size_of @ count), abs(float(sums.sum()))
+    total = int(size_of @ count)
+    seen = abs(float(sums.sum()))
     if total > _MANY and len(count) > 1:
         return 2 * NormalDist().cdf(-seen / math.sqrt(sums @ sums))
     chance = np.ones(1)
@@ -143,7 +146,8 @@ def student_t(level: float, df: int) -> float:
         sine = np.sin(angle * (_NODES + 1) / 2)
         return float(angle * (_WEIGHTS @ np.exp((df - 1) / 2 * np.log1p(-sine * sine))))
 
-    low, high = 0.0, min(math.pi / 2, 20 / math.sqrt(df))
+    low = 0.0
+    high = min(math.pi / 2, 20 / math.sqrt(df))
     wanted = level * inside(high)
     for _ in range(60):
         middle = (low + high) / 2
@@ -153,7 +157,8 @@ def student_t(level: float, df: int) -> float:
 
 def holm(p: Sequence[float]) -> list[float]:
     """Adjusted p of several tests, so that all together are wrong as rarely (Holm 1979)."""
-    order, adjusted = np.argsort(p, kind="stable"), np.empty(len(p))
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty(len(p))
     each = np.minimum(1.0, np.arange(len(p), 0, -1) * np.asarray(p, np.float64)[order])
     adjusted[order] = np.maximum.accumulate(each)
     return adjusted.tolist()
@@ -192,13 +197,15 @@ def clustered_proportions(
     low, high = wilson(mean, each)
     # Cases that are all the same show no spread: as many others as can go unseen may be at an end.
     unseen = wilson(np.zeros(int(same.sum())), each_cluster[same])[1]
-    low[same], high[same] = mean[same] * (1 - unseen), mean[same] + unseen * (1 - mean[same])
+    low[same] = mean[same] * (1 - unseen)
+    high[same] = mean[same] + unseen * (1 - mean[same])
     return Estimates(mean, low, high, 1 / each)
 
 
 def wilson(share: npt.ArrayLike, each: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Return intervals of shares, any shape; ``each`` is 1 / their independent cases."""
-    share, c = np.asarray(share), Z**2 * np.asarray(each)
+    share = np.asarray(share)
+    c = Z**2 * np.asarray(each)
     reach = np.sqrt(np.maximum(c * share * (1 - share) + c * c / 4, 0))
     # At 0 and 1 one end is exactly that; floating point would miss it.
     low = np.where(share <= 0, 0.0, (share + c / 2 - reach) / (1 + c))

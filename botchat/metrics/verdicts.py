@@ -18,7 +18,9 @@ from botchat.estimates import Codes, Flags, Floats, Indices
 from botchat.interfaces import settings_digest
 from botchat.records import JudgeId, Judgment, PairJudgment, Verdict, lacks_room
 
-WIN, TIE, LOSS = 1.0, 0.5, 0.0
+WIN = 1.0
+TIE = 0.5
+LOSS = 0.0
 """Result of a comparison for the contestant shown first."""
 
 NO_CONTESTANT = ""
@@ -213,7 +215,9 @@ class PairVerdicts:
 
     def only(self, kept: Flags) -> PairVerdicts:
         """Return the verdicts that ``kept`` flags."""
-        return self if kept.all() else self.take(np.flatnonzero(kept))
+        if kept.all():
+            return self
+        return self.take(np.flatnonzero(kept))
 
     def take(self, rows: Indices) -> PairVerdicts:
         """Return some verdicts, by their numbers."""
@@ -380,7 +384,7 @@ class _Numbers(dict[str, int]):
 
     def of(self, names: Iterable[str], n: int) -> Indices:
         """Return the numbers of n names."""
-        return np.fromiter(map(self.__getitem__, names), np.intp, n)
+        return np.fromiter((self.__getitem__(each) for each in names), np.intp, n)
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,7 +73,8 @@ def agree(
         judged = protocols[asked]
     elif protocol is not None:
         raise UsageError(f"--protocol {protocol} is about stage files: add --seeds SET")
-    parts, notes = [], []
+    parts = []
+    notes = []
     for path in files:
         from botchat.importers.vote_files import read_votes, votes_in  # pandas
 
@@ -86,8 +87,7 @@ def agree(
     kept = _select(workspace, [*known, *judged], judges, truth)
     judged = {name: judgments for name, judgments in judged.items() if name in kept}
     votes = [part.by(kept).with_turns_named() for part in parts]
-    names = [path.name for path in files]
-    report = _report(workspace, data, protocol, judged, votes, names, truth)
+    report = _report(workspace, data, protocol, judged, votes, [path.name for path in files], truth)
     report = replace(report, notes=[*notes, *report.notes])
     if out is None and seed_set is not None:
         out = workspace.out(seed_set) / f"agreement-{protocol}"

@@ -104,8 +104,7 @@ def _failure(
             "judge UniEval, or name a model with --model"
         )
     if boards.gone:
-        gone = ", ".join(boards.gone)
-        return GateFailed(f"not tested: {gone}, not on the second board any more")
+        return GateFailed(f"not tested: {', '.join(boards.gone)}, not on the second board any more")
     return None
 
 

@@ -27,7 +27,8 @@ def seed_set_of(workspace: Workspace, name: str = "") -> str:
     Raises `ConfigError` if there are several.
     """
     own = [known for known in workspace.seed_sets() if known != SAMPLE] or [SAMPLE]
-    if name := name or workspace.config.run.seeds or own[0] * (len(own) == 1):
+    name = name or workspace.config.run.seeds or own[0] * (len(own) == 1)
+    if name:
         return name
     raise ConfigError(f"name a set with --seeds, or seeds in [run]: {listed(own)}")
 

@@ -120,7 +120,7 @@ def _draw(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> li
         return sha256("\0".join((protocol.name, case.seed_id, *case.contestants)).encode()).digest()
 
     drawn: dict[tuple[frozenset[str], str], Case | CaseRef] = {}
-    for case in sorted(map(case_ref, protocol.cases(seeds, dialogues)), key=draw):
+    for case in sorted((case_ref(each) for each in protocol.cases(seeds, dialogues)), key=draw):
         drawn.setdefault((frozenset(case.contestants), case.seed_id), case)
     return in_turn((names, case) for (names, _), case in drawn.items())
 
@@ -160,7 +160,7 @@ def _file_labels(
             judgment = _judgment(line, seeds, seed_set, protocol, dialogues)
             labels.setdefault((judgment.judge, judgment.protocol), []).append(judgment)
     if not labels:
-        raise DataError(f"no labels in {listed(map(str, files))}")
+        raise DataError(f"no labels in {listed(str(each) for each in files)}")
     rows = []
     with workspace.locked():
         for (judge, name), judgments in labels.items():

@@ -240,4 +240,6 @@ def _panel_prompts(data: SeedSetData, judge: str) -> list[Prompt]:
     subjects = sorted({protocol.subject for protocol in protocols})
     texts = wording(settings, data.catalogue.language, subjects)
     listed = [f"{title}\n\n{text}" for title, text in texts.items()]
-    return [pages.Prompt(f"panel {judge}", settings_digest(texts), listed)] if texts else []
+    if texts:
+        return [pages.Prompt(f"panel {judge}", settings_digest(texts), listed)]
+    return []

@@ -104,9 +104,10 @@ def _chosen(
                 f"(there are: {listed(sorted(known))})"
             )
     chosen = {*names, *names.values()} or known
-    keys, failed = set(), set()
+    keys = set()
+    failed = set()
     for call in ledger.calls(
-        "WHERE model IN (SELECT value FROM json_each(?))", json.dumps([*chosen])
+        "WHERE model IN (SELECT value FROM json_each(?))", json.dumps(list(chosen))
     ):
         reply = visible_reply(
             call.reply(), None, rough_tokens
@@ -128,7 +129,8 @@ def _rests(dialogue: Dialogue, keys: Collection[str], failed: Collection[tuple[s
     if any(fact.call in keys for fact in dialogue.facts):
         return True
     speakers = (dialogue.model, dialogue.partner or dialogue.model)
-    utterances, facts = dialogue.utterances, dialogue.facts
+    utterances = dialogue.utterances
+    facts = dialogue.facts
     # Utterances dropped before each one, and before the one that a stopped dialogue lacks.
     dropped = [fact.dropped for fact in facts]
     dropped += [] if dialogue.complete else [len(utterances)]
@@ -145,7 +147,8 @@ def _leave_out(
     is_out: Callable[[T], bool],
 ) -> int:
     """Remove records from stage files; return how many. All are read before any is written."""
-    removed, changed = 0, {}
+    removed = 0
+    changed = {}
     for path in sorted(paths):
         records = read(path).values()
         kept = [record for record in records if not is_out(record)]

@@ -110,26 +110,31 @@ class SeedSetData:
         judge = board.judge
         if invented:
             yield INVENTED.format(self.seed_set)
-        missing = sorted(self.cases.without_dialogues - {*self.unanswered})
+        missing = sorted(self.cases.without_dialogues - set(self.unanswered))
         parts = [f"{name} was judged and has no dialogues" for name in missing]
         unanswered = self.unanswered.items()
         parts += [f"{n} dialogues of {name} got no usable reply" for name, n in unanswered]
         if parts:
             yield f"Run generate again: {'; '.join(parts)}."
         parts = []
-        if changed := [name for name, part in board.verdicts.items() if not part.is_as_asked]:
+        changed = [name for name, part in board.verdicts.items() if not part.is_as_asked]
+        if changed:
             parts.append(f"run it again, the prompt of {', '.join(changed)} has changed")
-        if n := self.outdated[judge]:
+        n = self.outdated[judge]
+        if n:
             parts.append(f"run it again, {n} judgments are about dialogues that have changed")
-        if own := self_judged_models(self.workspace, judge, self.dialogues):
+        own = self_judged_models(self.workspace, judge, self.dialogues)
+        if own:
             parts.append(f"it judges itself ({', '.join(own)}), name another")
-        if parts := [*parts, *board.notes]:
+        parts = [*parts, *board.notes]
+        if parts:
             yield f"Judge {judge}: {'; '.join(parts)}."
         sources = imported_contestants(self.dialogues).items()
         parts = [
             f"{name} is not generated here but imported ({digest})" for name, digest in sources
         ]
-        if parts := [*parts, *generation.fault_clauses(self.dialogues)]:
+        parts = [*parts, *generation.fault_clauses(self.dialogues)]
+        if parts:
             yield f"Dialogues: {'; '.join(parts)}."
         judgments = self.judgments_of(judge)
         yield from lost_calls_note(self.workspace, self.dialogues.values(), judgments)
