@@ -91,7 +91,7 @@ def _rank_votes(
     votes = PairVerdicts.together([file.votes for file in files])
     for judge in judges:
         if judge not in votes.judges:
-            there = f"there are: {listed(votes.judges)}"
-            raise MissingDataError(f"no votes of the judge {judge!r}; {there}")
+            known = listed(votes.judges)
+            raise MissingDataError(f"no votes of the judge {judge!r}; there are: {known}")
     votes = votes.by(judges or votes.judges)
     return votes_board(votes, name), [file.note for file in files]
