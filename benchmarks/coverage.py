@@ -14,13 +14,13 @@ from itertools import combinations, product
 
 import numpy as np
 
+from botchat.estimates import Floats
 from botchat.metrics import statistics
 from botchat.metrics.agreement import compare
-from botchat.metrics.annotations import Annotation
-from botchat.metrics.statistics import proportion_ci
+from botchat.metrics.statistics import proportion
+from botchat.metrics.verdicts import PairVerdict, PairVerdicts
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
-from botchat.verdicts import Floats
 
 RUNS = 300
 SCALE = 400 / np.log(10)
@@ -50,8 +50,8 @@ def shares() -> Iterator[Line]:
         rng = np.random.default_rng([1, n, each, int(10 * alike), int(100 * rate)])
         item, held = np.repeat(np.arange(n), each), []
         for _ in range(RUNS):
-            row = proportion_ci(verdicts(rng, rate, alike, n, each), item, "x")
-            held.append(row["x_low"] <= rate <= row["x_high"])
+            share = proportion(verdicts(rng, rate, alike, n, each), item)
+            held.append(share.low <= rate <= share.high)
         yield "share", f"{rate:.2f}, {each} an item, alike {alike:.1f}", n, held, 0.95
 
 
@@ -63,20 +63,21 @@ def judges() -> Iterator[Line]:
         for _ in range(RUNS // 2):
             truth = rng.integers(2, size=n)
             rows = [
-                Annotation(str(i), "a", "b", "human", "12"[label]) for i, label in enumerate(truth)
+                PairVerdict(str(i), "a", "b", "human", 1.0 - label) for i, label in enumerate(truth)
             ]
             for judge, right in (("j", a), ("k", b)):
                 wrong = rng.random(n) >= right
                 rows += [
-                    Annotation(str(i), "a", "b", judge, "12"[label])
+                    PairVerdict(str(i), "a", "b", judge, 1.0 - label)
                     for i, label in enumerate(truth ^ wrong)
                 ]
-            found = compare(rows)
-            row, pair = found.judges[0], found.pairs[0]
-            if row["kappa_low"] is not None:
-                kappas.append(row["kappa_low"] <= 2 * a - 1 <= row["kappa_high"])
-            low, high = pair["accuracy_difference_low"], pair["accuracy_difference_high"]
-            differences.append(low is None or low - 1e-9 <= a - b <= high + 1e-9)
+            found = compare(PairVerdicts.of(rows))
+            kappa = found.judges[0].kappa
+            if kappa.is_bounded:
+                kappas.append(kappa.low <= 2 * a - 1 <= kappa.high)
+            lead = found.pairs[0].accuracy_difference
+            held = lead.low - 1e-9 <= a - b <= lead.high + 1e-9
+            differences.append(held or not lead.is_bounded)
         yield "kappa", f"right {a:.2f}", n, kappas, 0.95
         yield "accuracy, difference", f"right {a:.2f} and {b:.2f}", n, differences, 0.95
 

@@ -81,7 +81,9 @@ FREE = Spending()
 def _workspace(workspace: Workspace | str | Path | None) -> Workspace:
     from botchat.workspace.folder import Workspace as Folder
 
-    return workspace if isinstance(workspace, Folder) else Folder(Path(workspace or ""))
+    if isinstance(workspace, Folder):
+        return workspace
+    return Folder(Path(workspace or ""))
 
 
 def _set(workspace: Workspace, name: str) -> str:
@@ -90,9 +92,15 @@ def _set(workspace: Workspace, name: str) -> str:
     return seed_set_of(workspace, name)
 
 
+def _path(place: Path | str | None) -> Path | None:
+    return None if place is None else Path(place)
+
+
 def _each(values: Any) -> tuple[Any, ...]:
     """Return several values also where one was given alone."""
-    return (values,) if isinstance(values, str | Path) or callable(values) else tuple(values)
+    if isinstance(values, str | Path) or callable(values):
+        return (values,)
+    return tuple(values)
 
 
 def _judges(values: Any) -> list[str]:
@@ -148,8 +156,16 @@ def leaderboard(
     from botchat.pipeline.leaderboard import leaderboard as rank_set
 
     place = _workspace(workspace)
-    more: dict[str, Any] = {"opens": open, "keep": keep, "meter": meter, "out": out and Path(out)}
-    return rank_set(place, _set(place, seeds), _judges(judge), formats=_each(format), **more)
+    return rank_set(
+        place,
+        _set(place, seeds),
+        _judges(judge),
+        formats=_each(format),
+        opens=open,
+        keep=keep,
+        meter=meter,
+        out=_path(out),
+    )
 
 
 @app.command(group=DAILY)
@@ -168,8 +184,9 @@ def figure(
     from botchat.pipeline.figure import write_figures
 
     place = _workspace(workspace)
-    more: dict[str, Any] = {"form": format, "size": size, "out": out and Path(out)}
-    return write_figures(place, _set(place, seeds), name, judge, **more)
+    return write_figures(
+        place, _set(place, seeds), name, judge, form=format, size=size, out=_path(out)
+    )
 
 
 @app.command(group=DAILY)
@@ -179,7 +196,7 @@ def agree(
     protocol: Protocol = None,
     judge: Judges = (),
     truth: Annotated[
-        str | None, _flag("annotators' prefix (human), or built-in: the writer")
+        str | None, _flag("annotators: human (and human:…), a name, or built-in: the writer")
     ] = None,
     out: Out = None,
     format: Formats = (),
@@ -189,10 +206,19 @@ def agree(
     from botchat.pipeline.agree import agree as compare_judges
 
     place = _workspace(workspace)
-    seed_set = None if files and not (seeds or protocol) else _set(place, seeds)
-    more: dict[str, Any] = {"protocol": protocol, "truth": truth, "out": out and Path(out)}
-    more |= {"seed_set": seed_set, "judges": _judges(judge), "formats": _each(format)}
-    return compare_judges(place, [*map(Path, files)], **more)
+    seed_set = None
+    if seeds or protocol or not files:
+        seed_set = _set(place, seeds)
+    return compare_judges(
+        place,
+        [Path(each) for each in files],
+        seed_set=seed_set,
+        protocol=protocol,
+        judges=_judges(judge),
+        truth=truth,
+        out=_path(out),
+        formats=_each(format),
+    )
 
 
 @app.command(group=DAILY)
@@ -213,7 +239,9 @@ def compare(
 
     place = _workspace(workspace)
     changes = compare_boards(place, before, after, models=_each(model), alpha=alpha)
-    return changes if gate else replace(changes, failure=None)
+    if gate:
+        return changes
+    return replace(changes, failure=None)
 
 
 @app.command(group=BEGIN)
@@ -303,8 +331,10 @@ def generate(
 
     place = _workspace(workspace)
     names = _each(model) or place.config.run.models
-    limit = place.config.run.limit if limit is None else limit
-    seed_set, spending = _set(place, seeds), spending.within(place)
+    if limit is None:
+        limit = place.config.run.limit
+    seed_set = _set(place, seeds)
+    spending = spending.within(place)
     wanted = stage.Generating(seed_set, names, partner, turns, limit, replace)
     if spending.plan:
         title = f"{', '.join(names)} on {seed_set}"
@@ -333,7 +363,8 @@ def judge(
 
     place = _workspace(workspace)
     name = JudgeName(judge, judge_model).or_usual(place.config.run)
-    seed_set, spending = _set(place, seeds), spending.within(place)
+    seed_set = _set(place, seeds)
+    spending = spending.within(place)
     several = (turns,) if isinstance(turns, int) else tuple(turns)
     wanted = stage.Judging(protocol, seed_set, name, _each(model), several, comparisons, limit)
     if spending.plan:
@@ -357,9 +388,15 @@ def rank(
     """Rank models from files of votes or win rates."""
     from botchat.pipeline.rank import rank as rank_votes
 
-    more: dict[str, Any] = {"per_pair": per_pair, "out": out and Path(out), "meter": meter}
-    more["formats"] = _each(format)
-    return rank_votes(_workspace(workspace), [*map(Path, files)], _judges(judge), **more)
+    return rank_votes(
+        _workspace(workspace),
+        [Path(each) for each in files],
+        _judges(judge),
+        per_pair=per_pair,
+        out=_path(out),
+        formats=_each(format),
+        meter=meter,
+    )
 
 
 @app.command(group=JUDGES)
@@ -386,9 +423,18 @@ def bench(
 
     place = _workspace(workspace)
     names = [stage.judge_name(name, judge_model, place) for name in _each(judge)]
-    more: dict[str, Any] = {"published": published, "limit": limit, "formats": _each(format)}
-    more |= {"data": data and Path(data), "out": out and Path(out)}
-    return stage.bench(place, benchmark, names, spending.within(place), meter, **more)
+    return stage.bench(
+        place,
+        benchmark,
+        names,
+        spending.within(place),
+        meter,
+        data=_path(data),
+        published=published,
+        limit=limit,
+        out=_path(out),
+        formats=_each(format),
+    )
 
 
 @app.command(group=JUDGES)
@@ -402,7 +448,8 @@ def label(
     """Make a page of blind cases for annotators, or store its exports."""
     from botchat.pipeline.label import label as label_cases
 
-    place, paths = _workspace(workspace), [*map(Path, files)]
+    place = _workspace(workspace)
+    paths = [Path(each) for each in files]
     return label_cases(place, _set(place, seeds), paths, protocol=protocol, most=cases)
 
 

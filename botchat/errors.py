@@ -14,10 +14,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `` (did you mean 'NAME'?)`` for one or two known names that are close, else empty."""
     from difflib import get_close_matches  # at an error only
 
-    by_fold, asked = {each.casefold(): each for each in known}, name.casefold()
+    by_fold = {each.casefold(): each for each in known}
+    asked = name.casefold()
     close = get_close_matches(asked, by_fold, 2, 0.8) or get_close_matches(asked, by_fold, 1, 0.6)
     meant = " or ".join(repr(by_fold[each]) for each in close)
-    return f" (did you mean {meant}?)" if close else ""
+    if close:
+        return f" (did you mean {meant}?)"
+    return ""
 
 
 def listed(names: Iterable[str]) -> str:
@@ -25,7 +28,9 @@ def listed(names: Iterable[str]) -> str:
     known = list(names)
     first = ", ".join(known[:8])
     n_more = len(known) - 8
-    return f"{first} and {n_more:,} more" if n_more > 0 else first
+    if n_more > 0:
+        return f"{first} and {n_more:,} more"
+    return first
 
 
 def one_line(reason: object) -> str:

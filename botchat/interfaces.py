@@ -7,10 +7,12 @@ what decides is behind `Judge`.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from types import CodeType, FunctionType, MethodType
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import msgspec
@@ -83,7 +85,9 @@ MOST_TOKENS = 1_000_000_000
 
 def token_count(value: Any) -> int | None:
     """Return a number of tokens that an endpoint reported, or None if it cannot be one."""
-    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
+    if type(value) is int and 0 <= value <= MOST_TOKENS:
+        return value
+    return None
 
 
 _UNSEEN = ("Cc", "Cf", "Cs", "Mn", "Me", "Zs", "Zl", "Zp")
@@ -115,11 +119,13 @@ class Usage(msgspec.Struct, frozen=True):
     def total(self) -> int | None:
         """Tokens of prompt and reply; None if one is unknown."""
         known = self.prompt_tokens is not None and self.completion_tokens is not None
-        return (self.prompt_tokens or 0) + (self.completion_tokens or 0) if known else None
+        if known:
+            return (self.prompt_tokens or 0) + (self.completion_tokens or 0)
+        return None
 
 
 Layout: TypeAlias = Literal["natural", "merge-leading", "placeholder-user"]
-"""Order of messages that a chat template takes; see `botchat.models.layout.apply_layout`."""
+"""Order of messages that a chat template takes; see `botchat.models.endpoint.apply_layout`."""
 
 SystemRole: TypeAlias = Literal["system", "system-in-user"]
 """Place of the system prompt."""
@@ -255,12 +261,79 @@ def quirks_suffix(models: Iterable[ChatModel]) -> str:
     changes: set[str] = set()
     for model in models:
         changes.update(f"{model.name} {change}" for change in model.quirks.changes)
-    return f"|adapted:{', '.join(sorted(changes))}" if changes else ""
+    if changes:
+        return f"|adapted:{', '.join(sorted(changes))}"
+    return ""
 
 
 def settings_digest(*settings: Any) -> str:
     """Return 8 hex digits of any JSON-ready settings, for signatures."""
     return hashlib.sha256(msgspec.json.encode(settings, order="deterministic")).hexdigest()[:8]
+
+
+def content_of(function: Callable[..., object]) -> object:
+    """Return what decides what a function answers, JSON-ready and the same in every process.
+
+    The source of a function in a file. Else its bytecode and the constants, names and defaults in
+    it; of a partial its arguments too, of an object its class and its attributes.
+    """
+    if isinstance(function, partial):
+        arguments = [_plain(value) for value in function.args]
+        return [content_of(function.func), arguments, _plain_items(function.keywords)]
+    if inspect.isclass(function):
+        return _class_content(function)
+    if not inspect.isroutine(function):
+        classes = [_class_content(each) for each in type(function).__mro__[:-1]]
+        try:
+            return [classes, _plain_items(vars(function))]
+        except TypeError:  # it has slots, or is of C
+            return [classes, _plain(function)]
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        return _plain(function)
+
+
+def _class_content(cls: type) -> object:
+    try:
+        return inspect.getsource(cls)
+    except (OSError, TypeError):
+        return [cls.__qualname__, _plain_items(vars(cls))]
+
+
+def _plain_items(values: Mapping[str, object]) -> list[object]:
+    return [[name, _plain(values[name])] for name in sorted(values)]
+
+
+def _plain(value: object) -> object:
+    """Return a value JSON-ready; of an object whose text names its place in memory, its class."""
+    if isinstance(value, partial):
+        return content_of(value)
+    if isinstance(value, FunctionType | MethodType | staticmethod | classmethod | property):
+        return _plain_function(value)
+    if isinstance(value, CodeType):
+        return [value.co_code.hex(), list(value.co_names), _plain(value.co_consts)]
+    if isinstance(value, list | tuple):
+        return [type(value).__name__, [_plain(item) for item in value]]
+    if isinstance(value, set | frozenset):
+        return [type(value).__name__, sorted(str(_plain(item)) for item in value)]
+    if isinstance(value, dict):
+        return sorted(str([_plain(key), _plain(item)]) for key, item in value.items())
+    text = repr(value)
+    if " at 0x" in text:
+        return f"{type(value).__module__}.{type(value).__qualname__}"
+    return text
+
+
+def _plain_function(value: object) -> object:
+    """Return the code and the defaults of a function, or of the one in a method or property."""
+    if isinstance(value, MethodType | staticmethod | classmethod):
+        value = value.__func__
+    if isinstance(value, property):
+        value = value.fget
+    if isinstance(value, FunctionType):
+        return [_plain(value.__code__), _plain(value.__defaults__), _plain(value.__kwdefaults__)]
+    return _plain(value)
 
 
 def round_floats(value: Any) -> Any:
@@ -269,7 +342,12 @@ def round_floats(value: Any) -> Any:
         return float(f"{value:.12g}")
     if isinstance(value, Mapping):
         return {key: round_floats(each) for key, each in value.items()}
-    if not isinstance(value, list | tuple) or {*map(type, value)} <= {str, int, bool, type(None)}:
+    if not isinstance(value, list | tuple) or {type(each) for each in value} <= {
+        str,
+        int,
+        bool,
+        type(None),
+    }:
         return value
     return [round_floats(each) for each in value]
 
@@ -338,12 +416,16 @@ class Case(_KnownCase):
     @cached_property
     def prompt(self) -> str:
         """The whole question in the papers' wording, dialogues included."""
-        return self.wording if isinstance(self.wording, str) else self.wording()
+        if isinstance(self.wording, str):
+            return self.wording
+        return self.wording()
 
     @property
     def task(self) -> str:
         """The prompt as far as its first dialogue."""
-        first = self.dialogues[0].utterances[0] if self.dialogues else self.prompt
+        first = self.prompt
+        if self.dialogues:
+            first = self.dialogues[0].utterances[0]
         return self.prompt[: max(0, self.prompt.find(first))].strip() or self.prompt
 
 
@@ -365,7 +447,9 @@ class CaseRef(_KnownCase, msgspec.Struct, frozen=True, gc=False):
 
 def case_ref(make: MakeCase) -> Case | CaseRef:
     """Return ``make`` if it is a `CaseRef`, else the case that it builds."""
-    return make if isinstance(make, CaseRef) else make()
+    if isinstance(make, CaseRef):
+        return make
+    return make()
 
 
 def case_digest(protocol: str, *dialogues: ShownDialogue) -> str:

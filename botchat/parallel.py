@@ -24,7 +24,8 @@ def seldom_collected() -> Iterator[None]:
     In the main thread only, since all threads share one collector.
     """
     before = gc.get_threshold()
-    if ours := threading.current_thread() is threading.main_thread():
+    ours = threading.current_thread() is threading.main_thread()
+    if ours:
         gc.set_threshold(100_000, 20, 20)
     try:
         yield

@@ -15,7 +15,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -57,8 +57,27 @@ UNKNOWN_INDEX: Verdict = "Yes"
 UNDECIDED: Verdict = "Undecided"
 """An annotator cannot tell."""
 
+BLIND_PAGE = "prompt:blind-page"
+"""Part of the signature of human labels: people read the page."""
+
 MISSING = "?"
 """Stands in a verdict of several words for a missing one."""
+
+RULES = "rules"
+"""Name of the offline judge."""
+
+CONTROL = "control:"
+"""Begins the name that a panel's control is asked by: single judges with as many calls."""
+
+JudgeRole = Literal[
+    "judge", "votes_before_debate", "equal_calls", "annotator", "rules"
+]  # fmt: skip
+
+_ENDINGS: Mapping[JudgeRole, str] = {
+    "votes_before_debate": " (before debate)",
+    "equal_calls": " (control)",
+}
+"""Role of a panel's control -> what ends its name."""
 
 
 class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True):
@@ -113,7 +132,9 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
     @property
     def contestant(self) -> str:
         """Name on a board: the model, or ``model + partner`` in cross-play."""
-        return self.model if self.partner is None else f"{self.model} + {self.partner}"
+        if self.partner is None:
+            return self.model
+        return f"{self.model} + {self.partner}"
 
     @property
     def answered(self) -> bool:
@@ -232,6 +253,60 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
     """Prompt and completion together, as far as the endpoint counted."""
     cost_usd: float | None
     """Cost in USD; None if the price of a call is unknown."""
+
+
+class JudgeId(NamedTuple):
+    """Identity of a judge. Text of it stands only in records, in names of files and on screens."""
+
+    name: str
+    """Name without what a control's role adds: ``PANEL@MODEL``, or any other judge."""
+    role: JudgeRole = "judge"
+
+    @classmethod
+    def parse(cls, text: str) -> JudgeId:
+        """Read the name that verdicts are filed under; a function's is like any judge's."""
+        if text == RULES:
+            return cls(text, "rules")
+        if text.partition(":")[0] == HUMAN:
+            return cls(text, "annotator")
+        for role, ending in _ENDINGS.items():
+            if text.endswith(ending):
+                return cls(text.removesuffix(ending), role)
+        return cls(text)
+
+    @classmethod
+    def asked(cls, text: str) -> JudgeId:
+        """Read the name that a judge is asked by: ``control:PANEL``, or any other."""
+        if text.startswith(CONTROL):
+            return cls(text.removeprefix(CONTROL), "equal_calls")
+        return cls(text)
+
+    def of_model(self, model: str) -> JudgeId:
+        """Return the same with the model of a panel's agents that name none."""
+        return self._replace(name=f"{self.name}@{model}")
+
+    def __str__(self) -> str:
+        """Return the name that verdicts are filed under."""
+        return self.name + _ENDINGS.get(self.role, "")
+
+    @property
+    def panel(self) -> str:
+        """Name before the model: of a panel, or of any other judge."""
+        return self.name.partition("@")[0]
+
+    @property
+    def model(self) -> str:
+        """Model of a panel's agents that name none; empty where there is none."""
+        return self.name.partition("@")[2]
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it shows what a panel's debate adds, or its calls."""
+        return self.role in _ENDINGS
+
+    def is_annotator(self, truth: str | None = HUMAN) -> bool:
+        """Return whether it is called ``truth`` or ``truth:…``; None: nobody is."""
+        return truth is not None and f"{self}:".startswith(f"{truth}:")
 
 
 def slug(name: str) -> str:

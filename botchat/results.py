@@ -44,7 +44,9 @@ class Result:
     def tables(self) -> list[Table]:
         """The exact numbers, or the printed tables."""
         printed = [piece for piece in self.pieces if not isinstance(piece, str | list)]
-        return [self.table] if self.table else printed
+        if self.table:
+            return [self.table]
+        return printed
 
     @property
     def lines(self) -> list[str]:
@@ -56,7 +58,9 @@ class Result:
         """The exact numbers of the first table; else the rows as a data frame."""
         from pandas import DataFrame  # which no run needs
 
-        return self.tables[0].frame if self.tables else DataFrame(self.rows)
+        if self.tables:
+            return self.tables[0].frame
+        return DataFrame(self.rows)
 
     def __repr__(self) -> str:
         """The first table and the last line."""

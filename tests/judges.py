@@ -58,9 +58,9 @@ class World:
         judgments: dict[str, list[Judgment]] = {}
         for protocol in protocols:
             groups: list[tuple[str, ...]] = [(name,) for name in (*names, HUMAN)]
-            if protocol.shows == "pair":
+            if protocol.is_pair:
                 groups = [*combinations(names, 2)]
-            elif protocol.shows == "human":
+            elif protocol.against_human:
                 groups = [(name, HUMAN) for name in names]
             orders = [order for group in groups for order in dict.fromkeys((group, group[::-1]))]
             judgments[protocol.name] = []

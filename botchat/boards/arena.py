@@ -21,7 +21,9 @@ from botchat.boards.protocols import (
     rank_columns,
 )
 from botchat.boards.tables import Column, Table, table
+from botchat.estimates import Flags, Floats
 from botchat.metrics.lengths import log_words
+from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import VOTES
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import WinTieLose
@@ -29,7 +31,6 @@ from botchat.ratings.bradley_terry import BradleyTerryResult, fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloResult, EloSettings, bootstrap_elo
 from botchat.records import Dialogues
-from botchat.verdicts import Flags, Floats, Verdicts
 
 MOST_ELO = 100
 """Contestants up to which Elo is played: of more it takes most of the time, and orders them as
@@ -60,7 +61,9 @@ class ComparisonCounts:
         """``data:full``, or the share that was made: ``data:31.2%``."""
         if self.expected is None:
             return f"data:{self.judged}-votes"
-        return "data:full" if self.full else f"data:{100 * self.judged / self.expected:.1f}%"
+        if self.full:
+            return "data:full"
+        return f"data:{100 * self.judged / self.expected:.1f}%"
 
 
 @dataclass(frozen=True)
@@ -120,9 +123,10 @@ def rate(
         readable = verdicts.only(verdicts.readable)
         if not len(readable):
             continue
-        comparisons = comparisons_of(readable, part.cluster)
+        comparisons = comparisons_of(readable, part.cluster[readable.item])
         # A contestant that only unreadable verdicts name is a contestant too.
-        contestants, per_pair = part.verdicts.judged_contestants, 2 * len({*seed_ids})
+        contestants = part.verdicts.judged_contestants
+        per_pair = 2 * len(set(seed_ids))
         games = per_pair * (len(contestants) - 1)
         rows = with_missing(model_results(comparisons), contestants, games)
         counts = ComparisonCounts(len(verdicts), per_pair * math.comb(len(contestants), 2))
@@ -154,14 +158,14 @@ def rate_votes(
 
 
 def _length_differences(
-    readable: Verdicts, comparisons: Comparisons, dialogues: Dialogues, turns: int | None
+    readable: PairVerdicts, comparisons: Comparisons, dialogues: Dialogues, turns: int | None
 ) -> Floats | None:
     """Return log length of the first less the second of each comparison, nan where not known."""
     if turns is None:
         return None
     words = {name: log_words(dialogues.get(name, {}), turns) for name in comparisons.models}
-    length = pd.DataFrame(words, index=list(readable.seed_ids), dtype=np.float64).to_numpy()
-    first, second = (length[readable.seed, at] for at in (comparisons.first, comparisons.second))
+    length = pd.DataFrame(words, index=list(readable.items), dtype=np.float64).to_numpy()
+    first, second = (length[readable.item, at] for at in (comparisons.first, comparisons.second))
     return np.where(readable.shown == turns, first - second, np.nan)
 
 
@@ -181,7 +185,8 @@ def _arena(
     if length is not None and (known := np.isfinite(length)).any():
         controlled = fit(comparisons.select(known), length[known])
         ratings.append(_bradley_terry(controlled, "bt_length_controlled"))
-    if has_elo := len(comparisons.models) <= MOST_ELO or elo is not None:
+    has_elo = len(comparisons.models) <= MOST_ELO or elo is not None
+    if has_elo:
         played = bootstrap_elo(comparisons, elo)
         ratings.append(_elo(played, fitted))
         signature += f"|{_elo_signature(played.settings)}"
@@ -198,10 +203,11 @@ def _arena(
         "by Bradley–Terry; ranks are simultaneous 95 % rank intervals.",
         ["bt"],
     ).filled()
-    results, order = pair_results(comparisons), standing.frame["model"].tolist()
+    results = pair_results(comparisons)
+    order = standing.frame["model"].tolist()
     listed = list(permutations(order, 2))
     if len(order) > MOST_LISTED:
-        compared = {*results.index}
+        compared = set(results.index)
         listed = [pair for pair in combinations(order, 2) if pair in compared]
     pairs = table(
         f"{protocol.name}-pairs",
@@ -244,7 +250,8 @@ def _elo(played: EloResult, fitted: BradleyTerryResult) -> pd.DataFrame:
     Elo's mean over shuffles follows the same comparisons as Bradley-Terry, so its error is taken to
     be Bradley-Terry's, in quadrature with the error of the mean over runs.
     """
-    rating, spread = played.rating, played.run_std
+    rating = played.rating
+    spread = played.run_std
     error = np.hypot(fitted.std_error, np.nan_to_num(spread) / played.settings.runs**0.5)
     reach = fitted.reach() * error
     columns = {"elo": rating, "elo_low": rating - reach, "elo_high": rating + reach}
@@ -256,7 +263,8 @@ def _elo_signature(settings: EloSettings) -> str:
     paper = EloSettings()
     text = f"elo:k{settings.k:g},{settings.shuffles}x{settings.runs}"
     for name in ("init", "scale"):
-        if (value := getattr(settings, name)) != getattr(paper, name):
+        value = getattr(settings, name)
+        if value != getattr(paper, name):
             text += f",{name}{value:g}"
     return f"{text}|seed:{settings.seed}"
 

@@ -20,6 +20,7 @@ from botchat.boards.protocols import MODEL, RANK, ProtocolResult, ProtocolVerdic
 from botchat.boards.tables import Column, Table, shorten, table
 from botchat.interfaces import Row
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
+from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.ratings.elo import EloSettings
@@ -33,7 +34,6 @@ from botchat.records import (
     eligible_seeds,
     human_dialogue,
 )
-from botchat.verdicts import Verdicts
 from botchat.workspace.criteria import is_reserved
 
 P = TypeVar("P", bound=ProtocolResult)
@@ -130,7 +130,7 @@ class Board:
 def build_board(
     seeds: Sequence[Seed],
     dialogues: Dialogues,
-    judgments: Mapping[str, Sequence[Judgment] | Verdicts],
+    judgments: Mapping[str, Sequence[Judgment] | PairVerdicts],
     *,
     seed_set: str,
     judge: str,
@@ -157,14 +157,15 @@ def build_board(
     measured = measure(contestants)
     imported = imported_contestants(dialogues)
     lengths = lengths_table(measured, seed_set, _imported_signature(imported))
-    pairs = [part for part in judged.values() if part.protocol.shows == "pair"]
+    pairs = [part for part in judged.values() if part.protocol.is_pair]
     arenas = arena.rate(pairs, min4, elo, everyone)
     others = [
         protocols.protocol_result(part, seeds, dialogues)
         for part in judged.values()
-        if part.protocol.shows != "pair"
+        if not part.protocol.is_pair
     ]
-    parts, ranking = (*arenas, *others), [part for part in (*arenas, *others) if part.keys]
+    parts = (*arenas, *others)
+    ranking = [part for part in (*arenas, *others) if part.keys]
     mean = Column(f"mean_{measured.unit}", f"Mean {measured.unit}", "number")
     complete = {
         name: sum(d.complete for d in by_seed.values()) for name, by_seed in contestants.items()
@@ -198,7 +199,7 @@ def build_board(
             *_notes(judged, parts),
             *(
                 f"its judgments of {name} do not count, no [protocols.{name}] is in botchat.toml"
-                for name in sorted({*judgments} - {*known})
+                for name in sorted(set(judgments) - set(known))
                 if not is_reserved(name)
             ),
         ),
@@ -214,8 +215,8 @@ def _contestants(dialogues: Dialogues, judged: Mapping[str, ProtocolVerdicts]) -
     judged_names: set[str] = set()
     for part in judged.values():
         judged_names |= {judgment.contestants[0] for judgment in part.judgments}
-        if part.protocol.shows == "pair":
-            judged_names |= {*part.verdicts.judged_contestants}
+        if part.protocol.is_pair:
+            judged_names |= set(part.verdicts.judged_contestants)
     names = [name for name in sorted(dialogues) if name != HUMAN or name in judged_names]
     return {name: dialogues[name] for name in names}
 
@@ -229,38 +230,41 @@ def imported_contestants(dialogues: Dialogues) -> dict[str, str]:
     for name, by_seed in dialogues.items():
         signatures = {dialogue.signature for dialogue in by_seed.values()}
         parts = {part for text in signatures for part in text.split("|")}
-        if digests := sorted(part for part in parts if part.startswith("imported:")):
+        digests = sorted(part for part in parts if part.startswith("imported:"))
+        if digests:
             imported[name] = "+".join(digests)
     return imported
 
 
 def _imported_signature(imported: Mapping[str, str]) -> str:
-    return "".join(f"|{digest}" for digest in sorted({*imported.values()}))
+    return "".join(f"|{digest}" for digest in sorted(set(imported.values())))
 
 
 def protocol_verdicts(
     known: Mapping[str, Protocol],
-    judgments: Mapping[str, Sequence[Judgment] | Verdicts],
+    judgments: Mapping[str, Sequence[Judgment] | PairVerdicts],
     seeds: Sequence[Seed],
     dialogues: Dialogues,
 ) -> dict[str, ProtocolVerdicts]:
     """Protocol -> its judgments on these seeds and contestants, if there are any."""
     imported = imported_contestants(dialogues)
-    ids, signature = {seed.id for seed in seeds}, _imported_signature(imported)
+    ids = {seed.id for seed in seeds}
+    signature = _imported_signature(imported)
     # An imported contestant has its own dialogues, and is counted on their seeds alone.
     counted = {n: [s for s in seeds if s.id in dialogues[n]] for n in imported}
     topics = {seed.id: seed.topic for seed in seeds if seed.topic}
     parts = {}
     for name, protocol in known.items():
-        stored, single = judgments[name], list[Judgment]()
+        stored = judgments[name]
+        single = list[Judgment]()
         # The other side of GTEval is the seeds' own dialogues.
-        names = dialogues.keys() | ({HUMAN} if protocol.shows == "human" else set())
-        if isinstance(stored, Verdicts):
+        names = dialogues.keys() | ({HUMAN} if protocol.against_human else set())
+        if isinstance(stored, PairVerdicts):
             verdicts = stored.on(ids).between(names)
         else:
             kept = [j for j in stored if j.seed_id in ids and names.issuperset(j.contestants)]
-            single, pairs = (kept, []) if protocol.shows == "one" else ([], kept)
-            verdicts = Verdicts.of(pairs, protocol)
+            single, pairs = (kept, []) if protocol.is_alone else ([], kept)
+            verdicts = PairVerdicts.of_judgments(pairs, protocol)
         parts[name] = ProtocolVerdicts(protocol, single, verdicts, signature, counted, topics)
     return {name: part for name, part in parts.items() if part.judgments or len(part.verdicts)}
 
@@ -343,12 +347,15 @@ def _notes(
     for name, part in judged.items():
         if part.protocol not in results:
             yield f"{part.protocol.label} has no readable verdict, so no rating"
-        if (kinds := len(part.signatures)) > 1:
+        kinds = len(part.signatures)
+        if kinds > 1:
             yield f"run it again, {name} was judged with {kinds} different settings"
     for rated in (part for part in parts if isinstance(part, Arena)):
-        label, comparisons = rated.protocol.label, rated.counts
+        label = rated.protocol.label
+        comparisons = rated.counts
         if rated.fitted.warning:
             yield f"{label}: {rated.fitted.warning}"
         if not comparisons.full:
-            n, expected = comparisons.judged, comparisons.expected
+            n = comparisons.judged
+            expected = comparisons.expected
             yield f"{label}: {n:,} of {expected:,} comparisons were judged"

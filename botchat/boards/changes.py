@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from botchat.metrics.annotations import NOT_SAID
+from botchat.estimates import Floats, Indices
 from botchat.metrics.statistics import holm, sign_flip
-from botchat.verdicts import Floats, Indices
+from botchat.protocols.verdicts import NOT_SAID
 
 
 def success_changes(
@@ -41,7 +41,9 @@ def _success(index: int | None, n: int, largest: int) -> float:
 def p_fell(changes: Floats, cluster: Indices) -> float:
     """Return the one-sided p that a model did not fall: where it did, half of the two-sided one."""
     sums = np.asarray(np.bincount(cluster, changes), np.float64)
-    return sign_flip(sums) / 2 if changes.sum() < 0 else 1.0
+    if changes.sum() < 0:
+        return sign_flip(sums) / 2
+    return 1.0
 
 
 def p_values(tests: Sequence[tuple[str, Floats, Indices]]) -> dict[str, float]:

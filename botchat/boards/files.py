@@ -21,8 +21,8 @@ from botchat.boards.protocols import DetectionResult, ReportResult
 from botchat.boards.tables import DIGITS, Table, one_line
 from botchat.errors import UsageError
 from botchat.interfaces import round_floats, settings_digest
-from botchat.metrics.annotations import first_ai_index
 from botchat.protocols.reports import as_prose, as_records, as_text
+from botchat.protocols.verdicts import first_ai_index
 from botchat.records import HUMAN, Dialogues
 
 Content = str | bytes
@@ -177,7 +177,9 @@ def _parquet(table: Table) -> bytes:
 def _escape_formula(name: str) -> str:
     """A name that no spreadsheet runs (CWE-1236)."""
     name = one_line(name)
-    return f"'{name}" if _FORMULA.match(name) else name
+    if _FORMULA.match(name):
+        return f"'{name}"
+    return name
 
 
 def _escape_markdown(text: str) -> str:
@@ -203,7 +205,7 @@ def _escape_tex(text: str) -> str:
 WRITERS: Mapping[str, Callable[[Table], Content]] = {
     "csv": _csv,
     "md": _markdown,
-    "json": lambda table: to_json({"rows": table.records, "signatures": [*table.signatures]}),
+    "json": lambda table: to_json({"rows": table.records, "signatures": list(table.signatures)}),
     "tex": _tex,
     "parquet": _parquet,
 }
@@ -225,7 +227,8 @@ def board_files(
     files["leaderboard.md"] = document(title, notes, board.tables)
     files["leaderboard.json"] = to_json(data)
     for part in board.of(ReportResult):
-        records, texts = [], []
+        records = []
+        texts = []
         for (contestant, seed_id), by_judge in part.diagnoses.items():
             for judge, report in by_judge.items():
                 head = {"seed_id": seed_id, "model": contestant, "judge": judge}
@@ -277,7 +280,8 @@ def by_seed(board: Board, dialogues: Dialogues) -> dict[str, Any]:
     largest = leading.ranking[0].n or 0 if leading else 0
     for name, judgments in by_contestant.items():
         for judgment in judgments if name != HUMAN else ():
-            verdict, seed_id = judgment.verdict, judgment.seed_id
+            verdict = judgment.verdict
+            seed_id = judgment.seed_id
             index = None if verdict is None else first_ai_index(verdict, seed_id)
             is_cut = index == 0 and judgment.shown < largest
             first.setdefault(name, {})[seed_id] = None if is_cut else index

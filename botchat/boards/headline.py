@@ -71,7 +71,7 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
 
 def _ranked(part: ProtocolResult) -> tuple[str | None, list[str]]:
     """Return the leader, and the sentence on it in pieces."""
-    order = [*part.ranks.index]
+    order = list(part.ranks.index)
     if part.n_dialogues < LEAST or not order:
         return None, [f"Too few dialogues to rank: {part.n_dialogues} of {LEAST}."]
     models = [name for name in order if not is_floor_bot(name)]
@@ -81,7 +81,8 @@ def _ranked(part: ProtocolResult) -> tuple[str | None, list[str]]:
         return models[0], [models[0], " is the only model."]
     better = part.better(models)
     rivals = [name for i, name in enumerate(models) if i and not better[:, i].any()]
-    leader, rival = models[0], (rivals or models[1:])[0]
+    leader = models[0]
+    rival = (rivals or models[1:])[0]
     counts = ""
     if isinstance(part, Arena):
         pair = part.pair(leader, rival)
@@ -89,9 +90,11 @@ def _ranked(part: ProtocolResult) -> tuple[str | None, list[str]]:
     if not rivals:
         about = f", {counts}" if counts else ""
         return leader, [leader, " leads clearly (next: ", rival, f"{about})."]
-    verb, against = " is not ruled out", "against it"
+    verb = " is not ruled out"
+    against = "against it"
     if len(rivals) > 1:
-        verb, against = " are not ruled out", f"against {rival}"
+        verb = " are not ruled out"
+        against = f"against {rival}"
     end = f" ({counts} {against})." if counts else "."
     return leader, [leader, " leads; ", *_join_names(rivals), f"{verb}{end}"]
 
@@ -122,7 +125,7 @@ def _passes(board: Board, name: str | None) -> str:
 
 def _scope(board: Board, part: ProtocolResult | None, contestants: Sequence[str]) -> str:
     """Return the numbers of dialogues and contestants, and the judge, in one line."""
-    bots = sum(map(is_floor_bot, contestants))
+    bots = sum(is_floor_bot(each) for each in contestants)
     counts = {"model": len(contestants) - bots, "bot": bots}
     who = [f"{n:,} {kind}{'' if n == 1 else 's'}" for kind, n in counts.items() if n]
     if isinstance(part, Arena) and part.protocol == VOTES:

@@ -6,19 +6,18 @@ A new column is a `Column` here, and its value in a row of the table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from operator import itemgetter
 from typing import Any, NamedTuple
 
-from botchat.boards.tables import Column, Table, table, value_and_ci
+from botchat.boards.tables import Column, Table, interval_text, spread, table
+from botchat.estimates import Estimate, VerdictPrice
 from botchat.interfaces import Row, round_floats, settings_digest
-from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED
 from botchat.metrics import lengths
-from botchat.metrics.agreement import Agreement
+from botchat.metrics.agreement import Agreement, JudgeAgreement, PairAgreement, ScoreAgreement
 from botchat.metrics.statistics import LEVEL, holm
-from botchat.records import SIGNED, Dialogues, Judgment
+from botchat.records import SIGNED, Dialogues, JudgeId, JudgeRole, Judgment
 
 HUMAN_LABELS = "human labels"
 """Name of the labels where annotators gave them; no judge has such a name."""
@@ -37,12 +36,20 @@ def agreement_signature(
     return "|".join([SIGNED, command, *parts, f"truth:{labels}", f"data:{digest}"])
 
 
+_UNPRICED = VerdictPrice(0.0, None, None, None)
+"""Price of a verdict of which nothing is known."""
+
+_CONTROLS: Mapping[JudgeRole, str] = {
+    "votes_before_debate": "the same agents' votes before it",
+    "equal_calls": "single judges with as many calls",
+}
+"""Role of a debate's control -> what it is."""
+
+
 class Gain(NamedTuple):
     """Accuracy of one judge less that of another one, against the same labels."""
 
-    value: float
-    low: float
-    high: float
+    estimate: Estimate
     p: float
     """Corrected for all pairs of judges (Holm)."""
 
@@ -54,138 +61,198 @@ class Gain(NamedTuple):
     @property
     def points(self) -> str:
         """``+17 points (+5 to +28)``."""
-        value, low, high = (100 * number for number in self[:3])
-        return f"{value:+.0f} points ({low:+.0f} to {high:+.0f})".replace("-", "−")
+        points = self.estimate.stretched(0.0, 100.0)
+        ends = f"({points.low:+.0f} to {points.high:+.0f})"
+        return f"{points.value:+.0f} points {ends}".replace("-", "−")
+
+
+@dataclass(frozen=True)
+class OneOrder:
+    """Accuracy and Cohen's kappa of a judge that is asked in one order only."""
+
+    accuracy: Estimate
+    kappa: Estimate
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgreementReport(Agreement):
-    """A comparison of judges with its title and signature; rows of judges have a price too."""
+class AgreementReport:
+    """A comparison of judges with its title and signature, and what a verdict of each costs."""
 
     subject: str
     """Name of the judged data, for titles."""
     labels: str
     """Labels that judges are compared with, in a few words; empty if only with each other."""
     signature: str
+    agreement: Agreement = field(default_factory=Agreement)
+    """Judges in the order of `by_accuracy`."""
+    prices: Mapping[str, VerdictPrice] = field(default_factory=dict)
+    """Judge -> price, where it is known."""
+    one_order: Mapping[str, OneOrder] = field(default_factory=dict)
+    """Judge -> its results in one order, where it was asked in both."""
     notes: Sequence[str] = ()
     """Sentences that a reader must know."""
 
     @cached_property
-    def corrected_pairs(self) -> list[Row]:
-        """``pairs`` with ``p`` corrected for all of them (Holm)."""
-        adjusted = iter(holm([pair["p"] for pair in self.pairs if pair.get("p") is not None]))
-        return [
-            {**pair, "p": None if pair.get("p") is None else next(adjusted)} for pair in self.pairs
-        ]
+    def corrected_pairs(self) -> list[PairAgreement]:
+        """Pairs with ``p`` corrected for all of them (Holm)."""
+        adjusted = iter(holm([pair.p for pair in self.agreement.pairs if pair.p is not None]))
+        pairs = []
+        for pair in self.agreement.pairs:
+            if pair.p is not None:
+                pair = replace(pair, p=next(adjusted))
+            pairs.append(pair)
+        return pairs
 
     @cached_property
     def gains(self) -> dict[tuple[str, str], Gain]:
         """(judge a, judge b) -> what a gains over b, where that is known."""
         gains = {}
         for pair in self.corrected_pairs:
-            a, b, p = pair["judge_a"], pair["judge_b"], pair["p"]
-            value, low, high = value_and_ci(pair, "accuracy_difference")
-            if None not in (value, low, high, p):
-                gains[a, b], gains[b, a] = Gain(value, low, high, p), Gain(-value, -high, -low, p)
+            if pair.accuracy_difference.is_bounded and pair.p is not None:
+                gains[pair.judge_a, pair.judge_b] = Gain(pair.accuracy_difference, pair.p)
+                gains[pair.judge_b, pair.judge_a] = Gain(-pair.accuracy_difference, pair.p)
         return gains
 
     @property
     def sentences(self) -> list[str]:
         """Sentences on the best debate's gain, on the debate itself, and on the judge to take."""
-        rows = {row["judge"]: row for row in self.judges if row.get("accuracy") is not None}
-        debates = [row for name, row in rows.items() if f"{name}{BEFORE_DEBATE}" in rows]
+        accuracy = {}
+        for judge in self.agreement.judges:
+            if judge.accuracy.is_known:
+                accuracy[judge.judge] = judge.accuracy.value
+        debates = [
+            name for name in accuracy if str(JudgeId(name, "votes_before_debate")) in accuracy
+        ]
         texts = []
         if debates:
-            debate = max(debates, key=itemgetter("accuracy"))
-            texts = [_debate_gain(self, rows, debate), _debate_itself(self, rows, debate)]
-        return [text for text in (*texts, _recommendation(self, [*rows.values()])) if text]
+            debate = max(debates, key=accuracy.__getitem__)
+            judges = [name for name in accuracy if name not in debates]
+            singles = [name for name in judges if not JudgeId.parse(name).is_control]
+            texts = [_debate_gain(self, singles, debate), _debate_itself(self, debate)]
+        texts.append(_recommendation(self, accuracy))
+        return [text for text in texts if text]
+
+    @property
+    def judge_rows(self) -> list[Row]:
+        """A row a judge, with its price."""
+        rows = []
+        for judge in self.agreement.judges:
+            row = known_fields(judge)
+            if judge.judge in self.one_order:
+                once = self.one_order[judge.judge]
+                row["accuracy_one_order"] = once.accuracy.value
+                row["kappa_one_order"] = once.kappa.value
+            if judge.judge in self.prices:
+                row |= vars(self.prices[judge.judge])
+            rows.append(row)
+        return rows
 
     @property
     def printed_rows(self) -> list[Row]:
         """A row a judge: accuracy with its interval and kappa where known, and the price."""
         rows = []
-        for judge in self.judges:
-            ends = value_and_ci(judge, "accuracy")
-            kappa = judge.get("kappa")
-            usd = judge.get("usd")
+        for judge in self.agreement.judges:
             row = {
-                "judge": judge["judge"],
-                "n": judge["n"],
+                "judge": judge.judge,
+                "n": judge.n,
                 "accuracy (95 % CI)": "–",
                 "kappa": "–",
                 "USD/1000": "–",
             }
-            if None not in ends:
-                value, low, high = (100 * end for end in ends)
-                row["accuracy (95 % CI)"] = f"{value:.0f} ({low:.0f}–{high:.0f})"
-            if kappa is not None:
-                row["kappa"] = f"{kappa:.2f}"
-            if usd is not None:
-                row["USD/1000"] = f"{1000 * usd:.2f}"
+            if judge.accuracy.is_bounded:
+                percent = judge.accuracy.stretched(0.0, 100.0)
+                ends = interval_text(percent, "{:.0f}".format)
+                row["accuracy (95 % CI)"] = f"{percent.value:.0f} ({ends})"
+            if judge.kappa.is_known:
+                row["kappa"] = f"{judge.kappa.value:.2f}"
+            price = self.prices.get(judge.judge, _UNPRICED)
+            if price.usd is not None:
+                row["USD/1000"] = f"{1000 * price.usd:.2f}"
             rows.append(row)
         return rows
 
 
-def debate_of(judge: str) -> str | None:
-    """The panel that a judge is a control of, by its name: its votes before, or equal calls."""
-    ending = next((end for end in (BEFORE_DEBATE, CALL_MATCHED) if judge.endswith(end)), None)
-    return None if ending is None else judge.removesuffix(ending)
+def known_fields(record: JudgeAgreement | ScoreAgreement) -> Row:
+    """Return the row of a judge, without what it was not asked for."""
+    return {key: value for key, value in vars(record).items() if value is not None}
 
 
-def _debate_gain(report: AgreementReport, rows: Mapping[str, Row], debate: Row) -> str:
+def _debate_gain(report: AgreementReport, singles: Sequence[str], debate: str) -> str:
     """Say what a debate gains over the judge with the fewest calls that has no debate."""
-    singles = [
-        name for name in rows if f"{name}{BEFORE_DEBATE}" not in rows and debate_of(name) is None
-    ]
-    single = min(singles, key=lambda name: (rows[name].get("calls") or 0, name), default="")
-    if (gain := report.gains.get((debate["judge"], single))) is None:
+    calls = [(_calls(report, name), name) for name in singles]
+    single = min(calls, default=(0.0, ""))[1]
+    gain = report.gains.get((debate, single))
+    if gain is None:
         return ""
     verb = f"does not beat {single}: {gain.points}"
     if gain.is_significant:
         verb = f"gains {gain.points} over {single}"
-    price = _times(debate, rows[single])
-    return f"The debate {debate['judge']} {verb}, p {gain.p:.2g} (Holm){price}."
+    price = _times(report, debate, single)
+    return f"The debate {debate} {verb}, p {gain.p:.2g} (Holm){price}."
 
 
-def _debate_itself(report: AgreementReport, rows: Mapping[str, Row], debate: Row) -> str:
+def _debate_itself(report: AgreementReport, debate: str) -> str:
     """Compare a debate with its agents' votes before it, and with as many calls without one."""
     parts = []
-    for ending, over in (
-        (BEFORE_DEBATE, "the same agents' votes before it"),
-        (CALL_MATCHED, "single judges with as many calls"),
-    ):
-        control = f"{debate['judge']}{ending}"
-        if gain := report.gains.get((debate["judge"], control)):
-            nothing = "nothing measurable: " if gain.low <= 0 <= gain.high else ""
-            parts.append(f"{nothing}{gain.points} over {over}{_times(debate, rows[control])}")
-    return f"The debate itself adds {' and '.join(parts)}." if parts else ""
+    for role, over in _CONTROLS.items():
+        control = str(JudgeId(debate, role))
+        gain = report.gains.get((debate, control))
+        if gain is None:
+            continue
+        nothing = ""
+        if gain.estimate.low <= 0 <= gain.estimate.high:
+            nothing = "nothing measurable: "
+        parts.append(f"{nothing}{gain.points} over {over}{_times(report, debate, control)}")
+    if parts:
+        return f"The debate itself adds {' and '.join(parts)}."
+    return ""
 
 
-def _recommendation(report: AgreementReport, rows: Sequence[Row]) -> str:
+def _recommendation(report: AgreementReport, accuracy: Mapping[str, float]) -> str:
     """Name the cheapest judge not significantly worse than the best; controls are candidates."""
-    if len(rows) < 2:
+    if len(accuracy) < 2:
         return ""
-    best = max(rows, key=itemgetter("accuracy"))
-    priced = [row for row in rows if row.get("usd") or row.get("calls")]
+    best = max(accuracy, key=accuracy.__getitem__)
+    priced = [name for name in accuracy if _usd(report, name) or _calls(report, name)]
     if not priced:
-        return f"Best judge: {best['judge']} ({100 * best['accuracy']:.0f} %)."
-    key = "usd" if all(row.get("usd") for row in priced) else "calls"
+        return f"Best judge: {best} ({100 * accuracy[best]:.0f} %)."
+    price = _calls
+    if all(_usd(report, name) for name in priced):
+        price = _usd
     candidates = [best]
-    for row in rows:
-        gain = report.gains.get((best["judge"], row["judge"]))
-        if gain and not (gain.is_significant and gain.value > 0):
-            candidates.append(row)
-    cheap = min(candidates, key=lambda row: (row.get(key) or 0, -row["accuracy"]))
-    price = f", USD {1000 * cheap['usd']:,.2f} per 1,000" if cheap.get("usd") else ""
+    for name in accuracy:
+        gain = report.gains.get((best, name))
+        if gain and not (gain.is_significant and gain.estimate.value > 0):
+            candidates.append(name)
+    cheap = min(candidates, key=lambda name: (price(report, name), -accuracy[name]))
+    usd = ""
+    if _usd(report, cheap):
+        usd = f", USD {1000 * _usd(report, cheap):,.2f} per 1,000"
     first = "Cheapest judge not significantly worse than the best"
-    return f"{first}: {cheap['judge']} ({100 * cheap['accuracy']:.0f} %{price})."
+    return f"{first}: {cheap} ({100 * accuracy[cheap]:.0f} %{usd})."
 
 
-def _times(judge: Row, other: Row) -> str:
+def _calls(report: AgreementReport, judge: str) -> float:
+    """Return the calls of a verdict, 0 where they are not known."""
+    return report.prices.get(judge, _UNPRICED).calls
+
+
+def _usd(report: AgreementReport, judge: str) -> float:
+    """Return the USD of a verdict, 0 where they are not known."""
+    return report.prices.get(judge, _UNPRICED).usd or 0.0
+
+
+def _times(report: AgreementReport, judge: str, other: str) -> str:
     """Say how much more a verdict costs; empty if that is not known."""
-    for key, name in (("usd", "money"), ("tokens", "tokens"), ("calls", "calls")):
-        if judge.get(key) and other.get(key):
-            return f", for {judge[key] / other[key]:.1f} times the {name}"
+    a = report.prices.get(judge, _UNPRICED)
+    b = report.prices.get(other, _UNPRICED)
+    for of_a, of_b, name in (
+        (a.usd, b.usd, "money"),
+        (a.tokens, b.tokens, "tokens"),
+        (a.calls, b.calls, "calls"),
+    ):
+        if of_a and of_b:
+            return f", for {of_a / of_b:.1f} times the {name}"
     return ""
 
 
@@ -202,55 +269,75 @@ def shown_lengths(
     return {key: sum(map(lengths.words, each)) / max(1, len(each)) for key, each in texts.items()}
 
 
-def by_accuracy(rows: Sequence[Row]) -> list[Row]:
-    """Rows of judges, the most accurate first, each debate followed by its controls."""
-    accuracy = {row["judge"]: row.get("accuracy") for row in rows}
+def by_accuracy(judges: Sequence[JudgeAgreement]) -> list[JudgeAgreement]:
+    """Return judges, the most accurate first, each debate followed by its controls."""
+    accuracy = {judge.judge: judge.accuracy for judge in judges}
 
-    def key(row: Row) -> tuple[float, str, bool]:
-        panel = debate_of(row["judge"])
-        name = panel if panel in accuracy and panel is not None else row["judge"]
-        value = accuracy[name]
-        return 2.0 if value is None else -value, name, name != row["judge"]
+    def key(judge: JudgeAgreement) -> tuple[float, str, bool]:
+        name = JudgeId.parse(judge.judge).name
+        if name not in accuracy:
+            name = judge.judge
+        place = 2.0
+        if accuracy[name].is_known:
+            place = -accuracy[name].value
+        return place, name, name != judge.judge
 
-    return sorted(rows, key=key)
+    return sorted(judges, key=key)
 
 
 def agreement_tables(report: AgreementReport) -> list[Table]:
     """Judges, pairs, annotators and rankings, as far as there are any."""
-    usd = {row["judge"]: row.get("usd") for row in report.judges}
-    pairs = [
-        {**pair, "price_ratio": a / b if a and b else None}
-        for pair in report.corrected_pairs
-        for a, b in [(usd.get(pair["judge_a"]), usd.get(pair["judge_b"]))]
-    ]
+    agreement = report.agreement
     about = f"against {report.labels}" if report.labels else "against each other"
-    judges = [with_price(row) for row in report.judges]
-    kinds: list[tuple[str, str, Sequence[Column], Sequence[Row], str]] = [
-        ("judges", f"Judges {about}: {report.subject}", JUDGES, judges, _HOW_READ),
-        ("pairs", "Pairs of judges", _PAIRS, pairs, _HOW_PAIRED),
-        ("annotators", "Annotators against the majority of the others", JUDGES,
-         report.annotators if len(report.annotators) > 1 else (), ""),
-        ("annotator-kappa", "Fleiss' kappa of the annotators", _KAPPA,
-         [report.annotator_kappa] if report.annotator_kappa else (), ""),
-        ("rankings", "Ranking by each judge", _RANKINGS, report.rankings, ""),
-    ]  # fmt: skip
-    return [
-        table(name, title, columns, rows, [report.signature], note).filled()
-        for name, title, columns, rows, note in kinds
-        if rows
-    ]
+    title = f"Judges {about}: {report.subject}"
+    judges = [with_price(row) for row in report.judge_rows]
+    signed = [report.signature]
+    tables = [table("judges", title, JUDGES, judges, signed, _HOW_READ)]
+    pairs = [_pair_row(report, pair) for pair in report.corrected_pairs]
+    tables.append(table("pairs", "Pairs of judges", _PAIRS, pairs, signed, _HOW_PAIRED))
+    if len(agreement.annotators) > 1:
+        title = "Annotators against the majority of the others"
+        annotators = [known_fields(each) for each in agreement.annotators]
+        tables.append(table("annotators", title, JUDGES, annotators, signed))
+    if agreement.annotator_kappa is not None:
+        kappa = [vars(agreement.annotator_kappa)]
+        title = "Fleiss' kappa of the annotators"
+        tables.append(table("annotator-kappa", title, _KAPPA, kappa, signed))
+    rankings = [vars(each) for each in agreement.rankings]
+    tables.append(table("rankings", "Ranking by each judge", _RANKINGS, rankings, signed))
+    return [each.filled() for each in tables if len(each.frame)]
+
+
+def _pair_row(report: AgreementReport, pair: PairAgreement) -> Row:
+    """Return the row of two judges, with how many times the price of b one of a is."""
+    usd_a = _usd(report, pair.judge_a)
+    usd_b = _usd(report, pair.judge_b)
+    return {**vars(pair), "price_ratio": usd_a / usd_b if usd_a and usd_b else None}
 
 
 def agreement_json(report: AgreementReport) -> dict[str, Any]:
     """Return the whole report, JSON-ready."""
-    names = "sentences judges pairs annotators annotator_kappa rankings notes subject signature"
-    values = {name: getattr(report, name) for name in names.split()}
-    return {**values, "labels": report.labels or None}
+    agreement = report.agreement
+    kappa = agreement.annotator_kappa
+    return {
+        "sentences": report.sentences,
+        "judges": [spread(row) for row in report.judge_rows],
+        "pairs": [spread(vars(pair)) for pair in agreement.pairs],
+        "annotators": [spread(known_fields(each)) for each in agreement.annotators],
+        "annotator_kappa": None if kappa is None else spread(vars(kappa)),
+        "rankings": [spread(vars(each)) for each in agreement.rankings],
+        "notes": report.notes,
+        "subject": report.subject,
+        "signature": report.signature,
+        "labels": report.labels or None,
+    }
 
 
 def with_price(row: Row) -> Row:
     """A judge's row with its price as tables have it: money of a thousand verdicts."""
-    return row if row.get("usd") is None else {**row, "usd_per_1000": 1000 * row["usd"]}
+    if row.get("usd") is None:
+        return row
+    return {**row, "usd_per_1000": 1000 * row["usd"]}
 
 
 PRICE = (

@@ -16,13 +16,14 @@ import numpy as np
 
 from botchat.boards.board import Board
 from botchat.boards.protocols import ProtocolVerdicts
-from botchat.boards.tables import DIGITS, is_floor_bot, shorten, value_and_ci
+from botchat.boards.tables import estimate_in, is_floor_bot, rounded_ends, shorten
 from botchat.errors import listed
+from botchat.estimates import UNKNOWN, Estimate
 from botchat.interfaces import Row
 from botchat.judges.rules import RulesJudge
-from botchat.metrics.statistics import LEAST, proportion_ci
+from botchat.metrics.statistics import LEAST, proportion
+from botchat.metrics.verdicts import LOSS, TIE, WIN
 from botchat.records import HUMAN
-from botchat.verdicts import LOSS, TIE, WIN
 
 NO_ANSWER: Final = "gives no answer within its limit"
 """Level of a judge most of whose missing verdicts are missing since its replies were cut or empty.
@@ -90,10 +91,8 @@ class Check:
     """Key of `RULES`."""
     name: str
     state: State
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    """The number, and the ends of its 95 % interval; shares from 0 to 1."""
+    estimate: Estimate = UNKNOWN
+    """The number; a share from 0 to 1."""
     line: float | None = None
     """The line that it passes on the good side of, in the same unit."""
     reason: str = ""
@@ -104,9 +103,12 @@ class Check:
     @property
     def number(self) -> str:
         """The number in text; a dash if it was not tested."""
-        if self.value is None:
+        value = self.estimate.value
+        if not self.estimate.is_known:
             return "–"
-        return f"{self.value:.2f}" if self.key == "label_kappa" else f"{100 * self.value:.0f} %"
+        if self.key == "label_kappa":
+            return f"{value:.2f}"
+        return f"{100 * value:.0f} %"
 
 
 @dataclass(frozen=True)
@@ -134,10 +136,18 @@ class JudgeTrust:
     @property
     def as_json(self) -> dict[str, Any]:
         """The level, reasons and checks, JSON-ready."""
-        checks = [
-            {k: round(v, DIGITS) if isinstance(v, float) else v for k, v in vars(check).items()}
-            for check in self.checks
-        ]
+        checks = []
+        for check in self.checks:
+            row = {
+                "key": check.key,
+                "name": check.name,
+                "state": check.state,
+                **rounded_ends(check.estimate),
+                "line": check.line,
+                "reason": check.reason,
+                "protocol": check.protocol,
+            }
+            checks.append(row)
         return {"trust": self.level, "reasons": list(self.reasons), "checks": checks}
 
     def sentence(self, judge: str) -> str:
@@ -150,13 +160,14 @@ class JudgeTrust:
         return f"Judge {shorten(judge, 40)}: {self.level}.{about}"
 
 
-def judge_trust(board: Board, labels: Row | None = None) -> JudgeTrust:
-    """Return the trust level of a board's judge; ``labels`` has its ``kappa`` to human labels."""
+def judge_trust(board: Board, label_kappa: Estimate | None = None) -> JudgeTrust:
+    """Return the trust level of a board's judge; ``label_kappa``: to human labels, if any."""
     read = sum(facts["judged"] - facts["unreadable"] for facts in board.judge_facts.values())
     without_room = _protocols_without_room(board, read)
     if without_room:
-        labels = None  # what it shares with annotators is no sample either
-    checks = [*_own_checks(board, without_room), _check("label_kappa", labels or {}, "kappa")]
+        label_kappa = None  # what it shares with annotators is no sample either
+    checks = _own_checks(board, without_room)
+    checks.append(_check("label_kappa", label_kappa or UNKNOWN))
     states = {check.state for check in checks}
     untested = _untested(board)
     if without_room:
@@ -200,7 +211,7 @@ def _protocols_without_room(board: Board, n_read: int) -> list[str]:
     names = []
     for name in _counted(board):
         is_cut = 2 * n_cut[name] > facts[name]["unreadable"]
-        if is_cut and _check("unreadable_rate", facts[name]).state == "fails":
+        if is_cut and _check_in("unreadable_rate", facts[name]).state == "fails":
             names.append(name)
     return names
 
@@ -224,29 +235,30 @@ def _own_checks(board: Board, without_room: Collection[str]) -> list[Check]:
     """
     judged = [v for name, v in _counted(board).items() if name not in without_room]
     rows = {v.protocol.name: board.judge_facts[v.protocol.name] for v in judged}
-    single = next((rows[v.protocol.name] for v in judged if v.protocol.shows == "one"), {})
-    against_human = next((v for v in judged if v.protocol.shows == "human"), None)
-    pairs = [rows[v.protocol.name] for v in judged if v.protocol.shows == "pair"]
+    single = next((rows[v.protocol.name] for v in judged if v.protocol.is_alone), {})
+    against_human = next((v for v in judged if v.protocol.against_human), None)
+    pairs = [rows[v.protocol.name] for v in judged if v.protocol.is_pair]
     pairs = pairs or ([rows[against_human.protocol.name]] if against_human else [])
     # Of several Arenas the one that decides most: two dialogues that are both bad are rightly tied.
     pair = min(pairs, key=lambda row: 2 if row.get("ties") is None else row["ties"], default={})
     unread = max(rows.values(), key=lambda row: row.get("unreadable_rate_low") or 0, default={})
     bots = single.get("true_positive_rate_bots") is not None
     return [
-        _check("false_positive_rate", single),
-        _check("true_positive_rate_bots" if bots else "true_positive_rate", single),
+        _check_in("false_positive_rate", single),
+        _check_in("true_positive_rate_bots" if bots else "true_positive_rate", single),
         _model_picked(against_human),
-        _check("consistency", pair),
-        _check("first_preferred", pair),
-        _check("ties", pair),
-        _check("unreadable_rate", unread),
+        _check_in("consistency", pair),
+        _check_in("first_preferred", pair),
+        _check_in("ties", pair),
+        _check_in("unreadable_rate", unread),
     ]
 
 
 def _untested(board: Board) -> list[str]:
     """Return reasons to use a judge with care although it fails nothing."""
     reasons = []
-    if (n := _n_human_dialogues(board)) < LEAST:
+    n = _n_human_dialogues(board)
+    if n < LEAST:
         reasons.append(f"It saw {n} human dialogues; {LEAST} are needed to say more.")
     if board.judge == RulesJudge.name:
         reasons.append("It sees the form of a dialogue only, not its content.")
@@ -259,49 +271,59 @@ def _n_human_dialogues(board: Board) -> int:
     for part in board.verdicts.values():
         if part.protocol.about_ai:
             seeds |= {j.seed_id for j in part.judgments if HUMAN in j.contestants and j.verdict}
-        if part.protocol.shows == "human":
-            read = np.unique(part.verdicts.seed[part.verdicts.readable])
-            seeds |= {part.verdicts.seed_ids[i] for i in read.tolist()}
+        if part.protocol.against_human:
+            read = np.unique(part.verdicts.item[part.verdicts.readable])
+            seeds |= {part.verdicts.items[i] for i in read.tolist()}
     return len(seeds)
 
 
 def _model_picked(judged: ProtocolVerdicts | None) -> Check:
     """Check how many of GTEval's verdicts pick out the model, or the bot where there are bots."""
     if judged is None:
-        return _check("model_picked", {})
-    verdicts, name = judged.verdicts, judged.protocol.name
+        return _check("model_picked", UNKNOWN)
+    verdicts = judged.verdicts
+    name = judged.protocol.name
     bot = np.array([is_floor_bot(name) for name in verdicts.contestants], dtype=bool)
     human = np.array([name == HUMAN for name in verdicts.contestants], dtype=bool)
     with_bot = bot[verdicts.first] | bot[verdicts.second]
     verdicts = verdicts.only(verdicts.readable & (with_bot if with_bot.any() else True))
     decided = verdicts.only(verdicts.result != TIE)
     right = decided.result == np.where(human[decided.first], WIN, LOSS)
-    row = proportion_ci(right, judged.cluster[decided.seed], "model_picked")
-    check = _check("model_picked", {**row, "protocol": name})
-    ties = proportion_ci(verdicts.result == TIE, judged.cluster[verdicts.seed], "ties")
-    if check.state in ("passes", "unknown") and (ties["ties_low"] or 0) > RULES["ties"].passes:
-        reason = f"It calls {100 * ties['ties']:.0f} % of pairs with a human dialogue a tie."
+    picked = proportion(right, judged.cluster[decided.item])
+    check = _check("model_picked", picked, name)
+    ties = proportion(verdicts.result == TIE, judged.cluster[verdicts.item])
+    if check.state in ("passes", "unknown") and ties.low > RULES["ties"].passes:
+        reason = f"It calls {100 * ties.value:.0f} % of pairs with a human dialogue a tie."
         return replace(check, state="warns", reason=reason)
     return check
 
 
-def _check(key: str, row: Row, column: str = "") -> Check:
-    """Make a check of a number of a row with its interval."""
-    rule, (value, low, high) = RULES[key], value_and_ci(row, column or key)
+def _check_in(key: str, row: Row) -> Check:
+    """Make a check of a number of a row of the judge's table."""
+    return _check(key, estimate_in(row, key), row.get("protocol", ""))
+
+
+def _check(key: str, estimate: Estimate, protocol: str = "") -> Check:
+    """Make a check of a number."""
+    rule = RULES[key]
     of_half = key == "first_preferred"
     line = 0.5 if of_half else rule.passes
-    check = Check(key, rule.name, "unknown", value, low, high, line, "", row.get("protocol", ""))
-    if low is None or high is None:
+    check = Check(key, rule.name, "unknown", estimate, line, "", protocol)
+    low = estimate.low
+    high = estimate.high
+    if not estimate.is_bounded:
         return check
     ends = f"{100 * low:.0f}–{100 * high:.0f}"
     if key == "label_kappa":
         ends = f"{low:.2f} to {high:.2f}"
     if of_half:  # it counts how far the share is from one half
         near, far = sorted((abs(low - line), abs(high - line)))
-        low, high = 0.0 if low <= line <= high else near, far
+        low = 0.0 if low <= line <= high else near
+        high = far
     good, bad = (high, low) if rule.low_is_good else (low, high)
     sign = 1 if rule.low_is_good else -1
-    fails, passes = sign * (bad - rule.fails) > 0, sign * (good - rule.passes) <= 0
+    fails = sign * (bad - rule.fails) > 0
+    passes = sign * (good - rule.passes) <= 0
     state: State = "fails" if fails else "passes" if passes else "warns"
     reason = f"It {rule.finding.format(value=check.number)} ({ends})."
     return replace(check, state=state, reason=reason)

@@ -8,12 +8,13 @@ import numpy as np
 
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.tables import Column, Table, is_floor_bot, table
+from botchat.estimates import Estimate, Indices
 from botchat.interfaces import Row
 from botchat.metrics import lengths
 from botchat.metrics.agreement import verdict_rates
-from botchat.metrics.statistics import distinct, proportion_ci
+from botchat.metrics.statistics import distinct, proportion
+from botchat.metrics.verdicts import LOSS, WIN, PairVerdicts
 from botchat.records import HUMAN, UNDECIDED, Dialogues
-from botchat.verdicts import LOSS, WIN, Indices, Verdicts
 
 
 def judge_table(
@@ -22,10 +23,11 @@ def judge_table(
     """Make the table of a judge; ``dialogues`` are of all contestants judged in pairs."""
     rows = []
     for part in sorted(judged, key=lambda part: part.protocol.name):
-        if part.protocol.shows == "one":
+        if part.protocol.is_alone:
             rates = _detection_rates(part)
         else:
-            rates = pair_rates(part.verdicts, part.cluster) | _longer_preferred(part, dialogues)
+            rates = pair_rates(part.verdicts, part.cluster[part.verdicts.item])
+            rates["longer_preferred"] = _longer_preferred(part, dialogues)
         rows.append({"protocol": part.protocol.name, **rates})
     return table(
         "judge",
@@ -39,49 +41,49 @@ def judge_table(
     ).filled()
 
 
-def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Row:
+def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Estimate:
     """Return the share of decided verdicts for the dialogue with more words, as shown."""
     verdicts = judged.verdicts
-    names, seed_ids, most = (
-        verdicts.contestants,
-        verdicts.seed_ids,
-        1 + verdicts.shown.max(initial=0),
-    )
+    names = verdicts.contestants
+    seed_ids = verdicts.items
+    most = 1 + verdicts.shown.max(initial=0)
     side = np.concatenate([verdicts.first, verdicts.second]) * len(seed_ids)
-    cut = (side + np.tile(verdicts.seed, 2)) * most + np.tile(verdicts.shown, 2)
+    cut = (side + np.tile(verdicts.item, 2)) * most + np.tile(verdicts.shown, 2)
     numbers, place = distinct(cut)
     words = np.zeros(len(numbers), np.intp)
     for i, number in enumerate(numbers.tolist()):
         name, seed = divmod(number // most, len(seed_ids))
-        if dialogue := dialogues.get(names[name], {}).get(seed_ids[seed]):
-            words[i] = sum(map(lengths.words, dialogue.utterances[: number % most]))
+        dialogue = dialogues.get(names[name], {}).get(seed_ids[seed])
+        if dialogue:
+            words[i] = sum(lengths.words(each) for each in dialogue.utterances[: number % most])
     first, second = words[place].reshape(2, -1)
     unequal = np.isin(verdicts.result, (WIN, LOSS)) & (first != second)
     longer_wins = (verdicts.result == WIN) == (first > second)
-    cluster = judged.cluster[verdicts.seed]
-    return proportion_ci(longer_wins[unequal], cluster[unequal], "longer_preferred")
+    cluster = judged.cluster[verdicts.item]
+    return proportion(longer_wins[unequal], cluster[unequal])
 
 
-def pair_rates(verdicts: Verdicts, cluster: Indices) -> Row:
-    """Return the judge's rates on pairs; ``cluster`` is the number of each seed's cluster."""
-    both = verdicts.both_orders()
+def pair_rates(verdicts: PairVerdicts, cluster: Indices) -> Row:
+    """Return the judge's rates on pairs; ``cluster`` is the number of each verdict's cluster."""
+    begin, outcomes = verdicts.both_orders()
     return {
         "judged": len(verdicts),
         "unreadable": int((~verdicts.readable).sum()),
-        **verdict_rates(both.results, cluster[both.seed]),
+        **vars(verdict_rates(outcomes, cluster[begin])),
     }
 
 
 def _detection_rates(judged: ProtocolVerdicts) -> Row:
     """Return the judge's rates on single dialogues, where positive is AI-involved."""
-    protocol, judgments = judged.protocol, judged.judgments
+    protocol = judged.protocol
+    judgments = judged.judgments
     unreadable = [judgment.verdict is None for judgment in judgments]
     row: Row = {
         "judged": len(judgments),
         "unreadable": sum(unreadable),
-        **proportion_ci(unreadable, judged.topics_of(judgments), "unreadable_rate"),
+        "unreadable_rate": proportion(unreadable, judged.topics_of(judgments)),
     }
-    if not protocol.about_ai or protocol.passing is None:
+    if not protocol.about_ai or protocol.answer.passing is None:
         return row
     known = [j for j in judgments if j.verdict not in (None, UNDECIDED)]
     for key, counts in (
@@ -90,8 +92,8 @@ def _detection_rates(judged: ProtocolVerdicts) -> Row:
         ("true_positive_rate_bots", is_floor_bot),
     ):
         counted = [j for j in known if counts(j.contestants[0])]
-        hits = [j.verdict != protocol.passing for j in counted]
-        row |= proportion_ci(hits, judged.topics_of(counted), key)
+        hits = [j.verdict != protocol.answer.passing for j in counted]
+        row[key] = proportion(hits, judged.topics_of(counted))
     return row
 
 

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from botchat.estimates import Floats, Indices
 from botchat.metrics.statistics import clustered_proportions, distinct
+from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts
 from botchat.ratings.comparisons import Comparisons
-from botchat.verdicts import LOSS, TIE, WIN, Floats, Indices, Verdicts
 
 _RESULTS = {"win": (WIN,), "tie": (TIE,), "lose": (LOSS,), "win_or_tie": (WIN, TIE)}
 
 
-def comparisons_of(readable: Verdicts, cluster: Indices | None) -> Comparisons:
-    """Make comparisons, contestants by name, of readable verdicts and each seed's cluster."""
+def comparisons_of(readable: PairVerdicts, cluster: Indices | None) -> Comparisons:
+    """Make comparisons, contestants by name, of readable verdicts and the cluster of each."""
     contestants = readable.judged_contestants
     place = {name: i for i, name in enumerate(contestants)}
     # Contestants that only unreadable verdicts name have no place, and none is asked for.
@@ -26,7 +27,7 @@ def comparisons_of(readable: Verdicts, cluster: Indices | None) -> Comparisons:
         number[readable.first],
         number[readable.second],
         readable.result,
-        None if cluster is None else cluster[readable.seed],
+        cluster,
     )
 
 

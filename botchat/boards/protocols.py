@@ -9,28 +9,30 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import assert_never
 
 import numpy as np
 import pandas as pd
 
 from botchat.boards.pairs import comparisons_of, pair_results, with_missing
 from botchat.boards.tables import Column, Table, table
+from botchat.estimates import UNKNOWN, Estimate, Flags, Floats, Indices
 from botchat.interfaces import Row
-from botchat.metrics.annotations import BLIND_PAGE, NOT_SAID, first_ai_index
 from botchat.metrics.statistics import (
-    ci_columns,
     clustered_proportions,
-    proportion_ci,
+    proportion,
     separated,
     wilson,
 )
+from botchat.metrics.verdicts import PairVerdicts
+from botchat.protocols.kinds import Detection, Pairwise, Report, Score
 from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import PASS_AT, successes
 from botchat.protocols.reports import ERRORS
+from botchat.protocols.verdicts import NOT_SAID, first_ai_index
 from botchat.ratings.bradley_terry import ranks_from_order
-from botchat.records import HUMAN, UNDECIDED, Dialogues, Judgment, Seed, lacks_room
-from botchat.verdicts import Flags, Floats, Indices, Verdicts
+from botchat.records import BLIND_PAGE, HUMAN, UNDECIDED, Dialogues, Judgment, Seed, lacks_room
 
 MODEL = Column("model", "Model", "name")
 
@@ -42,7 +44,7 @@ class ProtocolVerdicts:
     protocol: Protocol
     judgments: Sequence[Judgment]
     """On single dialogues, at most one for each."""
-    verdicts: Verdicts
+    verdicts: PairVerdicts
     """On pairs; none where the protocol is about single dialogues."""
     imported: str = ""
     """End of the signature: which of the dialogues were made elsewhere."""
@@ -67,7 +69,7 @@ class ProtocolVerdicts:
     def cluster(self) -> Indices:
         """Number of the topic, or of itself, of each seed of ``verdicts``."""
         numbers: dict[str, int] = {}
-        names = (self.topics.get(seed_id, seed_id) for seed_id in self.verdicts.seed_ids)
+        names = (self.topics.get(seed_id, seed_id) for seed_id in self.verdicts.items)
         return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.intp)
 
     @property
@@ -114,7 +116,7 @@ class ProtocolResult:
     def better(self, names: Sequence[str]) -> Flags:
         """Whether the row's contestant is significantly better than the column's, shape (m, m)."""
         column = self.ranking[0]
-        frame = self.table.frame.set_index("model").loc[[*names], column.keys]
+        frame = self.table.frame.set_index("model").loc[list(names), column.keys]
         values = frame.to_numpy(dtype=float).T
         # An interval of a share is about as wide everywhere on this scale, and at its ends.
         return separated(*(2 * np.arcsin(np.sqrt(values)) if column.kind == "rate" else values))
@@ -126,7 +128,8 @@ class ProtocolResult:
 
     def quote(self, column: Column) -> Column:
         """A column as the main table calls it: by protocol, unless it leads, and N."""
-        heading, protocol = column.heading, self.protocol
+        heading = column.heading
+        protocol = self.protocol
         if protocol.n is not None:
             heading = f"{heading} @{protocol.n}"
         if not protocol.leads:
@@ -152,7 +155,7 @@ def rank_columns(
     ``better``: see `ProtocolResult.better`.
     """
     known = values.drop(HUMAN, errors="ignore").dropna()
-    low, high = ranks_from_order(better([*known.index]))
+    low, high = ranks_from_order(better(list(known.index)))
     ranks = known.rank(method="min", ascending=False)
     return pd.DataFrame({"rank": ranks, "rank_low": low, "rank_high": high})
 
@@ -208,12 +211,13 @@ class SuccessCurve:
         passed = 1.0 - failed[row, dialogue]
         return cls(rate, clustered_proportions(row, cluster[dialogue], passed, longest).n)
 
-    def row(self, n: int, key: str) -> Row:
-        """The columns of the success rate at N = ``n``."""
+    def at(self, n: int) -> Estimate:
+        """Return the success rate at N = ``n``; unknown beyond the longest dialogue."""
         if n > len(self.rate):
-            return ci_columns(key, *[np.nan] * 3)
+            return UNKNOWN
         value = float(self.rate[n - 1])
-        return ci_columns(key, value, *map(float, wilson(value, 1 / self.n[n - 1])))
+        low, high = wilson(value, 1 / self.n[n - 1])
+        return Estimate(value, float(low), float(high))
 
 
 def success_curves(judged: ProtocolVerdicts, dialogues: Dialogues) -> dict[str, SuccessCurve]:
@@ -244,7 +248,8 @@ def _result_table(
     note: str,
     by: Sequence[str],
 ) -> Table:
-    protocol, columns = judged.protocol, [MODEL, *columns]
+    protocol = judged.protocol
+    columns = [MODEL, *columns]
     return table(protocol.name, protocol.title, columns, rows, [judged.signature], note, by)
 
 
@@ -267,9 +272,9 @@ def detection_result(
             if n is None or name == HUMAN:
                 # Human dialogues are complete at their own length: none is cut short.
                 topics = [judged.topics.get(id_, id_) for id_ in known]
-                row |= proportion_ci([*known.values()], topics, _success_key(n))
+                row[_success_key(n)] = proportion(list(known.values()), topics)
             elif name in curves:
-                row |= curves[name].row(n, _success_key(n))
+                row[_success_key(n)] = curves[name].at(n)
         rows.append(row)
     keys = [_success_key(n) for n in turns]
     columns = [
@@ -297,14 +302,17 @@ def success_turns(judged: ProtocolVerdicts, dialogues: Dialogues) -> list[int]:
 
 def _success_key(n: int | None) -> str:
     """Key of the success rate at N, or at the human length (None)."""
-    return "success_human_length" if n is None else f"success_n{n}"
+    if n is None:
+        return "success_human_length"
+    return f"success_n{n}"
 
 
 def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResult:
     """Win, tie and lose rates of each model against the human dialogues."""
     seed_ids = [seed.id for seed in judged.protocol.eligible(seeds)]
     counted = judged.verdicts.on(seed_ids)
-    compared = comparisons_of(counted.only(counted.readable), judged.cluster)
+    readable = counted.only(counted.readable)
+    compared = comparisons_of(readable, judged.cluster[readable.item])
     models = [name for name in judged.verdicts.judged_contestants if name != HUMAN]
     pairs = [(model, HUMAN) for model in models]
     rows = with_missing(pair_results(compared), pairs, 2 * len(seed_ids)).assign(model=models)
@@ -321,23 +329,25 @@ def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResu
     return GTEvalResult(judged.protocol, standing, keys=keys)
 
 
-def score_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> ProtocolResult:
+def score_result(judged: ProtocolVerdicts, answer: Score, seeds: Sequence[Seed]) -> ProtocolResult:
     """The mean of each number, with its 95 % interval over dialogues (Student's t)."""
-    protocol, scale, rows = judged.protocol, judged.protocol.asked_scale, []
+    scale = answer.scale
+    rows = []
     columns = [
         Column(f"mean_{i}", name, "decimal", interval=True) for i, name in enumerate(scale.names, 1)
     ]
     keys = [column.key for column in columns]
     for model, judgments in judged.by_contestant.items():
         readable = [judgment for judgment in judgments if judgment.verdict is not None]
-        known = [protocol.scores(judgment.verdict) or () for judgment in readable]
+        known = [answer.scores(judgment.verdict) or () for judgment in readable]
         missing = len(judged.counted.get(model, seeds)) - len(known)
         row: Row = {"model": model, "n": len(known), "missing": missing}
         topics = judged.topics_of(readable)
         for key, scores in zip(keys, zip(*known, strict=True), strict=False):
-            if pairs := [pair for pair in zip(scores, topics, strict=True) if pair[0] is not None]:
+            pairs = [pair for pair in zip(scores, topics, strict=True) if pair[0] is not None]
+            if pairs:
                 values, cluster = zip(*pairs, strict=True)
-                row |= proportion_ci(values, cluster, key, (scale.lowest, scale.highest))
+                row[key] = proportion(values, cluster, (scale.lowest, scale.highest))
         rows.append(row)
     standing = _result_table(
         judged,
@@ -347,7 +357,7 @@ def score_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> ProtocolRes
         "intervals; a dialogue without a readable score is missing.",
         keys,
     )
-    return ProtocolResult(protocol, standing, keys=keys)
+    return ProtocolResult(judged.protocol, standing, keys=keys)
 
 
 def report_result(
@@ -388,10 +398,14 @@ def protocol_result(
     judged: ProtocolVerdicts, seeds: Sequence[Seed], dialogues: Dialogues
 ) -> ProtocolResult:
     """The result of a protocol that needs no rating."""
-    if judged.protocol.shows == "human":
-        return gteval_result(judged, seeds)
-    if judged.protocol.kind == "place":
-        return detection_result(judged, seeds, dialogues)
-    if judged.protocol.kind == "report":
-        return report_result(judged, seeds, dialogues)
-    return score_result(judged, seeds)
+    match judged.protocol.answer:
+        case Detection():
+            return detection_result(judged, seeds, dialogues)
+        case Pairwise():
+            return gteval_result(judged, seeds)
+        case Score() as answer:
+            return score_result(judged, answer, seeds)
+        case Report():
+            return report_result(judged, seeds, dialogues)
+        case _ as unknown:
+            assert_never(unknown)

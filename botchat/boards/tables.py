@@ -7,6 +7,7 @@ files of tables.
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections import Counter
@@ -20,6 +21,7 @@ from typing import Any, Literal
 import msgspec
 import pandas as pd
 
+from botchat.estimates import Estimate
 from botchat.interfaces import Row
 
 LABEL_COLUMNS = 34
@@ -54,11 +56,13 @@ def labels(names: Sequence[str], columns: int = LABEL_COLUMNS) -> list[str]:
 def shorten(text: str, columns: int) -> str:
     """Text without control characters; if too wide, without "-instruct", then without its end."""
     clean = _clean(text)
-    if sum(map(_columns, clean)) <= columns:
+    if sum(_columns(each) for each in clean) <= columns:
         return clean
     clean = re.sub("-instruct$", "", clean, flags=re.IGNORECASE)
     n = sum(total <= columns - 1 for total in accumulate(map(_columns, clean)))
-    return clean if sum(map(_columns, clean)) <= columns else f"{clean[:n]}…"
+    if sum(_columns(each) for each in clean) <= columns:
+        return clean
+    return f"{clean[:n]}…"
 
 
 def _clean(text: str) -> str:
@@ -69,7 +73,9 @@ def _clean(text: str) -> str:
 def _ending(name: str, columns: int) -> str:
     clean = _clean(name)
     n = sum(total <= columns - 1 for total in accumulate(map(_columns, reversed(clean))))
-    return clean if sum(map(_columns, clean)) <= columns else f"…{clean[len(clean) - n :]}"
+    if sum(_columns(each) for each in clean) <= columns:
+        return clean
+    return f"…{clean[len(clean) - n :]}"
 
 
 def _digested(name: str, columns: int) -> str:
@@ -81,7 +87,9 @@ def _columns(char: str) -> int:
     """Width of a character on a terminal."""
     if unicodedata.combining(char):
         return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    if unicodedata.east_asian_width(char) in "WF":
+        return 2
+    return 1
 
 
 def is_floor_bot(contestant: str) -> bool:
@@ -106,7 +114,9 @@ class Column:
     @property
     def keys(self) -> list[str]:
         """Keys in the data: of the number, and of the ends of its interval."""
-        return [self.key, *_ends(self.key)] if self.interval else [self.key]
+        if self.interval:
+            return [self.key, *_ends(self.key)]
+        return [self.key]
 
 
 @dataclass(frozen=True)
@@ -185,13 +195,9 @@ class Table:
         """Return each number's interval in a column as ``47–76``; empty where it is not known."""
         column = self.column(key)
         if not column.interval or column.kind == "rank":
-            return [""] * len(self.frame)
+            return ["" for _ in self.rows]
         form = _END_FORMAT.get(column.kind, _FORMAT[column.kind])
-        rows = self.frame[column.keys].itertuples(index=False)
-        return [
-            f"{form(low)}{' to ' if low < 0 else '–'}{form(high)}" if pd.notna(low + high) else ""
-            for _, low, high in rows
-        ]
+        return [interval_text(estimate_in(row, key), form) for row in self.rows]
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -222,13 +228,16 @@ def table(
     note: str = "",
     by: Sequence[str] = (),
 ) -> Table:
-    """A table with what each row has under the keys of the columns.
+    """A table with what each row has under the keys of the columns, numbers or `Estimate`.
 
     ``by``: keys of the columns that rows are sorted by, highest first, missing last, then by name.
     """
     types = {key: _DTYPE.get(column.kind, "float64") for column in columns for key in column.keys}
-    frame = pd.DataFrame(rows if isinstance(rows, pd.DataFrame) else list(rows))
-    frame = frame.reindex(columns=[*types]).astype(types)
+    if isinstance(rows, pd.DataFrame):
+        frame = rows
+    else:
+        frame = pd.DataFrame([spread(row) for row in rows])
+    frame = frame.reindex(columns=list(types)).astype(types)
     if by:
         name_key = next(column.key for column in columns if column.kind == "name")
         down = [*([False] * len(by)), True]
@@ -242,9 +251,39 @@ def record_frame(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) 
     return pd.DataFrame(rows, columns=list(kind.__struct_fields__))
 
 
-def value_and_ci(row: Row, key: str) -> tuple[Any, Any, Any]:
-    """Return the value of a row under a key and the ends of its interval; None if missing."""
-    return row.get(key), row.get(f"{key}_low"), row.get(f"{key}_high")
+def estimate_in(row: Row, key: str) -> Estimate:
+    """Return the number that a row of a table has under a key, with its interval."""
+    numbers = [row.get(each) for each in (key, *_ends(key))]
+    return Estimate(*[math.nan if number is None else number for number in numbers])
+
+
+def interval_text(estimate: Estimate, form: Callable[[float], str]) -> str:
+    """Return an interval as ``47–76``, with a number below 0 as ``-3 to 4``; empty if unknown."""
+    if not estimate.is_bounded:
+        return ""
+    joint = "–"
+    if estimate.low < 0:
+        joint = " to "
+    return f"{form(estimate.low)}{joint}{form(estimate.high)}"
+
+
+def rounded_ends(estimate: Estimate) -> dict[str, float | None]:
+    """Return a number as JSON has it: ``value``, ``low`` and ``high``, None if unknown."""
+    numbers = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    return {key: None if math.isnan(n) else round(n, DIGITS) for key, n in numbers.items()}
+
+
+def spread(row: Row) -> Row:
+    """Return a row with each `Estimate` under three keys; None where it is not known."""
+    cells: Row = {}
+    for key, value in row.items():
+        if not isinstance(value, Estimate):
+            cells[key] = value
+            continue
+        numbers = (value.value, value.low, value.high)
+        for name, number in zip((key, *_ends(key)), numbers, strict=True):
+            cells[name] = None if math.isnan(number) else number
+    return cells
 
 
 def one_line(text: str) -> str:

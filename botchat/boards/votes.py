@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 from types import MappingProxyType
 
@@ -17,16 +18,16 @@ from botchat.boards.judge_table import PAIR_COLUMNS, pair_rates
 from botchat.boards.pairs import comparisons_of
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.tables import Column, Table, table
-from botchat.metrics.annotations import Votes
+from botchat.estimates import Indices
 from botchat.metrics.lengths import Lengths
-from botchat.metrics.statistics import distinct, proportion_ci
+from botchat.metrics.statistics import distinct, proportion
+from botchat.metrics.verdicts import TIE, PairOutcome, PairVerdicts
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import Comparisons
 from botchat.records import SIGNED
-from botchat.verdicts import ABSENT, TIE, Indices, Verdicts
 
 
-def votes_board(votes: Votes, name: str) -> Board:
+def votes_board(votes: PairVerdicts, name: str) -> Board:
     """Count, rate and rank votes of a file, or files, called ``name``; all judges together.
 
     Raises:
@@ -38,10 +39,12 @@ def votes_board(votes: Votes, name: str) -> Board:
     lost = np.concatenate([votes.first[~votes.readable], votes.second[~votes.readable]])
     unreadable = Counter(votes.contestants[i] for i in lost.tolist())
     part = arena.rate_votes(comparisons, signature, unreadable=unreadable)
-    judged = vote_verdicts(votes, signature)
     # Only both orders tell what being named first is worth, and who is better.
-    both = (judged.both_orders().results < ABSENT).all(1).any()
-    evidence = {VOTES.name: ProtocolVerdicts(VOTES, (), judged)} if both else {}
+    _, outcomes = votes.both_orders()
+    evidence = {}
+    if (outcomes < PairOutcome.ABSENT).all(1).any():
+        signed = replace(votes, known_signatures=(signature,))
+        evidence = {VOTES.name: ProtocolVerdicts(VOTES, (), signed)}
     judges = [votes.judges[i] for i in np.unique(votes.judge).tolist()]
     judge = judges[0] if len(judges) == 1 else f"{len(judges):,} judges"
     row_name = judge if len(judges) == 1 else f"all {judge}"
@@ -55,21 +58,24 @@ def rates_board(comparisons: Comparisons, name: str, per_pair: int) -> Board:
     return _board(part, name, "rates", part.table.signature)
 
 
-def vote_comparisons(votes: Votes) -> Comparisons:
+def vote_comparisons(votes: PairVerdicts) -> Comparisons:
     """Readable votes, contestants sorted by name."""
-    judged = vote_verdicts(votes, "")
     # Fewer clusters than there are contestants cannot separate them.
-    cluster = _clusters(votes, judged, len(votes.contestants))
-    return comparisons_of(judged.only(judged.readable), cluster)
+    cluster = clusters(votes, len(votes.contestants))
+    if cluster is not None:
+        cluster = cluster[votes.readable]
+    return comparisons_of(votes.only(votes.readable), cluster)
 
 
-def _clusters(votes: Votes, judged: Verdicts, least: int) -> Indices | None:
-    """Return each case's number of `Votes.clusters`, or None if votes share nothing."""
-    if (shared := votes.clusters(least)) is None:
-        return None
-    vote = np.zeros(len(judged.seed_ids), np.intp)
-    vote[judged.seed] = np.arange(len(votes))
-    return shared[0][vote]
+def clusters(votes: PairVerdicts, least: int) -> Indices | None:
+    """Return the cluster of each vote; None if votes are independent.
+
+    Items; judges where votes share no item, or where only judges are more than ``least``.
+    """
+    for numbers, most in ((votes.item, least), (votes.judge, least), (votes.item, 1)):
+        if most < len(np.unique(numbers)) < len(votes) and numbers.min() >= 0:
+            return numbers
+    return None
 
 
 def _board(
@@ -98,7 +104,7 @@ def _board(
     )
 
 
-def votes_digest(votes: Votes) -> str:
+def votes_digest(votes: PairVerdicts) -> str:
     """8 hex digits that change with any vote, whatever the order of rows."""
     models = np.array(votes.contestants, dtype=object)
     columns = {
@@ -115,35 +121,17 @@ def votes_digest(votes: Votes) -> str:
     return sha256(np.sort(hashed.to_numpy()).tobytes()).hexdigest()[:8]
 
 
-def vote_verdicts(votes: Votes, signature: str) -> Verdicts:
-    """Votes as the verdicts of one judge; a case is what each of the judges was asked."""
-    n = len(votes)
-    case = distinct(votes.cases * max(1, len(votes.judges)) + votes.judge)[1]
-    return Verdicts(
-        tuple(map(str, range(int(case.max(initial=-1)) + 1))),
-        votes.contestants,
-        (signature,),
-        case,
-        votes.first,
-        votes.second,
-        votes.result,
-        np.zeros(n, np.intp),
-        np.zeros(n, np.intp),
-        np.zeros(n, np.bool_),
-    )
-
-
-def _judge_table(votes: Votes, name: str, signature: str) -> Table:
+def _judge_table(votes: PairVerdicts, name: str, signature: str) -> Table:
     """Make the table of all judges of the votes together."""
-    judged = vote_verdicts(votes, signature)
-    readable, cluster = judged.readable, _clusters(votes, judged, 1)
-    cluster = np.arange(len(judged.seed_ids)) if cluster is None else cluster
-    of_vote = cluster[judged.seed]
+    cluster = clusters(votes, 1)
+    if cluster is None:
+        cluster = distinct(votes.cases * max(1, len(votes.judges)) + votes.judge)[1]
+    readable = votes.readable
     row = {
         "judge": name,
-        **pair_rates(judged, cluster),
-        **proportion_ci((judged.result == TIE)[readable], of_vote[readable], "ties"),
-        **proportion_ci(~readable, of_vote, "unreadable_rate"),
+        **pair_rates(votes, cluster),
+        "ties": proportion((votes.result == TIE)[readable], cluster[readable]),
+        "unreadable_rate": proportion(~readable, cluster),
     }
     return table(
         "judge",

@@ -59,7 +59,8 @@ def _take_signals() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    acted_at, ours = -math.inf, os.getpid()
+    acted_at = -math.inf
+    ours = os.getpid()
 
     def end(kind: int = signal.SIGTERM, *_: object) -> None:
         nonlocal acted_at

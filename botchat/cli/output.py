@@ -85,7 +85,8 @@ def perform(
 
     Raises `BotChatError`, also where replies are missing or a gate fails.
     """
-    if folder := more.get("workspace"):
+    folder = more.get("workspace")
+    if folder:
         _check_folder(folder)
     if not with_meter:
         result = command(*bound.args, **bound.kwargs, **more)
@@ -153,24 +154,22 @@ def _show(result: Result, as_json: bool, meter: Meter | None = None) -> None:
 
 def _text(part: str | Table | list[Row]) -> str:
     if isinstance(part, str):
-        width = min(shutil.get_terminal_size().columns, WIDTH) if sys.stdout.isatty() else WIDTH
-        return (
-            printable(part)
-            if part[:2] == "  "
-            else textwrap.fill(
-                printable(part), width, break_long_words=False, break_on_hyphens=False
-            )
-        )
+        width = WIDTH
+        if sys.stdout.isatty():
+            width = min(shutil.get_terminal_size().columns, WIDTH)
+        if part[:2] == "  ":
+            return printable(part)
+        return textwrap.fill(printable(part), width, break_long_words=False, break_on_hyphens=False)
     if not isinstance(part, list):
         return grid([column.heading for column in part.headline], part.cells)
     if not part:
         return "nothing yet"
     cells = [[cell(row.get(key)) for key in part[0]] for row in part]
-    table = grid([*map(_heading, part[0])], cells)
+    table = grid([_heading(each) for each in part[0]], cells)
     if len(part) > 1 or len(table.splitlines()[-1]) <= WIDTH:
         return table
-    width = max(map(len, part[0]))
-    pairs = zip(map(_heading, part[0]), cells[0], strict=True)
+    width = max(len(each) for each in part[0])
+    pairs = zip((_heading(each) for each in part[0]), cells[0], strict=True)
     return "\n".join(f"{heading:<{width}}  {value}" for heading, value in pairs)
 
 
@@ -193,7 +192,9 @@ def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         drawn.add_column(Text(heading), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         drawn.add_row(*(Text(printable(value)) for value in row))
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1_000
+    width = 1_000
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
     console = Console(width=width, highlight=False, color_system=None)
     with console.capture() as captured:
         console.print(drawn)
@@ -205,12 +206,18 @@ def cell(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        if value:
+            return "yes"
+        return "no"
     if isinstance(value, Mapping):
         return ", ".join(f"{n} {kind}" for kind, n in value.items()) or "–"
     if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+        if abs(value) < 1000:
+            return f"{value:.4g}"
+        return f"{value:,.1f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value)
 
 
 @contextmanager
@@ -273,14 +280,21 @@ def spent_line(meter: Meter) -> str:
     unknown = meter.unpriced
     if estimate.usd:
         unknown -= estimate.calls
-    parts = [f"{meter.calls:,} calls"] * bool(meter.calls)
-    parts += [f"{meter.replayed:,} from the ledger"] * bool(meter.replayed)
-    parts += [f"{tokens:,} tokens"] * bool(tokens)
-    parts += [f"${usd:.4f}"] * bool(tokens and (usd or unknown <= 0))
-    parts += [f"{unknown:,} calls of unknown cost"] * (unknown > 0)
+    parts = []
+    if meter.calls:
+        parts.append(f"{meter.calls:,} calls")
+    if meter.replayed:
+        parts.append(f"{meter.replayed:,} from the ledger")
+    if tokens:
+        parts.append(f"{tokens:,} tokens")
+    if tokens and (usd or unknown <= 0):
+        parts.append(f"${usd:.4f}")
+    if unknown > 0:
+        parts.append(f"{unknown:,} calls of unknown cost")
     if estimate.calls:
         parts.append(f"{estimate.calls:,} calls estimated")
-    parts += [f"{meter.failures.total():,} failed"] * bool(meter.failures)
+    if meter.failures:
+        parts.append(f"{meter.failures.total():,} failed")
     return ", ".join(parts)
 
 

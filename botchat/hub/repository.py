@@ -21,7 +21,7 @@ from botchat.importers.hub import hub_errors, refuse_large
 from botchat.importers.published_calls import read_calls
 from botchat.interfaces import Row
 from botchat.records import VERSION, Dialogue, Judgment, Provenance, Seed
-from botchat.results import Result
+from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, PORTABLE, AboutSet, Workspace
 from botchat.workspace.model_settings import api_key
@@ -56,7 +56,8 @@ def _is_allowed(path: str, seed_set: str) -> bool:
 
     Raises ConfigError if it has, under a name that not every system can have.
     """
-    part, name = r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}", re.escape(seed_set)
+    part = r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}"
+    name = re.escape(seed_set)
     stage = rf"generations/{name}/{part}\.jsonl|judgments/{name}/{part}/{part}\.jsonl"
     if re.fullmatch(rf"leaderboards/{name}(?:/{part})+", path):
         is_allowed = PurePosixPath(path).suffix in _DATA
@@ -79,7 +80,8 @@ def publish(
     """
     if not re.fullmatch(NAME, name):
         raise UsageError(f"{name!r} is not ORG/NAME: your name on the hub and one for the run")
-    out, dataset = workspace.out(seed_set), _dataset(workspace, seed_set)
+    out = workspace.out(seed_set)
+    dataset = _dataset(workspace, seed_set)
     repositories = {"dataset": dataset}
     if (out / "index.html").exists():
         page = _page(out)
@@ -91,11 +93,18 @@ def publish(
     rows: list[Row] = []
     for kind, files in repositories.items():
         revision = None if dry_run else _commit(seed_set, name, kind, files, private)
-        row = {"files": len(files), "bytes": sum(map(len, files.values())), "revision": revision}
+        row = {
+            "files": len(files),
+            "bytes": sum(len(each) for each in files.values()),
+            "revision": revision,
+        }
         rows.append({"repository": f"{kind}s/{name}"} | row)
-    listed = {kind: [*files] for kind, files in repositories.items()}
-    lines = [f"{kind}: {file}" for kind, files in listed.items() for file in files]
-    return Result({"rows": rows, "files": listed}, [rows, *lines * dry_run])
+    listed = {kind: list(files) for kind, files in repositories.items()}
+    pieces: list[Piece] = [rows]
+    if dry_run:
+        for kind, names in listed.items():
+            pieces += [f"{kind}: {name}" for name in names]
+    return Result({"rows": rows, "files": listed}, pieces)
 
 
 def _page(out: Path) -> dict[str, bytes]:
@@ -126,7 +135,9 @@ def _dataset(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
         contents[f"ledger/{seed_set}.jsonl.gz"] = calls
     stages = dict.fromkeys(f.split("/")[0] for f in contents if f.startswith(("s", "g", "j")))
     configs = "\n".join(f"- config_name: {s}\n  data_files: {s}/**/*.jsonl" for s in stages)
-    invented = INVENTED.format(seed_set) if workspace.about(seed_set).invented else ""
+    invented = ""
+    if workspace.about(seed_set).invented:
+        invented = INVENTED.format(seed_set)
     facts = {"configs": configs, "version": VERSION, "invented": invented}
     contents["README.md"] = _text("dataset", seed_set=seed_set, **facts)
     digests = {path: sha256(content).hexdigest() for path, content in contents.items()}
@@ -143,17 +154,23 @@ def _commit(seed_set: str, name: str, kind: str, files: dict[str, bytes], privat
     """Make a repository hold exactly these files, if it is BotChat's, and return its revision."""
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
-    api, sdk = HfApi(), "static" if kind == "space" else None
+    api = HfApi()
+    sdk = None
+    if kind == "space":
+        sdk = "static"
     with hub_errors(name):
         api.create_repo(name, repo_type=kind, private=private, exist_ok=True, space_sdk=sdk)
-        stored = {*api.list_repo_files(name, repo_type=kind)} - {".gitattributes"}
+        stored = set(api.list_repo_files(name, repo_type=kind)) - {".gitattributes"}
         # A new Space has a page of its own.
-        others = stored - {"README.md", *["index.html", "style.css"] * (kind == "space")}
+        ours = {"README.md"}
+        if kind == "space":
+            ours |= {"index.html", "style.css"}
+        others = stored - ours
         if others and MANIFEST not in stored:
             fault = f"holds {min(others)}, and is no {kind} of BotChat; name another"
             raise ConfigError(f"{name} {fault}")
         changes: list[Any] = [CommitOperationAdd(path, content) for path, content in files.items()]
-        changes += [CommitOperationDelete(path) for path in sorted(stored - {*files})]
+        changes += [CommitOperationDelete(path) for path in sorted(stored - set(files))]
         message = f"BotChat {VERSION}: {seed_set}"
         return str(api.create_commit(name, changes, repo_type=kind, commit_message=message).oid)
 
@@ -165,7 +182,9 @@ def _calls(workspace: Workspace, contents: Mapping[str, bytes]) -> bytes:
         keys |= _named_calls(_records(file, content, file))
     with closing(workspace.ledger(readonly=True)) as ledger:
         calls = [call for call in ledger.calls("ORDER BY key, at") if call.key in keys]
-    return gzip.compress(msgspec.json.Encoder().encode_lines(calls), mtime=0) if calls else b""
+    if calls:
+        return gzip.compress(msgspec.json.Encoder().encode_lines(calls), mtime=0)
+    return b""
 
 
 def _records(file: str, content: bytes, place: str) -> list[msgspec.Struct]:
@@ -202,7 +221,7 @@ def _named_rows(path: Path, named: Container[str], place: str) -> Iterator[tuple
 
 def _refuse_secrets(workspace: Workspace, files: dict[str, bytes]) -> None:
     """Raise ConfigError for a text with a key of the environment, or with the form of one."""
-    keys: list[str | None] = [*secrets_in(os.environ)]
+    keys: list[str | None] = list(secrets_in(os.environ))
     for settings in workspace.config.models.values():
         with suppress(ConfigError):  # not set, so nowhere
             keys.append(api_key(settings))
@@ -210,7 +229,9 @@ def _refuse_secrets(workspace: Workspace, files: dict[str, bytes]) -> None:
     for name, content in files.items():
         if Path(name).suffix in (".png", ".parquet", ".js"):
             continue  # rendered from the other files
-        data = gzip.decompress(content) if name.endswith(".gz") else content
+        data = content
+        if name.endswith(".gz"):
+            data = gzip.decompress(content)
         for n, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
             if redactor.clean(line) != line:
                 raise ConfigError(f"{name}:{n} holds a key, so nothing is sent; take it out")

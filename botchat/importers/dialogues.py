@@ -59,7 +59,8 @@ def read_seeds(rows: Iterable[FileRow], where: str) -> list[Seed]:
     """Read seeds; a whole dialogue without an id has its row's number. Raises `DataError`."""
     dialogues: dict[str, tuple[FileRow, list[ImportedMessage]]] = {}
     for number, row in enumerate(rows, 1):
-        place, content = row.place, _first(row.fields, FORMATS)
+        place = row.place
+        content = _first(row.fields, FORMATS)
         seed_id = _id(row) or ("" if content is None else str(number))
         if not seed_id:
             raise DataError(f"{place}: no id; give every dialogue one in a field named 'id'")
@@ -77,7 +78,8 @@ def read_seeds(rows: Iterable[FileRow], where: str) -> list[Seed]:
 
 def read_dialogues(rows: Iterable[FileRow], where: str) -> tuple[str, list[ImportedDialogue]]:
     """Read the format, a value of `FORMATS`, and the dialogues of a model, or raise `DataError`."""
-    dialogues, formats = [], []
+    dialogues = []
+    formats = []
     for row in rows:
         column = _column(row.fields, FORMATS, f"{row.place}: no dialogue")
         messages = _messages(_items(row.fields[column], row.place), row.place)
@@ -85,7 +87,9 @@ def read_dialogues(rows: Iterable[FileRow], where: str) -> tuple[str, list[Impor
         texts = [text.strip() for text in _join_turns(spoken, row.place)]
         failed = [n for n, text in enumerate(texts) if text == _FAILED or not visible(text)]
         end = min(failed, default=None)
-        outcome: Outcome = "ok" if end is None else "empty"
+        outcome: Outcome = "empty"
+        if end is None:
+            outcome = "ok"
         dialogues.append(ImportedDialogue(row.place, _id(row), tuple(texts[:end]), outcome))
         formats.append(FORMATS[column])
     if not dialogues:
@@ -119,7 +123,7 @@ def _article(content: bytes, place: str) -> str:
     """Return the dialogue of an item, with single blanks."""
     article = named(json_value(content, place), place).get("article")
     article = " ".join(article.split()) if isinstance(article, str) else ""
-    if not _MARK.match(article) or not all(map(str.strip, _MARK.split(article)[1:])):
+    if not _MARK.match(article) or not all(each.strip() for each in _MARK.split(article)[1:]):
         raise DataError(f"{place}: no 'article' of utterances, each after 'm :' or 'f :'")
     return article
 
@@ -168,7 +172,8 @@ def _messages(items: Sequence[object], place: str, start: int = 0) -> list[Impor
             continue
         within = f"{place}: utterance {n}"
         fields = {column_name(name): value for name, value in named(item, within).items()}
-        speaker, turn = _first(fields, _SPEAKERS), _first(fields, _TURNS)
+        speaker = _first(fields, _SPEAKERS)
+        turn = _first(fields, _TURNS)
         called = fields.get("tool_calls") or fields.get("function_call")
         if called or re.search(r"(?i)tool|function|observation", str(speaker)):
             raise DataError(f"{within} calls a tool; take such dialogues out")
@@ -202,12 +207,15 @@ def _join_turns(messages: Sequence[ImportedMessage], place: str) -> list[str]:
     """Join consecutive messages of one speaker."""
     names = dict.fromkeys(message.speaker for message in messages)
     if len(names) > 2 or (None in names and len(names) > 1):
-        speakers = quoted(", ".join(map(str, names)))
+        speakers = quoted(", ".join(str(each) for each in names))
         raise DataError(
             f"{place}: speakers {speakers}; name two, each before all of their messages"
         )
     turns = groupby(enumerate(messages), lambda pair: pair[1].speaker or pair[0])
-    return [" ".join(message.text for _, message in turn) for _, turn in turns]
+    joined = []
+    for _, turn in turns:
+        joined.append(" ".join([message.text for _, message in turn]))
+    return joined
 
 
 def _seed(seed_id: str, row: FileRow, messages: list[ImportedMessage]) -> Seed:
@@ -215,7 +223,8 @@ def _seed(seed_id: str, row: FileRow, messages: list[ImportedMessage]) -> Seed:
     if len({message.turn for message in messages}) < len(messages):
         raise DataError(f"{row.place}: dialogue {seed_id!r} has a turn twice")
     try:
-        if not (utterances := _join_turns(messages, row.place)):
+        utterances = _join_turns(messages, row.place)
+        if not utterances:
             raise ValueError(f"seed {seed_id} has 0 utterances, needs at least {N_SEED}")
         return Seed(seed_id, tuple(utterances), str(row.fields.get("topic", "")).strip())
     except ValueError as error:

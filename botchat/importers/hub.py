@@ -68,7 +68,9 @@ def load_rows(uri: str) -> Iterator[dict[str, Any]]:
     parts, folder = _snapshot(uri)
     try:
         splits = _splits(folder, parts["config"])
-        default = next(iter(splits)) if len(splits) == 1 else "test"
+        default = "test"
+        if len(splits) == 1:
+            default = next(iter(splits))
         split = parts["split"] or default
         if split not in splits:
             raise ConfigError(f"{uri}: no split {split!r}; add one of #{', #'.join(splits)}")
@@ -140,7 +142,7 @@ def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        yield from _texts([*value.values()])
+        yield from _texts(list(value.values()))
     elif isinstance(value, list):
         for each in value:
             yield from _texts(each)
@@ -188,7 +190,9 @@ def hub_errors(name: str) -> Iterator[None]:
         raise
     except Exception as error:  # the client's, the network's, or not in the cache
         status = str(getattr(getattr(error, "response", None), "status_code", ""))
-        cause = type(error).__name__ if type(error).__name__ in _FAULTS else status
+        cause = status
+        if type(error).__name__ in _FAULTS:
+            cause = type(error).__name__
         kind, fault = _FAULTS.get(cause, (DataError, f"the hub answers {status}"))
         raise kind(f"{name}: {fault} ({one_line(error)})") from None
 

@@ -80,7 +80,9 @@ def named(value: object, place: str) -> Mapping[str, Any]:
 def quoted(value: object) -> str:
     """Show a value in a message, shortened where it is long."""
     text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    if len(text) <= 60:
+        return text
+    return f"{text[:57]}..."
 
 
 def column_name(name: object) -> str:
@@ -112,7 +114,9 @@ def table(data: bytes, where: str, columns: Collection[str] | None = None) -> pd
         raise DataError(f"{where}: {fault}; correct or save it again") from None
     frame.columns = pd.Index([column_name(name) for name in frame.columns])
     frame = frame.loc[:, ~frame.columns.duplicated()]
-    start = 1 if suffix in (".json", ".jsonl", ".parquet") else 2  # below the names of columns
+    start = 2
+    if suffix in (".json", ".jsonl", ".parquet"):
+        start = 1  # below the names of columns
     frame.index = pd.RangeIndex(start, start + len(frame))
     return frame
 
@@ -139,7 +143,10 @@ def _has_value(cell: object) -> bool:
 
 def _csv(data: bytes, where: str) -> pd.DataFrame:
     data = data.removeprefix(b"\xef\xbb\xbf").rstrip(b"\n")
-    while (start := data.rfind(b"\n") + 1) and data[start : start + 2] == b"# ":
+    while True:
+        start = data.rfind(b"\n") + 1
+        if start == 0 or data[start : start + 2] != b"# ":
+            break
         data = data[: start - 1]  # the signature under our own tables
     header = data.lstrip(b"\r\n").partition(b"\n")[0]
     separator = max((b",", b";", b"\t"), key=header.count).decode()
@@ -184,7 +191,8 @@ def _parquet(data: bytes, columns: Collection[str] | None) -> pd.DataFrame:
 def _xlsx(data: bytes) -> pd.DataFrame:
     """Read the first sheet of a workbook; no more is unpacked than its members state."""
     with zipfile.ZipFile(BytesIO(data)) as archive:
-        if (size := sum(member.file_size for member in archive.infolist())) > MAX_UNPACKED:
+        size = sum(member.file_size for member in archive.infolist())
+        if size > MAX_UNPACKED:
             raise ValueError(f"it unpacks to {size:,} bytes; split it into smaller files")
     # Empty cells alone are missing.
     return pd.read_excel(BytesIO(data), dtype=object, keep_default_na=False, na_values=[""])

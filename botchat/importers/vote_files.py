@@ -7,23 +7,29 @@ Battles have ``model_a``, ``model_b`` and ``winner``; verdicts ``item``, ``first
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from botchat.errors import DataError
+from botchat.errors import DataError, MissingDataError
+from botchat.estimates import Floats, Indices
 from botchat.importers.tables import COLUMNS, quoted, table
-from botchat.metrics.annotations import Votes
-from botchat.verdicts import Floats, Indices
+from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts
+from botchat.workspace import jsonl
 
 MAX_MODELS = 1000
 MAX_NAME = 200  # characters of a model's name
 
 _NAMES = COLUMNS["votes"]
-_VERDICTS, _ITEMS, _JUDGES = _NAMES["verdicts"], _NAMES["items"], _NAMES["judges"]
-_RESULTS = {"first": 1.0, "second": 0.0, "tie": 0.5, "unreadable": np.nan}
-_SIDES = {word: result for side, result in _RESULTS.items() for word in _NAMES[side]}
+_VERDICTS = _NAMES["verdicts"]
+_ITEMS = _NAMES["items"]
+_JUDGES = _NAMES["judges"]
+_RESULTS = {"first": WIN, "second": LOSS, "tie": TIE, "unreadable": np.nan}
+_SIDES: dict[str, float] = {}
+for _side, _result in _RESULTS.items():
+    _SIDES |= dict.fromkeys(_NAMES[_side], _result)
 """Winner -> result of the first model."""
 _COLUMNS = {"model_a", "model_b", "winner", "turn", "anony", *_VERDICTS, *_ITEMS, *_JUDGES}
 
@@ -32,45 +38,64 @@ _COLUMNS = {"model_a", "model_b", "winner", "turn", "anony", *_VERDICTS, *_ITEMS
 class VotesFile:
     """Votes of a file."""
 
-    votes: Votes
+    votes: PairVerdicts
     note: str
     """One line on the votes that were read and left out."""
     once: bool
     """Verdicts of BotChat, which a judge gives once an item and order."""
 
 
+def votes_in(path: Path) -> bytes:
+    """Read a file of votes; `MissingDataError` without one, `DataError` if it is too long."""
+    if not path.exists():
+        raise MissingDataError(
+            f"no file {path}; name a csv, tsv, json, jsonl or parquet of votes, such as "
+            "item,first,second,judge,verdict"
+        )
+    return jsonl.content(path)
+
+
 def read_votes(data: bytes, where: str) -> VotesFile:
     """Read a file of votes; raises `DataError` with the row for what is none."""
     frame = table(data, where, _COLUMNS)
-    once = {"item", "judge", *_VERDICTS} <= {*frame}
+    once = {"item", "judge", *_VERDICTS} <= set(frame)
     if once:
         others = [name for name in _VERDICTS.values() if name in frame]  # of other votes
         frame = frame.drop(columns=others).rename(columns=_VERDICTS)
-    if not {"model_a", "model_b", "winner"} <= {*frame} or frame.empty:
-        names = f"columns: {', '.join(map(str, frame))[:120]}"
+    if not {"model_a", "model_b", "winner"} <= set(frame) or frame.empty:
+        names = f"columns: {', '.join(str(each) for each in frame)[:120]}"
         ours = "item,first,second,judge,verdict (docs/rank.md)"
         raise DataError(f"{where}: no votes ({names}); name them model_a,model_b,winner or {ours}")
     votes = _votes(frame, where, once)
-    kept, left_out = votes.first != votes.second, []
-    if n_own := int((~kept).sum()):
+    kept = votes.first != votes.second
+    left_out = []
+    n_own = int((~kept).sum())
+    if n_own:
         left_out.append(f"left out {n_own:,} of a model against itself")
     if "anony" in frame:
         anonymous = frame["anony"].astype(str).str.lower().to_numpy() != "false"
-        if n_known := int((kept & ~anonymous).sum()):
+        n_known = int((kept & ~anonymous).sum())
+        if n_known:
             left_out.append(f"left out {n_known:,} not anonymous")
         kept &= anonymous
-    if n_unread := int((kept & ~votes.readable).sum()):
+    n_unread = int((kept & ~votes.readable).sum())
+    if n_unread:
         left_out.append(f"{n_unread:,} without a readable verdict")
-    kind = "verdicts of BotChat" if once else "battles as of LMArena"
+    kind = "battles as of LMArena"
+    if once:
+        kind = "verdicts of BotChat"
     note = f"{where}: {kind}: {len(frame):,} rows read; {'; '.join(left_out) or 'nothing left out'}"
     if not kept.any():
         raise DataError(f"{note}: nothing is left to rank")
-    return VotesFile(votes if kept.all() else votes.only(kept), note, once)
+    return VotesFile(votes.only(kept), note, once)
 
 
-def _votes(frame: pd.DataFrame, where: str, once: bool) -> Votes:
-    item = "item" if once else next((name for name in _ITEMS if name in frame), None)
-    judge = "judge" if once else next((name for name in _JUDGES if name in frame), None)
+def _votes(frame: pd.DataFrame, where: str, once: bool) -> PairVerdicts:
+    item = next((name for name in _ITEMS if name in frame), None)
+    judge = next((name for name in _JUDGES if name in frame), None)
+    if once:
+        item = "item"
+        judge = "judge"
     n = len(frame)
     cells = pd.concat([frame["model_a"], frame["model_b"]], ignore_index=True)
     models, both = _numbered(cells, 2 * n)
@@ -83,17 +108,22 @@ def _votes(frame: pd.DataFrame, where: str, once: bool) -> Votes:
         required |= {"item": of_item, "judge": of_judge}
     for name, numbers in required.items():
         _refuse(frame, where, numbers < 0, f"{name} is empty; fill it in")
-    if len(models) > MAX_MODELS or max(map(len, models)) > MAX_NAME:
+    if len(models) > MAX_MODELS or max(len(each) for each in models) > MAX_NAME:
         raise DataError(
             f"{where}: {len(models):,} names of models, such as {quoted(max(models, key=len))}; "
             f"at most {MAX_MODELS:,}, each of {MAX_NAME} characters, can be rated"
         )
     if (of_judge < 0).any():
-        of_judge, judges = np.where(of_judge < 0, len(judges), of_judge), (*judges, "votes")
-    return Votes(
-        models, items, judges, of_item, np.maximum(turn, 0), first, second,
-        of_judge, _results(frame, where, () if once else models, first, second),
-    )  # fmt: skip
+        of_judge = np.where(of_judge < 0, len(judges), of_judge)
+        judges += ("votes",)
+    named: tuple[str, ...] = ()
+    if not once:
+        named = models
+    result = _results(frame, where, named, first, second)
+    turn = np.maximum(turn, 0)
+    return PairVerdicts.of_columns(
+        items, models, judges, of_item, first, second, of_judge, result, turn
+    )
 
 
 def _numbered(cells: pd.Series[Any] | None, n: int) -> tuple[tuple[str, ...], Indices]:
@@ -120,10 +150,12 @@ def _results(
     words, winner = _numbered(frame["winner"], len(frame))
     result = np.full(len(frame), np.nan)
     for number, word in enumerate(words):
-        votes, side = winner == number, word.lower().removesuffix(".0")
+        votes = winner == number
+        side = word.lower().removesuffix(".0")
         if word in models:
             model = models.index(word)
-            result[votes & (first == model)], result[votes & (second == model)] = 1.0, 0.0
+            result[votes & (first == model)] = WIN
+            result[votes & (second == model)] = LOSS
             wrong = votes & (first != model) & (second != model)
         else:
             result[votes] = _SIDES.get(side, np.nan)

@@ -29,9 +29,6 @@ from botchat.parallel import together
 from botchat.records import Remark
 from botchat.workspace.panels import SUMMARIZER, PanelSettings
 
-PROMPTS = ("debate", "debate_closing", "debate_summary")
-
-
 SWAPPED = " (swapped)"
 """Ends the name of a speaker that was shown the case in the other order."""
 
@@ -93,6 +90,17 @@ CommunicationStrategy: TypeAlias = Callable[
 """A way for agents to work on a case; raises only what `ChatModel.chat` raises."""
 
 
+@dataclass(frozen=True)
+class Procedure:
+    """All that differs by the kind of a panel's strategy."""
+
+    hold: CommunicationStrategy
+    prompts: Callable[[PanelSettings, Language], tuple[str, ...]]
+    """Names of the prompts, which its digest signs; a pack may lack those of others."""
+    calls: Callable[[PanelSettings], int]
+    """Calls about one case in one order, if none of them fails."""
+
+
 async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:
     """Ask every agent once a round, then the summariser; see the module for what is heard."""
     language = panel.language
@@ -116,17 +124,17 @@ async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -
 
     for _ in range(settings.n_rounds):
         present = [a for a in panel.agents if a.name not in last or is_usable(last[a.name])]
-        if settings.strategy == "one-by-one":
+        if settings.how.in_turn:
             spoken = []
             for agent in present:
                 spoken.append(await speak(agent))
                 known = [*known, *filter(is_usable, spoken[-1:])]
         else:
-            spoken = await together(map(speak, present))
+            spoken = await together(speak(each) for each in present)
         transcript += spoken
         remarks += filter(is_usable, spoken)
         known = list(remarks)
-        if settings.how.is_summarized and any(map(is_usable, spoken)):
+        if settings.how.is_summarized and any(is_usable(each) for each in spoken):
             asked = language.fill("debate_summary", messages=format_transcript(remarks))
             summary = await panel.non_voting[SUMMARIZER].respond(asked)
             transcript.append(summary)
@@ -134,8 +142,21 @@ async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -
                 # ChatEval v1 keeps all summaries, v2 the last one alone.
                 keeps = settings.summary == "concatenate"
                 known = summaries = [*summaries, summary] if keeps else [summary]
-    digest = summaries[-1].text if summaries else ""
+    digest = ""
+    if summaries:
+        digest = summaries[-1].text
     return DebateResult(tuple(transcript), tuple(last[a.name] for a in panel.agents), digest)
+
+
+def _prompts(_settings: PanelSettings, _language: Language) -> tuple[str, ...]:
+    return ("debate", "debate_closing", "debate_summary")
+
+
+def _calls(settings: PanelSettings) -> int:
+    return settings.n_rounds * (len(settings.members) + settings.how.is_summarized)
+
+
+DEBATE = Procedure(hold_debate, _prompts, _calls)
 
 
 def strip_other_speakers(reply: str, others: Iterable[str], prompt: str) -> str:
@@ -143,7 +164,7 @@ def strip_other_speakers(reply: str, others: Iterable[str], prompt: str) -> str:
 
     "[NAME]" begins one anywhere; "NAME:" and "@NAME:" may open a reply, as an address.
     """
-    names = "|".join(map(re.escape, others))
+    names = "|".join(re.escape(each) for each in others)
     if not names:
         return reply
     headings = "|".join(re.escape(line.strip()) for line in _HEADING.findall(prompt)) or "(?!)"

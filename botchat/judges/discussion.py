@@ -17,7 +17,14 @@ import re
 from collections.abc import Sequence
 
 from botchat.interfaces import Case
-from botchat.judges.debate import Agent, DebateResult, PanelAgents, format_transcript, is_usable
+from botchat.judges.debate import (
+    Agent,
+    DebateResult,
+    PanelAgents,
+    Procedure,
+    format_transcript,
+    is_usable,
+)
 from botchat.languages import Language
 from botchat.prompts import fill
 from botchat.records import Remark
@@ -34,7 +41,8 @@ _PROMPTS = tuple(
     )
 )
 
-_STEPS, _SUBQUESTION = "discussion_steps", "discussion_subquestion"
+_STEPS = "discussion_steps"
+_SUBQUESTION = "discussion_subquestion"
 """Said of a decomposed question (CoT) alone: in a statement, and as its last line."""
 _SCORES = "discussion_scores"
 """The form of a report of scores alone."""
@@ -50,7 +58,8 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
     known: list[Remark] = []  # H of Algorithm 1
     last: dict[str, Remark] = {}
     parts: list[str] = []
-    language, non_voting = panel.language, panel.non_voting
+    language = panel.language
+    non_voting = panel.non_voting
     if settings.how.decomposes:
         rounds = str(settings.n_rounds)
         asked = language.fill("discussion_parts", question=case.prompt, rounds=rounds)
@@ -116,19 +125,31 @@ async def _state(
     return remarks
 
 
-async def report_alone(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:
-    """Ask one agent for the same report (MATEval's SA); two calls."""
+async def _hold(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:
+    if len(panel.agents) > 1:
+        return await discuss(settings, panel, case)
+    # MATEval's SA: one agent is asked for the same report.
     return await _report(settings, panel, panel.agents[0], case, "discussion_single")
 
 
-def prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
-    """Return the names of all prompts of the agents; a pack may lack the others."""
+def _prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
     return (
         *_PROMPTS,
         *([_STEPS, _SUBQUESTION] if settings.how.decomposes else []),
         *([_SCORES] if settings.report == "score" else []),
         *(() if language.english else _IN_PLACES),
     )
+
+
+def _calls(settings: PanelSettings) -> int:
+    members = len(settings.members)
+    if members == 1:
+        return 2
+    each = members * (1 + settings.how.reflects) + settings.feedback
+    return settings.how.decomposes + settings.n_rounds * each + 2
+
+
+DISCUSSION = Procedure(_hold, _prompts, _calls)
 
 
 def _filled(language: Language, name: str, closing: str, **values: str) -> str:

@@ -6,13 +6,13 @@ import asyncio
 import inspect
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import PurePath
-from types import CodeType, FunctionType, MethodType
 
 from botchat.errors import ConfigError, FatalModelError, LimitReached
-from botchat.interfaces import Case, settings_digest
+from botchat.interfaces import Case, ChatModel, JudgeAnswer, content_of, settings_digest
+from botchat.records import Remark
 
 
 class JudgeFunction:
@@ -22,12 +22,17 @@ class JudgeFunction:
     plain one is called in a thread, for one case at a time.
     """
 
+    models: tuple[ChatModel, ...] = ()
+
     def __init__(self, function: Callable[..., object]) -> None:
         """Raises `ConfigError` if it cannot be called with a case."""
         self._function = function
         self._one_at_a_time = threading.Lock()
         self.name = _name_of(function)
         self.is_async = _is_async(function)
+        self.parallel = 1
+        if self.is_async:
+            self.parallel = 16
         self._check_parameters()
         self.digest = settings_digest(content_of(function))
         """Digest of the function's source, or of its code: a changed function is asked again."""
@@ -52,11 +57,18 @@ class JudgeFunction:
         """Call the function."""
         return self._function(case)
 
-    async def ask(self, case: Case) -> str:
-        """Return the text of its reply.
+    async def answer(self, case: Case) -> JudgeAnswer:
+        """Ask the function and read its reply, which is kept whole where it has no verdict.
 
         Raises `FatalModelError`, which names the function, if it fails or returns no text.
         """
+        text = await self._ask(case)
+        verdict, reason = case.read(text)
+        if verdict is None:
+            return JudgeAnswer(None, reason, transcript=(Remark(self.name, text),))
+        return JudgeAnswer(verdict, reason)
+
+    async def _ask(self, case: Case) -> str:
         if self.is_async:
             result = self._call(case)
         else:
@@ -129,68 +141,3 @@ def _is_async(function: Callable[..., object]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         type(function).__call__
     )
-
-
-def content_of(function: Callable[..., object]) -> object:
-    """Return what decides what a function answers, JSON-ready and the same in every process.
-
-    The source of a function in a file. Else its bytecode and the constants, names and defaults in
-    it; of a partial its arguments too, of an object its class and its attributes.
-    """
-    if isinstance(function, partial):
-        arguments = [_plain(value) for value in function.args]
-        return [content_of(function.func), arguments, _plain_items(function.keywords)]
-    if inspect.isclass(function):
-        return _class_content(function)
-    if not inspect.isroutine(function):
-        classes = [_class_content(each) for each in type(function).__mro__[:-1]]
-        try:
-            return [classes, _plain_items(vars(function))]
-        except TypeError:  # it has slots, or is of C
-            return [classes, _plain(function)]
-    try:
-        return inspect.getsource(function)
-    except (OSError, TypeError):
-        return _plain(function)
-
-
-def _class_content(cls: type) -> object:
-    try:
-        return inspect.getsource(cls)
-    except (OSError, TypeError):
-        return [cls.__qualname__, _plain_items(vars(cls))]
-
-
-def _plain_items(values: Mapping[str, object]) -> list[object]:
-    return [[name, _plain(values[name])] for name in sorted(values)]
-
-
-def _plain(value: object) -> object:
-    """Return a value JSON-ready; of an object whose text names its place in memory, its class."""
-    if isinstance(value, partial):
-        return content_of(value)
-    if isinstance(value, FunctionType | MethodType | staticmethod | classmethod | property):
-        return _plain_function(value)
-    if isinstance(value, CodeType):
-        return [value.co_code.hex(), list(value.co_names), _plain(value.co_consts)]
-    if isinstance(value, list | tuple):
-        return [type(value).__name__, [_plain(item) for item in value]]
-    if isinstance(value, set | frozenset):
-        return [type(value).__name__, sorted(str(_plain(item)) for item in value)]
-    if isinstance(value, dict):
-        return sorted(str([_plain(key), _plain(item)]) for key, item in value.items())
-    text = repr(value)
-    if " at 0x" in text:
-        return f"{type(value).__module__}.{type(value).__qualname__}"
-    return text
-
-
-def _plain_function(value: object) -> object:
-    """Return the code and the defaults of a function, or of the one in a method or property."""
-    if isinstance(value, MethodType | staticmethod | classmethod):
-        value = value.__func__
-    if isinstance(value, property):
-        value = value.fget
-    if isinstance(value, FunctionType):
-        return [_plain(value.__code__), _plain(value.__defaults__), _plain(value.__kwdefaults__)]
-    return _plain(value)

@@ -1,7 +1,7 @@
 """A panel as a judge: its agents work on a case, and their votes are counted.
 
-A new strategy takes a struct of its keys (`botchat.workspace.panels`), a file of this room, here
-its prompts and its function (`_strategy`), and in `controls` its number of calls.
+A new strategy of a kind is a table of ``strategies.toml``. A new kind is a `Procedure` in a file of
+this room, and a case in `procedure`; the type checker names both.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache, partial
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 import msgspec
 
@@ -24,12 +24,20 @@ from botchat.interfaces import (
     Subject,
     settings_digest,
 )
-from botchat.judges import debate, discussion
-from botchat.judges.debate import SWAPPED, Agent, DebateResult, PanelAgents, is_usable
+from botchat.judges.debate import (
+    DEBATE,
+    SWAPPED,
+    Agent,
+    DebateResult,
+    PanelAgents,
+    Procedure,
+    is_usable,
+)
+from botchat.judges.discussion import DISCUSSION
 from botchat.judges.voting import aggregate, first_remarks, is_vote, swap_sides
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
-from botchat.records import UNANSWERED, Judgment, Outcome, Remark, Verdict
+from botchat.records import UNANSWERED, JudgeId, Judgment, Outcome, Remark, Verdict
 from botchat.workspace.panels import (
     CHATEVAL,
     DECOMPOSER,
@@ -38,12 +46,6 @@ from botchat.workspace.panels import (
     AgentSettings,
     PanelSettings,
 )
-
-BEFORE_DEBATE = " (before debate)"
-"""Ends the name of a panel's control with the votes before the debate."""
-
-CALL_MATCHED = " (control)"
-"""Ends the name that the votes of ``control:PANEL`` are filed under."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ class Panel:
         """Let the agents talk, then count their votes; without any verdict the outcome is why."""
         mirror = [case.mirror()] if self.both_orders and case.mirror is not None else []
         first, *others = await together(self.deliberate(each) for each in (case, *mirror))
-        votes, remarks = list(first.votes), list(first.remarks)
+        votes = list(first.votes)
+        remarks = list(first.remarks)
         for other in others:  # its votes count as about the order of `case`
             votes += [_swapped(vote, swap_sides(vote.verdict)) for vote in other.votes]
             remarks += [_swapped(remark, remark.verdict) for remark in other.remarks]
@@ -85,7 +88,8 @@ class Panel:
 
 async def vote_alone(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:
     """Ask all agents at the same time, after one call for the steps if there are any."""
-    language, planned = panel.language, []
+    language = panel.language
+    planned = []
     closing = language.text("ensemble_evidence") if settings.evidence else ""
     if settings.steps:
         # What stands before the text is the task and its criteria: the same for every text.
@@ -99,6 +103,35 @@ async def vote_alone(settings: PanelSettings, panel: PanelAgents, case: Case) ->
         for agent in panel.agents
     )
     return DebateResult((*planned, *votes), tuple(votes))
+
+
+def _vote_prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
+    if settings.steps:
+        return ("ensemble_steps", "ensemble_form")
+    # Of English it is older than the digest.
+    if settings.evidence or language.english:
+        return ("ensemble_evidence",)
+    return ()
+
+
+def _vote_calls(settings: PanelSettings) -> int:
+    return len(settings.members) * settings.samples + settings.steps
+
+
+ENSEMBLE = Procedure(vote_alone, _vote_prompts, _vote_calls)
+
+
+def procedure(settings: PanelSettings) -> Procedure:
+    """Return how the agents of a panel work."""
+    match settings.how.kind:
+        case "ensemble":
+            return ENSEMBLE
+        case "debate":
+            return DEBATE
+        case "discussion":
+            return DISCUSSION
+        case _ as unknown:
+            assert_never(unknown)
 
 
 def build_panel(
@@ -122,16 +155,14 @@ def build_panel(
     if not has_models and default_model is None:
         where = f"--judge-model MODEL, or as model = … in [panels.{name}]"
         raise ConfigError(f"panel {name}: its agents have no model; name one with {where}")
-    agents = [
-        Agent(
-            f"{member.name} #{n + 1}" if settings.samples > 1 else f"{member.name}",
-            _role(member, language, subject),
-            model_of(member.model or default_model or ""),
-            Decoding(settings.temperature, settings.max_tokens, n),
-        )
-        for member in settings.members
-        for n in range(settings.samples)
-    ]
+    agents = []
+    for member in settings.members:
+        role = _role(member, language, subject)
+        model = model_of(member.model or default_model or "")
+        for n in range(settings.samples):
+            who = f"{member.name} #{n + 1}" if settings.samples > 1 else f"{member.name}"
+            decoding = Decoding(settings.temperature, settings.max_tokens, n)
+            agents.append(Agent(who, role, model, decoding))
     names = [agent.name for agent in agents]
     agents = [replace(a, others=tuple(n for n in names if n != a.name)) for a in agents]
     summarizer = model_of(settings.summarizer) if settings.summarizer else agents[0].model
@@ -140,10 +171,10 @@ def build_panel(
         who: Agent(who, "", summarizer, decoding) for who in (DECOMPOSER, FEEDBACK, SUMMARIZER)
     }
     if default_model is not None:
-        name = f"{name}@{model_of(default_model).name}"
+        name = str(JudgeId(name).of_model(model_of(default_model).name))
     return Panel(
         name,
-        partial(_strategy(settings), settings, PanelAgents(agents, non_voting, language)),
+        partial(procedure(settings).hold, settings, PanelAgents(agents, non_voting, language)),
         (*(agent.model for agent in agents), summarizer),
         _digest(settings, agents, summarizer, language),
         scores="majority" if settings.decides == "majority" else "mean",
@@ -161,8 +192,18 @@ def wording(
     for member in settings.members:
         roles = dict.fromkeys(_role(member, language, subject) for subject in subjects)
         texts[f"role of {member.name}"] = "\n\n".join(roles)
-    texts |= {name.replace("_", " "): language.text(name) for name in _prompts(settings, language)}
+    texts |= {
+        name.replace("_", " "): language.text(name)
+        for name in procedure(settings).prompts(settings, language)
+    }
     return {title: text for title, text in texts.items() if text}
+
+
+_SIGNED = (
+    *("strategy", "agents", "model", "turns", "summarizer", "aggregation", "position_calibration"),
+    *("samples", "evidence", "temperature", "max_tokens", "cheap", "strong", "calibration"),
+)
+"""Keys that every digest has, in this order."""
 
 
 def _digest(
@@ -170,44 +211,21 @@ def _digest(
 ) -> str:
     """Return the digest of all that decides a panel's verdicts: models by identity, not name.
 
-    Published judgments have it, so the keys below keep their order and what is empty in them.
+    Published judgments have it, so `_SIGNED` keeps its order and what is empty in it.
     """
-    how = {
-        "strategy": settings.strategy,
-        "agents": (),
-        "model": None,
-        "turns": settings.n_rounds,
-        "summarizer": None,
-        "aggregation": settings.decides,
-        "position_calibration": settings.position_calibration,
-        "samples": settings.samples,
-        "evidence": settings.evidence,
-        "temperature": settings.temperature,
-        "max_tokens": settings.max_tokens,
-        **dict.fromkeys(("cheap", "strong", "calibration")),
-    }
-    # A key that is newer than those judgments is signed by its name, where it is not the default.
-    how |= {
-        field.name: getattr(settings, field.name)
-        for field in msgspec.structs.fields(settings)
-        if field.name not in {*how, "rounds"} and getattr(settings, field.name) != field.default
-    }
+    how: dict[str, object] = dict.fromkeys(_SIGNED)
+    for field in msgspec.structs.fields(settings):
+        value = getattr(settings, field.name)
+        # A key that is newer than those judgments is signed where it is not the default.
+        if field.name in how or value != field.default:
+            how[field.name] = value
+    how |= {"agents": (), "model": None, "turns": settings.n_rounds, "summarizer": None}
+    how["aggregation"] = settings.decides
+    how.pop("rounds", None)
     in_order = msgspec.Raw(msgspec.json.encode(how))
     who = [(a.name, a.role, dict(a.model.identity), a.decoding.settings) for a in agents]
-    wording = language.prompts_digest(*_prompts(settings, language))
+    wording = language.prompts_digest(*procedure(settings).prompts(settings, language))
     return settings_digest(in_order, who, dict(summarizer.identity), wording)
-
-
-def _prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
-    """Return the prompts of a strategy; a pack may lack the others."""
-    if settings.how.kind == "debate":
-        return debate.PROMPTS
-    if settings.how.kind == "discussion":
-        return discussion.prompts(settings, language)
-    if settings.steps:
-        return ("ensemble_steps", "ensemble_form")
-    # Of English it is older than the digest.
-    return ("ensemble_evidence",) if settings.evidence or language.english else ()
 
 
 def _role(member: AgentSettings, language: Language, subject: Subject) -> str:
@@ -217,14 +235,6 @@ def _role(member: AgentSettings, language: Language, subject: Subject) -> str:
     if subject != "answers" and member.role in CHATEVAL:
         name = f"roles/{subject}/{member.role}"
     return language.text(name).strip()
-
-
-def _strategy(settings: PanelSettings) -> debate.CommunicationStrategy:
-    if settings.how.kind == "ensemble":
-        return vote_alone
-    if settings.how.kind == "debate":
-        return debate.hold_debate
-    return discussion.report_alone if settings.strategy == "discussion-sa" else discussion.discuss
 
 
 def _swapped(remark: Remark, verdict: Verdict | None) -> Remark:
@@ -242,19 +252,28 @@ def _reason(
     case: Case, verdict: Verdict | None, votes: Sequence[Remark], talk: DebateResult
 ) -> str:
     """Return the votes, the speakers without one, and the summary or the winning side's reason."""
-    tally = Counter(vote.verdict for vote in votes if vote.verdict is not None)
-    by_number = sorted(tally.items(), key=lambda item: (-item[1], item))
-    counts = ", ".join(f"{vote} ×{n}" for vote, n in by_number)
-    absent = ", ".join(
-        f"{vote.speaker} ({'unreadable' if is_usable(vote) else vote.outcome})"
-        for vote in votes
-        if vote.verdict is None
-    )
-    parts = [f"{tally.total()} of {len(votes)} votes{': ' if counts else ''}{counts}"]
-    parts += ["an even split that is no tie here"] if tally and verdict is None else []
-    parts += [f"no vote: {absent}"] if absent else []
-    first = next((remark for remark in talk.votes if remark.verdict == verdict is not None), None)
-    why = talk.digest or (case.read(first.text)[1] if first else "")
+    tally: Counter[Verdict] = Counter()
+    absent = []
+    for vote in votes:
+        if vote.verdict is not None:
+            tally[vote.verdict] += 1
+        elif is_usable(vote):
+            absent.append(f"{vote.speaker} (unreadable)")
+        else:
+            absent.append(f"{vote.speaker} ({vote.outcome})")
+    part = f"{tally.total()} of {len(votes)} votes"
+    if tally:
+        by_number = sorted(tally.items(), key=lambda item: (-item[1], item))
+        part += ": " + ", ".join([f"{vote} ×{n}" for vote, n in by_number])
+    parts = [part]
+    if tally and verdict is None:
+        parts.append("an even split that is no tie here")
+    if absent:
+        parts.append(f"no vote: {', '.join(absent)}")
+    why = talk.digest
+    for remark in talk.votes:
+        if not why and remark.verdict == verdict is not None:
+            why = case.read(remark.text)[1]
     return f"{'; '.join(parts)}. {' '.join(why.split())}".strip()
 
 
@@ -277,15 +296,15 @@ def is_debate(judgments: Sequence[Judgment]) -> bool:
 
 def votes_before_debate(
     judgments: Sequence[Judgment],
-    choices: Callable[[Judgment], Collection[Verdict]],
+    choices: Collection[Verdict],
     scores: Literal["mean", "majority"] = "mean",
 ) -> list[Judgment]:
-    """Return a panel's judgments without the debate; ``choices`` returns what one could be."""
+    """Return a panel's judgments without the debate; ``choices``: what each could be."""
     return [
         msgspec.structs.replace(
             judgment,
-            judge=f"{judgment.judge}{BEFORE_DEBATE}",
-            verdict=aggregate((r.verdict for r in first), choices(judgment), scores),
+            judge=str(JudgeId(judgment.judge, "votes_before_debate")),
+            verdict=aggregate((r.verdict for r in first), choices, scores),
             reason="",
             transcript=(),
             calls=tuple(r.call for r in first if r.call),
@@ -314,12 +333,4 @@ def equal_calls_panel(settings: PanelSettings, model: str | None) -> PanelSettin
 
 def calls(settings: PanelSettings) -> int:
     """Return the calls about one case in one order, if none of them fails."""
-    members = len(settings.members)
-    if settings.how.kind == "ensemble":
-        return members * settings.samples + settings.steps
-    if settings.how.kind == "debate":
-        return settings.n_rounds * (members + settings.how.is_summarized)
-    if settings.strategy == "discussion-sa":
-        return 2
-    each = members * (1 + settings.how.reflects) + settings.feedback
-    return settings.how.decomposes + settings.n_rounds * each + 2
+    return procedure(settings).calls(settings)

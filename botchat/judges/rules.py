@@ -13,8 +13,8 @@ from functools import lru_cache
 from importlib import resources
 
 from botchat.interfaces import Case, JudgeAnswer, ShownDialogue, settings_digest
-from botchat.metrics.criteria import Flag, fit_thresholds, flags
-from botchat.records import Verdict
+from botchat.judges.criteria import Flag, fit_thresholds, flags
+from botchat.records import RULES, Verdict
 
 VERSION = 1
 """Raised with every change of the criteria that changes a verdict."""
@@ -33,7 +33,7 @@ class RulesJudge:
     Where a comparison does not offer Both, the earlier fault decides, then the stronger one.
     """
 
-    name = "rules"
+    name = RULES
     parallel = 1
     models = ()
 
@@ -56,11 +56,13 @@ class RulesJudge:
             return JudgeAnswer(*case.read(self._report(case.dialogues[0])))
         first_flags = [next(iter(self._flags(dialogue)), None) for dialogue in case.dialogues]
         if len(first_flags) == 1 and "No" in case.choices:
-            verdict: Verdict | None = str(first_flags[0].index) if first_flags[0] else "No"
+            verdict: Verdict | None = "No"
+            if first_flags[0]:
+                verdict = str(first_flags[0].index)
             reason = _reason(first_flags[0])
         elif len(first_flags) == 2 and case.choices <= {"1", "2", "both", "neither"}:
             verdict = _compare(first_flags[0], first_flags[1], case.choices)
-            reasons = enumerate(map(_reason, first_flags), 1)
+            reasons = enumerate((_reason(each) for each in first_flags), 1)
             reason = "; ".join(f"conversation {n}: {why}" for n, why in reasons)
         else:
             return JudgeAnswer(None, _NOT_MINE)
@@ -87,18 +89,29 @@ class RulesJudge:
 
 def _quoted(flag: Flag, utterance: str) -> str:
     """The words that the criterion found, if they stand so in the utterance, else its beginning."""
-    words = flag.evidence[1 : flag.evidence.rfind('"')].removesuffix("\u2026")
+    words = flag.quote.removesuffix("\u2026")
     at = utterance.lower().find(words.lower())
-    return utterance[at : at + len(words)] if words and at >= 0 else utterance[:_MOST_QUOTED]
+    if words and at >= 0:
+        return utterance[at : at + len(words)]
+    return utterance[:_MOST_QUOTED]
 
 
 def _compare(first: Flag | None, second: Flag | None, choices: Set[Verdict]) -> Verdict | None:
     if first and second:
         if "both" in choices:
             return "both"
-        mine, other = (first.index, -first.strength), (second.index, -second.strength)
-        return "1" if mine < other else "2" if other < mine else None
-    return "1" if first else "2" if second else "neither"
+        mine = (first.index, -first.strength)
+        other = (second.index, -second.strength)
+        if mine < other:
+            return "1"
+        if other < mine:
+            return "2"
+        return None
+    if first:
+        return "1"
+    if second:
+        return "2"
+    return "neither"
 
 
 def _reason(flag: Flag | None) -> str:

@@ -6,13 +6,11 @@ Several are counted as an ensemble's are (FairEval's MEC: k samples of a judge, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
 from botchat.interfaces import Case, ChatModel, Decoding, JudgeAnswer, Message, settings_digest
 from botchat.judges.debate import Agent, PanelAgents
-from botchat.judges.function import JudgeFunction
 from botchat.judges.panel import Panel, vote_alone
 from botchat.records import Remark
 from botchat.workspace.panels import PanelSettings
@@ -53,29 +51,6 @@ class SingleJudge:
         remarks = () if verdict is not None else (Remark(self.name, reply.text, reply.key),)
         offered = verdict if verdict in case.choices else None
         return JudgeAnswer(offered, reason, reply.outcome, remarks, calls)
-
-
-class FunctionJudge:
-    """A judge in Python: a function from a case to the text of a reply."""
-
-    models: tuple[ChatModel, ...] = ()
-
-    def __init__(self, function: Callable[..., object]) -> None:
-        """Raises `ConfigError` if the function cannot be a judge."""
-        self._function = JudgeFunction.of(function)
-        self.name = self._function.name
-        self.digest = self._function.digest
-        self.parallel = 1
-        if self._function.is_async:
-            self.parallel = 16
-
-    async def answer(self, case: Case) -> JudgeAnswer:
-        """Ask the function and read its reply, which is kept whole where it has no verdict."""
-        text = await self._function.ask(case)
-        verdict, reason = case.read(text)
-        if verdict is None:
-            return JudgeAnswer(None, reason, transcript=(Remark(self.name, text),))
-        return JudgeAnswer(verdict, reason)
 
 
 def repeated_judge(name: str, model: ChatModel, decoding: Decoding, n_samples: int) -> Panel:

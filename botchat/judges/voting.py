@@ -53,17 +53,21 @@ def aggregate(
             sorted(readable, key=lambda vote: (vote == "No", place.get(vote) or int(vote)))[middle]
             for place in ({"No": 1.0, UNKNOWN_INDEX: end} for end in (0.5, math.inf))
         }
-        return medians.pop() if len(medians) == 1 else UNKNOWN_INDEX
+        if len(medians) == 1:
+            return medians.pop()
+        return UNKNOWN_INDEX
     if scores == "mean" and _are_scores(choices):
         columns = zip(*(vote.split() for vote in readable), strict=True)
-        return " ".join(map(_mean, columns))
+        return " ".join(_mean(each) for each in columns)
     return _majority(readable, choices)
 
 
 def swap_sides(verdict: Verdict | None) -> Verdict | None:
     """Map a verdict on the swapped pair back to the original order."""
     if verdict in ("1", "2"):
-        return "2" if verdict == "1" else "1"
+        if verdict == "1":
+            return "2"
+        return "1"
     if verdict is not None and _NUMBERS.fullmatch(verdict):
         return " ".join(reversed(verdict.split()))
     return verdict
@@ -95,13 +99,15 @@ def _majority(readable: Sequence[Verdict], choices: Collection[Verdict]) -> Verd
         columns = zip(*(_AI_SIDES[vote] for vote in readable), strict=True)
         ai_sides = tuple(int(2 * sum(column) > len(readable)) for column in columns)
         return next(verdict for verdict, pair in _AI_SIDES.items() if pair == ai_sides)
-    return "tie" if "tie" in choices else None
+    if "tie" in choices:
+        return "tie"
+    return None
 
 
 def _are_scores(choices: Collection[Verdict]) -> bool:
     """Return whether these are numbers; "1" and "2" alone are labels of two texts."""
     # Three choices tell; a scale of several numbers may have a million.
-    return len(choices) > 2 and all(map(_NUMBERS.fullmatch, islice(choices, 3)))
+    return len(choices) > 2 and all(_NUMBERS.fullmatch(each) for each in islice(choices, 3))
 
 
 def _mean(column: Iterable[str]) -> str:

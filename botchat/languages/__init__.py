@@ -11,11 +11,12 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
 from importlib.resources.abc import Traversable
+from itertools import chain
 from typing import Annotated, Literal, NoReturn
 
 import msgspec
@@ -34,14 +35,15 @@ CODE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 """A language's code, after BCP 47: ``zh``, ``pt-BR``."""
 
 PLAIN: Mapping[int, str | int] = {
+    **str.maketrans(
+        "\u3000\u00a0\u3001\u060c\u3002\uff61\u0964\u201c\u201d\u2018\u2019\u300a\u300b\u300c\u300d"
+        "\u300e\u300f\u3010\u3014\u3016\u3011\u3015\u3017",
+        '  ,,...""""""""""[[[]]]',
+    ),
+    **str.maketrans("٠١٢٣٤٥٦٧٨٩", "0123456789"),
+    **str.maketrans("۰۱۲۳۴۵۶۷۸۹", "0123456789"),
+    **str.maketrans("०१२३४५६७८९", "0123456789"),
     **{0xFF01 + i: 0x21 + i for i in range(94)},
-    **dict.fromkeys(map(ord, "\u3000\u00a0"), " "),
-    **dict.fromkeys(map(ord, "\u3001\u060c"), ","),
-    **dict.fromkeys(map(ord, "\u3002\uff61\u0964"), "."),
-    **dict.fromkeys(map(ord, "\u201c\u201d\u2018\u2019\u300a\u300b\u300c\u300d\u300e\u300f"), '"'),
-    **dict.fromkeys(map(ord, "\u3010\u3014\u3016"), "["),
-    **dict.fromkeys(map(ord, "\u3011\u3015\u3017"), "]"),
-    **{zero + i: 0x30 + i for zero in (0x660, 0x6F0, 0x966) for i in range(10)},
 }
 """Full-width and other digits, letters and marks -> the plain ones that they are read as.
 
@@ -174,7 +176,9 @@ class Language:
     @property
     def signed(self) -> str:
         """Return its part of a signature, empty for English."""
-        return "" if self.english else f"|lang:{self.code}"
+        if self.english:
+            return ""
+        return f"|lang:{self.code}"
 
     @property
     def reading(self) -> ReadingWords:
@@ -203,7 +207,7 @@ class Language:
 
     def prompts_digest(self, *names: str) -> str:
         """Return 8 hex digits that change with the wording of any of the prompts."""
-        return _digest("\0".join(map(self.text, names)))
+        return _digest("\0".join(self.text(each) for each in names))
 
     def _lacks(self, part: str) -> NoReturn:
         fault = f"the language pack {self.code} ({self.where}) has no {part}"
@@ -212,9 +216,13 @@ class Language:
 
 def load(folder: Traversable, code: str) -> Language:
     """Read a pack's folder; raises ConfigError, with file and key, for what is no pack."""
-    inside, wanted = folder / "prompts", sorted(every_prompt())
-    stored = {f.name for f in inside.iterdir()} if inside.is_dir() else set()
-    if unknown := sorted(f for f in stored if f.endswith(".txt") and f[:-4] not in wanted):
+    inside = folder / "prompts"
+    wanted = sorted(every_prompt())
+    stored = set()
+    if inside.is_dir():
+        stored = {f.name for f in inside.iterdir()}
+    unknown = sorted(f for f in stored if f.endswith(".txt") and f[:-4] not in wanted)
+    if unknown:
         names = listed(wanted)
         raise ConfigError(f"{inside / unknown[0]}: no prompt has that name; prompts: {names}")
     files = {name: inside / f"{name}.txt" for name in wanted}
@@ -224,16 +232,23 @@ def load(folder: Traversable, code: str) -> Language:
     extra = folder / READING
     try:
         fields = tomllib.loads(contents.pop(FILE))
-        fields["reading"] = tomllib.loads(_read(extra)) if extra.is_file() else {}
+        fields["reading"] = {}
+        if extra.is_file():
+            fields["reading"] = tomllib.loads(_read(extra))
         pack = msgspec.convert(fields, Pack)
     except (tomllib.TOMLDecodeError, RecursionError, msgspec.ValidationError) as error:
         raise ConfigError(f"{folder / FILE}: {error}; see docs/languages.md") from None
     texts = {name: text.strip("\n") for name, text in contents.items()}
     for name, text in texts.items():
-        if prompts.places(text) != (places := prompts.places(prompts.text(name))):
-            needed = ", ".join(f"{{{{{place}}}}}" for place in sorted(places))
-            raise ConfigError(f"{files[name]}: it must have the places {needed}")
+        _check_places(files[name], text, prompts.places(prompts.text(name)))
     return Language(code, _digest(joined), str(folder), pack, texts)
+
+
+def _check_places(file: Traversable, text: str, places: Set[str]) -> None:
+    """Raise `ConfigError` for a prompt without the places of the English one."""
+    if prompts.places(text) != places:
+        needed = ", ".join(f"{{{{{place}}}}}" for place in sorted(places))
+        raise ConfigError(f"{file}: it must have the places {needed}")
 
 
 def _digest(text: str) -> str:
@@ -251,7 +266,7 @@ def _read(file: Traversable) -> str:
 def every_prompt() -> frozenset[str]:
     """Return the names of all prompts that a pack may have, roles among them."""
     folders = ("", "roles/", "roles/dialogues/", "roles/texts/")
-    names = {name for folder in folders for name in prompts.names(folder)}
+    names = set(chain.from_iterable(prompts.names(folder) for folder in folders))
     # These have data, or answers, in English.
     return frozenset(name for name in names if not re.fullmatch("diagnosis|answers|aspect.*", name))
 

@@ -49,9 +49,9 @@ class ReadText:
         self.low = raw.lower().replace("\u2019", "'")
         self.sentences = [WORD.findall(sentence) for sentence in _STOP.split(self.low)]
         """Words of each sentence."""
-        self.words = [*chain.from_iterable(self.sentences)]
+        self.words = list(chain.from_iterable(self.sentences))
         self.different = frozenset(self.words)
-        self.content = frozenset(map(_stem, self.different - _FUNCTION)) - {""}
+        self.content = frozenset(_stem(each) for each in self.different - _FUNCTION) - {""}
         self.subject = self.content - _COURTESY
         """Stems of words that carry a subject; ``content`` has words of courtesy too."""
         self.question = re.search("[?\uff1f\u061f]", raw) is not None
@@ -61,11 +61,11 @@ class ReadText:
         """Whether a phrase thanks, answers thanks, wishes well or says goodbye."""
 
     def formality(self) -> float:
-        """Count formal marks in 100 words; see `botchat.metrics.criteria.Thresholds`."""
+        """Count formal marks in 100 words; see `botchat.judges.criteria.Thresholds`."""
         marks = _FORMAL_PHRASE * len(self.formal_phrases) + len(_FULL.findall(self.low))
         marks += sum(len(word) >= _LISTS.long_word for word in self.words)
         contractions = filter(_SPOKEN.fullmatch, (word for word in self.words if "'" in word))
-        marks -= len([*contractions])
+        marks -= len(list(contractions))
         return max(0.0, 100 * marks / (len(self.words) + _FORMAL_DAMPING))
 
     def layout_marks(self) -> int:
@@ -127,10 +127,14 @@ def _stem(word: str) -> str:
             break
     if len(stem) > _SHORTEST_STEM and stem[-1] == stem[-2]:
         stem = stem[:-1]
-    return stem[:-1] if len(stem) > _SHORTEST_STEM and stem[-1] in "eiy" else stem
+    if len(stem) > _SHORTEST_STEM and stem[-1] in "eiy":
+        return stem[:-1]
+    return stem
 
 
-_COURTESY = frozenset(map(_stem, chain.from_iterable(map(WORD.findall, _LISTS.courtesy))))
+_COURTESY = frozenset(
+    _stem(each) for each in chain.from_iterable(map(WORD.findall, _LISTS.courtesy))
+)
 
 
 def split(text: str, spaced: bool) -> list[str]:

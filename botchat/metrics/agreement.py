@@ -1,8 +1,8 @@
 """Agreement of judges with annotators and with each other, on comparisons and on scores.
 
-Judges whose name starts with the truth prefix are annotators. Their common label is the side that
-more of them prefer, else a tie, as PRD's gold label (Li et al. 2023); votes for a tie count for
-neither side. An unreadable verdict is counted but has no value. Intervals are clustered by item.
+Judges that the truth names are annotators (`JudgeId.is_annotator`). Their common label is the side
+that more of them prefer, else a tie, as PRD's gold label (Li et al. 2023); votes for a tie count
+for neither side. An unreadable verdict is counted, without a value. Intervals are by item.
 """
 
 from __future__ import annotations
@@ -10,236 +10,345 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from botchat.errors import DataError, MissingDataError
-from botchat.interfaces import Row
+from botchat.estimates import Codes, Estimate, Flags, Floats, Indices
 from botchat.metrics import statistics
-from botchat.metrics.annotations import NO_CONTESTANT, Annotation, VerdictArrays, is_annotator
-from botchat.metrics.statistics import bootstrap_ci, clustered_proportions, proportion_ci, ratio
-from botchat.records import natural_sort_key
-from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Floats, Indices
+from botchat.metrics.statistics import bootstrap, clustered_proportions, proportion, ratio
+from botchat.metrics.verdicts import (
+    NO_CONTESTANT,
+    JudgedPairs,
+    PairOutcome,
+    PairVerdicts,
+)
+from botchat.records import HUMAN, JudgeId, natural_sort_key
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeAgreement:
+    """One judge, or annotator, against the labels, and what its verdicts say by themselves."""
+
+    judge: str
+    n: int
+    """Readable verdicts with a label."""
+    unreadable: int
+    accuracy: Estimate
+    accuracy_decided: Estimate
+    """Accuracy where neither is a tie."""
+    kappa: Estimate
+    """Cohen's kappa."""
+    spearman: Estimate | None
+    kendall: Estimate | None
+    """Correlations of the contestants' mean results (win 1, tie ½, loss 0) by judge and by labels;
+    None of a single contestant."""
+    consistency: Estimate
+    first_preferred: Estimate
+    ties: Estimate
+    unreadable_rate: Estimate
+    """See `VerdictRates`."""
+    longer_preferred: Estimate
+    true_positive_rate: Estimate | None = None
+    false_positive_rate: Estimate | None = None
+    """Rates on single dialogues, where positive is AI-involved; None of pairs."""
+
+
+@dataclass(frozen=True)
+class ScoreAgreement:
+    """Scores of one judge and those of annotators; None where nothing can be read."""
+
+    judge: str
+    n: int
+    unreadable: int
+    spearman: Estimate | None = None
+    kendall: Estimate | None = None
+
+
+@dataclass(frozen=True)
+class PairAgreement:
+    """Two judges, on what both have a readable verdict on."""
+
+    judge_a: str
+    judge_b: str
+    n: int
+    agreement: Estimate
+    kappa: Estimate
+    accuracy_difference: Estimate
+    """Accuracy of a less that of b."""
+    p: float | None
+    """`statistics.sign_flip` of that; None without labels."""
+
+
+@dataclass(frozen=True)
+class AnnotatorKappa:
+    """Fleiss' kappa of the annotators; ``units``: what at least two labelled."""
+
+    raters: int
+    units: int
+    kappa: Estimate
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A contestant in the ranking by one judge, or by the labels."""
+
+    judge: str
+    contestant: str
+    n: int
+    rank: int
+    score: Estimate
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """The comparison of judges: rows of tables, JSON-ready, figures with their intervals."""
+    """The comparison of judges."""
 
-    judges: Sequence[Row] = ()
-    """``judge``, ``n`` readable verdicts with a label, ``unreadable`` ones, ``accuracy``,
-    ``accuracy_decided`` (neither is a tie) and Cohen's ``kappa`` against the labels; ``spearman``,
-    ``kendall`` of the contestants' mean results (win 1, tie ½, loss 0) by judge and labels;
-    `verdict_rates`; ``longer_preferred``; of single dialogues ``true_positive_rate`` and
-    ``false_positive_rate``, positive: AI-involved."""
-    pairs: Sequence[Row] = ()
-    """``judge_a``, ``judge_b``, ``n`` that both have a readable verdict on, ``agreement``,
-    ``kappa``; ``accuracy_difference``, a less b, and its ``p`` (`statistics.sign_flip`)."""
-    annotators: Sequence[Row] = ()
-    """Rows of annotators, each against the majority of the others."""
-    annotator_kappa: Row | None = None
-    """``raters``, ``units`` that at least two labelled, Fleiss' ``kappa``."""
-    rankings: Sequence[Row] = ()
-    """``judge`` (or the truth prefix), ``contestant``, ``n``, ``rank``, ``score``, best first."""
+    judges: Sequence[JudgeAgreement] = ()
+    pairs: Sequence[PairAgreement] = ()
+    annotators: Sequence[JudgeAgreement] = ()
+    """Each against the majority of the others."""
+    annotator_kappa: AnnotatorKappa | None = None
+    rankings: Sequence[Placed] = ()
+    """Rankings by each judge and by the labels (under the truth's name), best first."""
 
 
 def compare(
-    annotations: Iterable[Annotation] | VerdictArrays,
-    truth_prefix: str | None = "human",
+    verdicts: PairVerdicts,
+    truth_name: str | None = HUMAN,
     lengths: Mapping[tuple[str, str], float] | None = None,
     topics: Mapping[str, str] | None = None,
 ) -> Agreement:
     """Compare judges on comparisons; at most one verdict a judge, item and order of showing.
 
-    ``truth_prefix``: None where there are no annotators. ``lengths``: (item, contestant) -> length
+    ``truth_name``: None where there are no annotators. ``lengths``: (item, contestant) -> length
     of the text. ``topics``: item -> topic, which is the cluster in its place. Raises
-    `MissingDataError` without a judge, or without an annotator where a prefix is given, and
-    `DataError` as `VerdictArrays.of`.
+    `MissingDataError` without a judge, or without an annotator where a name is given, and
+    `DataError` for two verdicts of a judge on one item and order.
     """
-    arrays = annotations
-    if not isinstance(arrays, VerdictArrays):
-        arrays = VerdictArrays.of(arrays, truth_prefix)
-    annotators = arrays.annotators
-    if not arrays.judges or (truth_prefix is not None and not annotators):
-        raise _too_few(truth_prefix, arrays.verdicts)
-    truth = arrays.majority(annotators)
-    tables = _Tables(arrays.by_topic(topics or {}), _longer(arrays, lengths or {}))
-    ranked = [(judge, arrays.verdicts[judge]) for judge in arrays.judges]
-    if truth_prefix is not None:
+    table = JudgedPairs.of(verdicts, truth_name)
+    annotators = table.annotators
+    if not table.judges or (truth_name is not None and not annotators):
+        raise _too_few(truth_name, table.outcomes)
+    truth = table.majority(annotators)
+    tables = _Tables(table.by_topic(topics or {}), _longer(table, lengths or {}))
+    ranked = [(judge, table.outcomes[judge]) for judge in table.judges]
+    if truth_name is not None:
         # The majority is one label, held by both columns: count it once.
-        ranked.insert(0, (truth_prefix, np.where([True, False], truth, ABSENT).astype(np.int8)))
+        ranked.insert(
+            0, (truth_name, np.where([True, False], truth, PairOutcome.ABSENT).astype(np.int8))
+        )
     return Agreement(
-        judges=[tables.judge(judge, truth) for judge in arrays.judges],
+        judges=[tables.judge(judge, truth) for judge in table.judges],
         annotators=[
-            tables.judge(name, arrays.majority([other for other in annotators if other != name]))
+            tables.judge(name, table.majority([other for other in annotators if other != name]))
             for name in annotators
         ],
-        pairs=[tables.pair(a, b, truth) for a, b in combinations(arrays.judges, 2)],
+        pairs=[tables.pair(a, b, truth) for a, b in combinations(table.judges, 2)],
         annotator_kappa=tables.annotator_kappa() if len(annotators) > 1 else None,
-        rankings=[row for name, codes in ranked for row in tables.ranking(name, codes)],
+        rankings=list(chain.from_iterable(tables.ranking(name, codes) for name, codes in ranked)),
     )
 
 
-def _too_few(truth_prefix: str | None, names: Iterable[str]) -> MissingDataError:
-    needed = (
-        f"verdicts of judges and of annotators (names that start with {truth_prefix or 'human'!r})"
+def _too_few(truth_name: str | None, names: Iterable[str]) -> MissingDataError:
+    return MissingDataError(
+        "nothing to compare: give verdicts of judges and of annotators, who are called "
+        f"{truth_name or HUMAN!r}, also with :NAME behind it; found {', '.join(names) or 'none'}"
     )
-    present = ", ".join(names) or "none"
-    return MissingDataError(f"nothing to compare: give {needed}; found {present}")
 
 
 @dataclass(frozen=True, eq=False)
 class _Tables:
-    """Maker of the rows of an `Agreement`; ``longer`` is the array of `_longer`."""
+    """Maker of the parts of an `Agreement`; ``longer`` is the array of `_longer`."""
 
-    arrays: VerdictArrays
+    table: JudgedPairs
     longer: Floats
 
     @property
     def item(self) -> Indices:
         """Item of each verdict, shape (c, 2)."""
-        return np.repeat(self.arrays.item[:, None], 2, axis=1)
+        return np.repeat(self.table.item[:, None], 2, axis=1)
 
-    def judge(self, name: str, truth: Codes) -> Row:
-        """Return one judge's row against the labels."""
-        codes, item = self.arrays.verdicts[name], self.item
-        readable = codes < UNREADABLE
-        known = readable & (truth < UNREADABLE)
-        decided = known & (codes != TIED) & (truth != TIED)
-        unequal = readable & (codes != TIED) & (self.longer != 0)
-        row: Row = {
-            "judge": name,
-            "n": int(known.sum()),
-            "unreadable": int((codes == UNREADABLE).sum()),
-            **proportion_ci((codes == truth)[known], item[known], "accuracy"),
-            **proportion_ci((codes == truth)[decided], item[decided], "accuracy_decided"),
-            **_kappa(codes[known], truth[known], item[known]),
-            **self._rank_correlations(known, codes, truth),
-            **verdict_rates(codes, self.arrays.item),
-            **proportion_ci((codes == self.longer)[unequal], item[unequal], "longer_preferred"),
-        }
-        if NO_CONTESTANT in self.arrays.contestants:
-            for label, key in ((-1, "true_positive_rate"), (1, "false_positive_rate")):
+    def judge(self, name: str, truth: Codes) -> JudgeAgreement:
+        """Compare one judge with the labels."""
+        codes = self.table.outcomes[name]
+        item = self.item
+        readable = codes < PairOutcome.UNREADABLE
+        known = readable & (truth < PairOutcome.UNREADABLE)
+        decided = known & (codes != PairOutcome.TIE) & (truth != PairOutcome.TIE)
+        unequal = readable & (codes != PairOutcome.TIE) & (self.longer != 0)
+        rates = verdict_rates(codes, self.table.item)
+        spearman, kendall = self._rank_correlations(known, codes, truth)
+        positives = {}
+        if NO_CONTESTANT in self.table.contestants:
+            for label in (-1, 1):
                 labelled = known & (truth == label)
-                row |= proportion_ci((codes == -1)[labelled], item[labelled], key)
-        return row
+                positives[label] = proportion((codes == -1)[labelled], item[labelled])
+        return JudgeAgreement(
+            judge=name,
+            n=int(known.sum()),
+            unreadable=int((codes == PairOutcome.UNREADABLE).sum()),
+            accuracy=proportion((codes == truth)[known], item[known]),
+            accuracy_decided=proportion((codes == truth)[decided], item[decided]),
+            kappa=_kappa(codes[known], truth[known], item[known]),
+            spearman=spearman,
+            kendall=kendall,
+            consistency=rates.consistency,
+            first_preferred=rates.first_preferred,
+            ties=rates.ties,
+            unreadable_rate=rates.unreadable_rate,
+            longer_preferred=proportion((codes == self.longer)[unequal], item[unequal]),
+            true_positive_rate=positives.get(-1),
+            false_positive_rate=positives.get(1),
+        )
 
-    def pair(self, a: str, b: str, truth: Codes) -> Row:
-        """Return the row of two judges, on what both have a readable verdict on."""
-        codes_a, codes_b = self.arrays.verdicts[a], self.arrays.verdicts[b]
-        both = (codes_a < UNREADABLE) & (codes_b < UNREADABLE)
-        known, item = both & (truth < UNREADABLE), self.item
+    def pair(self, a: str, b: str, truth: Codes) -> PairAgreement:
+        """Compare two judges."""
+        codes_a = self.table.outcomes[a]
+        codes_b = self.table.outcomes[b]
+        item = self.item
+        both = (codes_a < PairOutcome.UNREADABLE) & (codes_b < PairOutcome.UNREADABLE)
+        known = both & (truth < PairOutcome.UNREADABLE)
         lead: Floats = (codes_a == truth)[known].astype(np.float64) - (codes_b == truth)[known]
         leads = np.asarray(np.bincount(item[known], lead), np.float64)
-        return {
-            "judge_a": a,
-            "judge_b": b,
-            "n": int(both.sum()),
-            **proportion_ci((codes_a == codes_b)[both], item[both], "agreement"),
-            **_kappa(codes_a[both], codes_b[both], item[both]),
-            **bootstrap_ci(
-                item[known],
-                [lead, np.ones_like(lead)],
-                lambda sums: {"accuracy_difference": ratio(sums[:, 0], sums[:, 1])},
-            ),
-            "p": statistics.sign_flip(leads) if len(leads) else None,
-        }
+        (difference,) = bootstrap(item[known], [lead, np.ones_like(lead)], _mean_lead)
+        p = None
+        if len(leads):
+            p = statistics.sign_flip(leads)
+        return PairAgreement(
+            a,
+            b,
+            int(both.sum()),
+            agreement=proportion((codes_a == codes_b)[both], item[both]),
+            kappa=_kappa(codes_a[both], codes_b[both], item[both]),
+            accuracy_difference=difference,
+            p=p,
+        )
 
-    def annotator_kappa(self) -> Row:
-        """Return Fleiss' kappa of the annotators, each with the side preferred in both orders."""
-        labels = np.stack([self.arrays.majority([name]) for name in self.arrays.annotators])
-        counts = np.stack([(labels[..., 0] == code).sum(0) for code in (1, -1, TIED)], -1)
-        units = counts[rated := counts.sum(-1) > 1].astype(np.float64)
+    def annotator_kappa(self) -> AnnotatorKappa:
+        """Compare the annotators, each with the side preferred in both orders."""
+        labels = np.stack([self.table.majority([name]) for name in self.table.annotators])
+        counts = np.stack(
+            [
+                (labels[..., 0] == code).sum(0)
+                for code in (PairOutcome.WIN, PairOutcome.LOSS, PairOutcome.TIE)
+            ],
+            -1,
+        )
+        rated = counts.sum(-1) > 1
+        units = counts[rated].astype(np.float64)
         columns = [statistics.agreeing_pairs(units), np.ones(len(units)), *units.T]
-        return {
-            "raters": len(labels),
-            "units": len(units),
-            **bootstrap_ci(
-                self.arrays.item[rated],
-                columns,
-                lambda s: {"kappa": statistics.fleiss_kappa(ratio(s[:, 0], s[:, 1]), s[:, 2:])},
-            ),
-        }
+        (kappa,) = bootstrap(self.table.item[rated], columns, _fleiss_kappa)
+        return AnnotatorKappa(len(labels), len(units), kappa)
 
-    def ranking(self, name: str, codes: Codes) -> list[Row]:
+    def ranking(self, name: str, codes: Codes) -> list[Placed]:
         """Return the contestants by their mean result with one judge, best first."""
-        side, item, (score,) = self._results(codes < UNREADABLE, codes)
-        shares = clustered_proportions(side, item, score, len(self.arrays.contestants))
+        side, item, (score,) = self._results(codes < PairOutcome.UNREADABLE, codes)
+        shares = clustered_proportions(side, item, score, len(self.table.contestants))
         order = sorted(self._contestants(side), key=lambda i: -shares.value[i])
-        return [
-            {
-                "judge": name,
-                "contestant": self.arrays.contestants[i],
-                "n": int((side == i).sum()),
-                "rank": 1 + int((shares.value[order] > shares.value[i]).sum()),
-                **shares.row(i, "score"),
-            }
-            for i in order
-        ]
+        ranking = []
+        for i in order:
+            n = int((side == i).sum())
+            rank = 1 + int((shares.value[order] > shares.value[i]).sum())
+            ranking.append(Placed(name, self.table.contestants[i], n, rank, shares.at(i)))
+        return ranking
 
-    def _rank_correlations(self, known: Flags, codes: Codes, truth: Codes) -> Row:
-        """Correlate the contestants' mean results by the judge and by the labels."""
+    def _rank_correlations(
+        self, known: Flags, codes: Codes, truth: Codes
+    ) -> tuple[Estimate | None, Estimate | None]:
+        """Return Spearman's and Kendall's of the mean results by the judge and by the labels."""
         side, item, results = self._results(known, codes, truth)
         contestants = self._contestants(side)
+        if len(contestants) < 2:
+            return None, None
+        columns = []
+        for i in contestants:
+            columns.append((side == i).astype(np.float64))
+            for result in results:
+                columns.append((side == i) * result)
 
-        def figures(sums: Floats) -> dict[str, Floats]:
+        def figures(sums: Floats) -> list[Floats]:
             n, by_judge, by_label = sums.reshape(len(sums), -1, 3).transpose(2, 0, 1)
             return _ranks(ratio(by_judge, n), ratio(by_label, n))
 
-        columns = ((side == i) * each for i in contestants for each in (1.0, *results))
-        return bootstrap_ci(item, columns, figures) if len(contestants) > 1 else {}
+        spearman, kendall = bootstrap(item, columns, figures)
+        return spearman, kendall
 
     def _results(self, judged: Flags, *judges: Codes) -> tuple[Indices, Indices, Floats]:
         """Contestant and item of both sides, shape (2n,), and results, shape (judges, 2n)."""
-        sides, codes = self.arrays.sides, np.stack(judges)[:, judged].astype(np.float64)
+        sides = self.table.sides
+        codes = np.stack(judges)[:, judged].astype(np.float64)
         side = np.concatenate([sides[judged], sides[:, ::-1][judged]])
         return side, np.tile(self.item[judged], 2), (1 + np.concatenate([codes, -codes], 1)) / 2
 
     def _contestants(self, side: Indices) -> list[int]:
-        return [i for i in np.unique(side).tolist() if self.arrays.contestants[i] != NO_CONTESTANT]
+        return [i for i in np.unique(side).tolist() if self.table.contestants[i] != NO_CONTESTANT]
 
 
-def verdict_rates(codes: Codes, item: Indices) -> Row:
-    """Return rates of verdicts on comparisons in both orders, shape (c, 2), of items (c,).
+@dataclass(frozen=True)
+class VerdictRates:
+    """Rates of a judge's verdicts on comparisons in both orders.
 
-    - ``unreadable_rate``: of all verdicts. ``ties``: of the readable ones.
-    - ``consistency``: of the comparisons readable in both orders, share with the same verdict.
-    - ``first_preferred``: of the decided verdicts on comparisons readable in both orders, share for
-      the side shown first; ½ is no preference. Only both orders tell position from contestant.
+    Only both orders tell position from contestant.
     """
+
+    consistency: Estimate
+    """Share of the comparisons readable in both orders that have the same verdict."""
+    first_preferred: Estimate
+    """Share of the decided verdicts on these for the side shown first; ½ is no preference."""
+    ties: Estimate
+    """Share of the readable verdicts."""
+    unreadable_rate: Estimate
+    """Share of all verdicts."""
+
+
+def verdict_rates(codes: Codes, item: Indices) -> VerdictRates:
+    """Return rates of verdicts in both orders, shape (c, 2), clustered by items, shape (c,)."""
     twice = np.repeat(item[:, None], 2, axis=1)
-    readable, asked = codes < UNREADABLE, codes != ABSENT
+    readable = codes < PairOutcome.UNREADABLE
+    asked = codes != PairOutcome.ABSENT
     both: Flags = readable[:, 0] & readable[:, 1]
-    decided = readable & (codes != TIED) & both[:, None]
+    decided = readable & (codes != PairOutcome.TIE) & both[:, None]
     same: Flags = codes[:, 0] == -codes[:, 1]
-    return {
-        **proportion_ci(same[both], item[both], "consistency"),
-        **proportion_ci((codes == 1)[decided], twice[decided], "first_preferred"),
-        **proportion_ci((codes == TIED)[readable], twice[readable], "ties"),
-        **proportion_ci((codes == UNREADABLE)[asked], twice[asked], "unreadable_rate"),
-    }
+    return VerdictRates(
+        consistency=proportion(same[both], item[both]),
+        first_preferred=proportion((codes == 1)[decided], twice[decided]),
+        ties=proportion((codes == PairOutcome.TIE)[readable], twice[readable]),
+        unreadable_rate=proportion((codes == PairOutcome.UNREADABLE)[asked], twice[asked]),
+    )
 
 
-def _longer(arrays: VerdictArrays, lengths: Mapping[tuple[str, str], float]) -> Floats:
+def _longer(table: JudgedPairs, lengths: Mapping[tuple[str, str], float]) -> Floats:
     """1 where the side shown first is longer, -1 where the other is, else 0; shape (c, 2)."""
-    longer = np.zeros(len(arrays.item))
-    for i, sides in enumerate(arrays.sides if lengths else ()):
-        names = ((arrays.items[arrays.item[i]], arrays.contestants[side]) for side in sides)
+    longer = np.zeros(len(table.item))
+    for i, sides in enumerate(table.sides if lengths else ()):
+        names = ((table.items[table.item[i]], table.contestants[side]) for side in sides)
         first, second = (lengths.get(name, math.nan) for name in names)
         longer[i] = np.nan_to_num(np.sign(first - second))
     return np.stack([longer, -longer], 1)
 
 
-def _kappa(codes: Codes, others: Codes, item: Indices) -> Row:
-    """Cohen's kappa of two raters, with its interval."""
+def _kappa(codes: Codes, others: Codes, item: Indices) -> Estimate:
+    """Return Cohen's kappa of two raters."""
     cell = codes % 3 * 3 + others % 3
-    return bootstrap_ci(
-        item,
-        (cell == number for number in range(9)),
-        lambda sums: {"kappa": statistics.cohen_kappa(sums.reshape(-1, 3, 3))},
-    )
+    (kappa,) = bootstrap(item, (cell == number for number in range(9)), _cohen_kappa)
+    return kappa
+
+
+def _cohen_kappa(sums: Floats) -> list[Floats]:
+    return [statistics.cohen_kappa(sums.reshape(-1, 3, 3))]
+
+
+def _fleiss_kappa(sums: Floats) -> list[Floats]:
+    """Return the figure of sums of agreeing pairs, of units, and of each label."""
+    return [statistics.fleiss_kappa(ratio(sums[:, 0], sums[:, 1]), sums[:, 2:])]
+
+
+def _mean_lead(sums: Floats) -> list[Floats]:
+    """Return the figure of sums of leads and of cases."""
+    return [ratio(sums[:, 0], sums[:, 1])]
 
 
 class ItemScore(NamedTuple):
@@ -251,53 +360,60 @@ class ItemScore(NamedTuple):
     score: float | None  # None: unreadable
 
 
-def compare_scores(scores: Iterable[ItemScore], truth_prefix: str = "human") -> Agreement:
+def compare_scores(scores: Iterable[ItemScore], truth_name: str = HUMAN) -> list[ScoreAgreement]:
     """Correlate judges' scores with the mean of the annotators' readable scores of a text.
 
-    Rows have the readable (``n``) and ``unreadable`` scores of texts with a label, ``spearman`` and
-    ``kendall`` (tau-b). Raises `MissingDataError` without a judge or an annotator, `DataError` if a
-    judge scored a text twice.
+    ``n`` and ``unreadable`` are of texts with a label; Kendall's is tau-b. Raises
+    `MissingDataError` without a judge or an annotator, `DataError` if a judge scored a text twice.
     """
-    by_judge: dict[str, dict[tuple[str, str], float]] = {}
+    by_judge = _scores_by_judge(scores)
     labels: dict[tuple[str, str], list[float]] = {}
-    for item_name, contestant, judge, score in scores:
-        of_judge, key = by_judge.setdefault(judge, {}), (item_name, contestant)
-        if key in of_judge:
-            fault = f"{judge} has scored {contestant or 'the text'} on item {item_name} twice"
-            raise DataError(f"{fault}; keep one of the two")
-        of_judge[key] = math.nan if score is None else score
-        if score is not None and is_annotator(judge, truth_prefix):
-            labels.setdefault(key, []).append(score)
-    judges = [name for name in by_judge if not is_annotator(name, truth_prefix)]
+    for name, of_judge in by_judge.items():
+        if JudgeId.parse(name).is_annotator(truth_name):
+            for key, score in of_judge.items():
+                if not math.isnan(score):
+                    labels.setdefault(key, []).append(score)
+    judges = [name for name in by_judge if not JudgeId.parse(name).is_annotator(truth_name)]
     if not judges or not labels:
-        raise _too_few(truth_prefix, by_judge)
+        raise _too_few(truth_name, by_judge)
     gold = np.array([math.fsum(values) / len(values) for values in labels.values()])
-    order = {item: i for i, item in enumerate(sorted({i for i, _ in labels}, key=natural_sort_key))}
+    items = sorted({name for name, _ in labels}, key=natural_sort_key)
+    order = {name: i for i, name in enumerate(items)}
     item = np.array([order[name] for name, _ in labels], np.intp)
-    rows: list[Row] = []
+    compared = []
     for judge in judges:
         values = np.array([by_judge[judge].get(key, math.nan) for key in labels])
         n = int(np.isfinite(values).sum())
-        counts = {"n": n, "unreadable": len(by_judge[judge].keys() & labels.keys()) - n}
-        rows.append({"judge": judge, **counts, **_correlations(values, gold, item)})
-    return Agreement(judges=rows)
+        n_unreadable = len(by_judge[judge].keys() & labels.keys()) - n
+        if n == 0:
+            compared.append(ScoreAgreement(judge, n, n_unreadable))
+            continue
+        spearman, kendall = _correlations(values, gold, item)
+        compared.append(ScoreAgreement(judge, n, n_unreadable, spearman, kendall))
+    return compared
 
 
-def _correlations(scores: Floats, gold: Floats, item: Indices) -> Row:
-    """Rank correlations of a judge's scores with ``gold``, shape (texts,) each."""
+def _scores_by_judge(scores: Iterable[ItemScore]) -> dict[str, dict[tuple[str, str], float]]:
+    """Return judge -> item and contestant -> score, NaN where unreadable."""
+    by_judge: dict[str, dict[tuple[str, str], float]] = {}
+    for item, contestant, judge, score in scores:
+        of_judge = by_judge.setdefault(judge, {})
+        if (item, contestant) in of_judge:
+            fault = f"{judge} has scored {contestant or 'the text'} on item {item} twice"
+            raise DataError(f"{fault}; keep one of the two")
+        of_judge[item, contestant] = math.nan if score is None else score
+    return by_judge
+
+
+def _correlations(scores: Floats, gold: Floats, item: Indices) -> list[Estimate]:
+    """Return Spearman's and Kendall's of a judge's scores with ``gold``, shape (texts,) each."""
     known = np.isfinite(scores)
-    if not known.any():
-        return {}
     # The work grows with the square of the entries: texts with equal scores are one entry.
     both = np.stack([scores[known], gold[known]])
     (x, y), entry = np.unique(both, axis=1, return_inverse=True)
-    return bootstrap_ci(
-        item[known],
-        (entry.reshape(-1) == number for number in range(len(x))),
-        lambda counts: _ranks(x, y, counts),
-    )
+    columns = (entry.reshape(-1) == number for number in range(len(x)))
+    return bootstrap(item[known], columns, lambda counts: _ranks(x, y, counts))
 
 
-def _ranks(x: Floats, y: Floats, counts: Floats | None = None) -> dict[str, Floats]:
-    names = {"spearman": statistics.spearman, "kendall": statistics.kendall}
-    return {name: correlation(x, y, counts) for name, correlation in names.items()}
+def _ranks(x: Floats, y: Floats, counts: Floats | None = None) -> list[Floats]:
+    return [statistics.spearman(x, y, counts), statistics.kendall(x, y, counts)]

@@ -71,10 +71,12 @@ def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) 
     counting = Counter("tokens", len) if recorded else get_counter()
 
     def length(text: str, tokens: int | None) -> int:
-        return counting.count(text) if tokens is None or counting.unit == "words" else tokens
+        if tokens is None or counting.unit == "words":
+            return counting.count(text)
+        return tokens
 
     lengths = {
-        name: np.array([*starmap(length, utterances)], np.int64)
+        name: np.array(list(starmap(length, utterances)), np.int64)
         for name, utterances in generated.items()
     }
     return Lengths(counting.unit, lengths)

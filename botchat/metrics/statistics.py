@@ -14,8 +14,7 @@ of sums by cluster, which are drawn with replacement; percentiles are expanded f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -23,8 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from botchat.interfaces import Row
-from botchat.verdicts import Flags, Floats, Indices
+from botchat.estimates import Estimate, Estimates, Flags, Floats, Indices
 
 LEVEL = 0.95  # coverage of every interval
 Z = NormalDist().inv_cdf(0.5 + LEVEL / 2)  # half its width in standard errors where these are known
@@ -87,7 +85,8 @@ def spearman(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
     """
     w = np.ones_like(x) if weights is None else weights
     # The signed sum against all others is twice the distance of a rank from the mean rank.
-    of_x, of_y = _against_all(w, _signs(x)), _against_all(w, _signs(y))
+    of_x = _against_all(w, _signs(x))
+    of_y = _against_all(w, _signs(y))
     return ratio(
         (w * of_x * of_y).sum(-1), np.sqrt((w * of_x * of_x).sum(-1) * (w * of_y * of_y).sum(-1))
     )
@@ -96,7 +95,8 @@ def spearman(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
 def kendall(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
     """Kendall's tau-b; arguments as of `spearman`."""
     w = np.ones_like(x) if weights is None else weights
-    signs_x, signs_y = _signs(x), _signs(y)
+    signs_x = _signs(x)
+    signs_y = _signs(y)
 
     def pairs(matrix: Floats) -> Any:
         return (_against_all(w, matrix) * w).sum(-1)
@@ -111,7 +111,8 @@ def sign_flip(sums: Floats) -> float:
     test. Sums of several sizes, more than `_MANY` together, are taken as normal.
     """
     size_of, count = np.unique(np.abs(sums[sums != 0]).astype(np.intp), return_counts=True)
-    total, seen = int(size_of @ count), abs(float(sums.sum()))
+    total = int(size_of @ count)
+    seen = abs(float(sums.sum()))
     if total > _MANY and len(count) > 1:
         return 2 * NormalDist().cdf(-seen / math.sqrt(sums @ sums))
     chance = np.ones(1)
@@ -145,7 +146,8 @@ def student_t(level: float, df: int) -> float:
         sine = np.sin(angle * (_NODES + 1) / 2)
         return float(angle * (_WEIGHTS @ np.exp((df - 1) / 2 * np.log1p(-sine * sine))))
 
-    low, high = 0.0, min(math.pi / 2, 20 / math.sqrt(df))
+    low = 0.0
+    high = min(math.pi / 2, 20 / math.sqrt(df))
     wanted = level * inside(high)
     for _ in range(60):
         middle = (low + high) / 2
@@ -155,35 +157,16 @@ def student_t(level: float, df: int) -> float:
 
 def holm(p: Sequence[float]) -> list[float]:
     """Adjusted p of several tests, so that all together are wrong as rarely (Holm 1979)."""
-    order, adjusted = np.argsort(p, kind="stable"), np.empty(len(p))
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty(len(p))
     each = np.minimum(1.0, np.arange(len(p), 0, -1) * np.asarray(p, np.float64)[order])
     adjusted[order] = np.maximum.accumulate(each)
     return adjusted.tolist()
 
 
-@dataclass(frozen=True, eq=False)
-class Shares:
-    """Shares and the ends of their intervals, 0 to 1, shape (rows,); nan without a case."""
-
-    value: Floats
-    low: Floats
-    high: Floats
-    n: Floats  # independent cases that each is worth
-
-    def row(self, i: int, name: str) -> Row:
-        """The columns ``name``, ``name_low`` and ``name_high`` of one share."""
-        return ci_columns(name, self.value[i], self.low[i], self.high[i])
-
-
-def ci_columns(name: str, value: float, low: float, high: float) -> Row:
-    """A number and the ends of its interval under their column names; None for nan."""
-    columns = {name: value, f"{name}_low": low, f"{name}_high": high}
-    return {key: None if math.isnan(number) else float(number) for key, number in columns.items()}
-
-
 def clustered_proportions(
     row: Indices, cluster: Indices | None, value: Floats, n_rows: int
-) -> Shares:
+) -> Estimates:
     """Mean of the values (0 to 1) of each row, with intervals clustered by ``cluster``.
 
     All arguments have shape (cases,). ``cluster``: numbers from 0; None: every case is independent.
@@ -214,13 +197,15 @@ def clustered_proportions(
     low, high = wilson(mean, each)
     # Cases that are all the same show no spread: as many others as can go unseen may be at an end.
     unseen = wilson(np.zeros(int(same.sum())), each_cluster[same])[1]
-    low[same], high[same] = mean[same] * (1 - unseen), mean[same] + unseen * (1 - mean[same])
-    return Shares(mean, low, high, 1 / each)
+    low[same] = mean[same] * (1 - unseen)
+    high[same] = mean[same] + unseen * (1 - mean[same])
+    return Estimates(mean, low, high, 1 / each)
 
 
 def wilson(share: npt.ArrayLike, each: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Return intervals of shares, any shape; ``each`` is 1 / their independent cases."""
-    share, c = np.asarray(share), Z**2 * np.asarray(each)
+    share = np.asarray(share)
+    c = Z**2 * np.asarray(each)
     reach = np.sqrt(np.maximum(c * share * (1 - share) + c * c / 4, 0))
     # At 0 and 1 one end is exactly that; floating point would miss it.
     low = np.where(share <= 0, 0.0, (share + c / 2 - reach) / (1 + c))
@@ -228,21 +213,26 @@ def wilson(share: npt.ArrayLike, each: npt.ArrayLike) -> tuple[Floats, Floats]:
     return low, high
 
 
-def proportion_ci(
+def proportion(
     values: npt.ArrayLike,
     cluster: Sequence[str] | Indices | None,
-    name: str,
     scale: tuple[float, float] = (0.0, 1.0),
-) -> Row:
-    """The columns of a share, or a mean of values on a scale; all None without a case.
+) -> Estimate:
+    """Return a share, or a mean of values on a scale; unknown without a case.
 
     ``cluster``: of each case; None: they are independent. ``scale``: lowest and highest value.
+
+    >>> proportion([1, 0, 1, 1], ["a", "b", "c", "d"]).value
+    0.75
     """
-    lowest, width = scale[0], scale[1] - scale[0]
+    lowest, highest = scale
+    width = highest - lowest
     cases = (np.asarray(values, dtype=np.float64) - lowest) / width
-    number = None if cluster is None else np.unique(np.asarray(cluster), return_inverse=True)[1]
-    row = clustered_proportions(np.zeros(len(cases), np.intp), number, cases, 1).row(0, name)
-    return {k: None if v is None else lowest + width * v for k, v in row.items()}
+    number = None
+    if cluster is not None:
+        number = np.unique(np.asarray(cluster), return_inverse=True)[1]
+    row = np.zeros(len(cases), np.intp)
+    return clustered_proportions(row, number, cases, 1).at(0).stretched(lowest, width)
 
 
 def separated(value: Floats, low: Floats, high: Floats) -> Flags:
@@ -264,16 +254,16 @@ def _weights(n: int, draws: int) -> Floats:
     return np.concatenate([np.ones((1, n)), drawn])
 
 
-def bootstrap_ci(
+def bootstrap(
     cluster: Indices,
     columns: Iterable[Floats],
-    figures: Callable[[Floats], Mapping[str, Floats]],
-) -> Row:
-    """The columns of figures that are functions of sums over cases.
+    figures: Callable[[Floats], Sequence[Floats]],
+) -> list[Estimate]:
+    """Return figures that are functions of sums over cases.
 
     ``cluster`` and each of the k ``columns``: of every case, shape (cases,). ``figures``: sums of
-    shape (draws, k) -> name -> values of shape (draws,). An end is None where a figure does not
-    vary.
+    shape (draws, k) -> values of each figure, shape (draws,). An end is unknown where a figure does
+    not vary.
     """
     numbers, group = distinct(cluster)
     n = max(1, len(numbers))
@@ -281,12 +271,19 @@ def bootstrap_ci(
         group = np.random.default_rng(0).integers(_MOST_DRAWN, size=n)[group]
         n = _MOST_DRAWN
     sums = np.stack([np.bincount(group, column, n) for column in columns], axis=-1)
-    tail = NormalDist().cdf(-math.sqrt(n / (n - 1)) * student_t(LEVEL, n - 1)) if n > 1 else 0.0
-    row: Row = {}
-    for name, values in figures(_weights(n, RESAMPLES) @ sums).items():
-        known = values[1:][np.isfinite(values[1:])]
-        low, high = np.quantile(known, (tail, 1 - tail)) if len(known) else (math.nan, math.nan)
-        if not high - low > _NOTHING:
-            low = high = math.nan
-        row |= ci_columns(name, float(values[0]), float(low), float(high))
-    return row
+    tail = 0.0
+    if n > 1:
+        tail = NormalDist().cdf(-math.sqrt(n / (n - 1)) * student_t(LEVEL, n - 1))
+    drawn = figures(_weights(n, RESAMPLES) @ sums)
+    return [_percentiles(values, tail) for values in drawn]
+
+
+def _percentiles(values: Floats, tail: float) -> Estimate:
+    """Return the first of the values, of the data, with the tails of the others, the draws."""
+    known = values[1:][np.isfinite(values[1:])]
+    estimate = Estimate(float(values[0]))
+    if len(known):
+        low, high = np.quantile(known, (tail, 1 - tail)).tolist()
+        if high - low > _NOTHING:
+            estimate = Estimate(estimate.value, low, high)
+    return estimate

@@ -77,7 +77,7 @@ class Bot:
         """Continue the dialogue of a call; never fails."""
         utterances = [m["content"] for m in call.messages if m["role"] != "system"]
         dice = Dice(call.decoding.sample, self.identity["bot"], utterances)
-        text = self.speak(tuple(map(_hear, utterances)), dice)
+        text = self.speak(tuple(_hear(each) for each in utterances), dice)
         reply = Reply("ok", text, "stop")
         if not text:
             reply = Reply("empty", "", "stop", detail="the bot has nothing to say")
@@ -178,7 +178,9 @@ def parrot(utterances: tuple[str, ...], dice: Dice) -> str:
         return dice.pick(_PARROT["nothing_heard"])
     clause = max(clauses[-2:], key=len)
     echo = " ".join(reflect(clause).split()[-12:])[-80:].strip()
-    frames = "question_echoes" if clause.endswith("?") else "echoes"
+    frames = "echoes"
+    if clause.endswith("?"):
+        frames = "question_echoes"
     return _sentence_case(dice.pick(_PARROT[frames]).format(_mid_sentence(echo)))
 
 
@@ -194,7 +196,9 @@ def verbose(utterances: tuple[str, ...], dice: Dice) -> str:
     never its own words, so in self-chat it stays with the topics of the ChatSEED.
     """
     before = "\n".join(utterances).lower()
-    recent = next(filter(None, map(_topics, reversed(utterances))), _VERBOSE["any_topic"])
+    recent = next(
+        filter(None, (_topics(each) for each in reversed(utterances))), _VERBOSE["any_topic"]
+    )
     topic = dice.pick(recent)
     others = [each for each in _topics(" ".join(utterances[:N_SEED])) if each != topic]
     other = dice.pick(others or recent)

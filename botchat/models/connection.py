@@ -107,7 +107,9 @@ class Server:
         """POST a JSON body, or GET if there is none."""
         session = self._session or self._connect()
         url = self.access.base_url + path + self.access.query
-        method = "GET" if body is None else "POST"
+        method = "POST"
+        if body is None:
+            method = "GET"
         try:
             if re.match("(?!https?:).", self._proxy):  # SOCKS, and whatever else is no HTTP
                 raise ValueError

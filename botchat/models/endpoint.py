@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import Any
+from itertools import product
+from typing import Any, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -39,7 +40,6 @@ from botchat.models.attempts import Adapted, Again, Answered, Attempt, Call, Ref
 from botchat.models.connection import Failure, HttpResponse, Server
 from botchat.models.faults import Fault, classify, named_parameter, window_of
 from botchat.models.frames import read_json
-from botchat.models.layout import ARRANGEMENTS, apply_layout
 from botchat.models.reader import Completion, ErrorBody
 from botchat.records import NO_ROOM
 from botchat.workspace.ledger import Ledger, identity_key
@@ -116,7 +116,9 @@ class EndpointModel:
     @property
     def room(self) -> int:
         """Tokens of a reply that are for reasoning."""
-        return self.most_room if self.quirks.thinks else 0
+        if self.quirks.thinks:
+            return self.most_room
+        return 0
 
     @property
     def most_room(self) -> int:
@@ -254,7 +256,9 @@ class EndpointModel:
     def _reasoning_detail(self, completion: Completion, sent: Sent) -> str:
         """Return how many tokens went into reasoning, and what to set."""
         count = completion.reply.usage.completion_tokens
-        tokens = f"all {count:,} tokens" if count else "all of it"
+        tokens = "all of it"
+        if count:
+            tokens = f"all {count:,} tokens"
         advice = (
             f"set reasoning_tokens above {sent.room:,} in its [models] entry, or raise max_tokens"
         )
@@ -338,6 +342,44 @@ class EndpointModel:
         layout, system = self._arrangements[0]
         return self.quirks.layout or layout, self.quirks.system or system
 
+
+# ------------------------------------------------------------------ layouts of messages
+
+
+ARRANGEMENTS: Sequence[tuple[Layout, SystemRole]] = tuple(
+    product(get_args(Layout), get_args(SystemRole))
+)
+"""Layout and place of the system prompt, in the order in which they are tried."""
+
+
+def apply_layout(messages: Sequence[Message], layout: Layout, system: SystemRole) -> list[Message]:
+    """Rearrange ``messages``, which are in the natural layout, as an endpoint takes them.
+
+    Of layouts, ``natural`` changes nothing, ``merge-leading`` puts a leading assistant message
+    before the text of the user after it, and ``placeholder-user`` lets the user say ``...`` first.
+    ``system``: ``system-in-user`` puts the system prompt before the first user message.
+    """
+    result = list(messages)
+    first = [message["role"] for message in messages].index("user")
+    if layout != "natural" and result[first - 1]["role"] == "assistant":
+        first -= 1
+        if layout == "placeholder-user":
+            result.insert(first, Message(role="user", content="..."))
+        else:
+            text = result.pop(first)["content"]
+            _put_before(f"[You said before:] {text}", result, first)
+    if system == "system-in-user" and result[0]["role"] == "system":
+        prompt = result.pop(0)["content"]
+        _put_before(prompt, result, first - 1)
+    return result
+
+
+def _put_before(text: str, messages: list[Message], at: int) -> None:
+    """Put a text before what a user says."""
+    messages[at] = Message(role="user", content=f"{text}\n\n{messages[at]['content']}")
+
+
+# ------------------------------------------------------------------------------- waits
 
 LONGEST_WAIT_S = 1e6
 """Seconds; no endpoint asks for more."""

@@ -114,7 +114,8 @@ def leaves(value: Any, key: str = "", depth: int = 0) -> Iterator[Leaf]:
     """Yield all texts and numbers of parsed JSON, also of JSON within a text; no blank ones."""
     if isinstance(value, str) and re.match(r"\s*[{\[]", value):
         inner = read_json(value)
-        value = value if inner is None else inner
+        if inner is not None:
+            value = inner
     if type(value) in (str, int, float) and str(value).strip():
         yield Leaf(depth, re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", key).lower(), value)
     elif depth < _DEEPEST:

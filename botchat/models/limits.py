@@ -131,12 +131,14 @@ class Retry:
         # A gateway that restarts takes some seconds, and few attempts are made.
         growth = 4**attempts if fault is Fault.SERVER else 2 ** (attempts - 1)
         backoff = min(self.longest_s, self.first_s * growth)
-        wait = max(least_s, backoff * random.uniform(0.5, 1.0))
-        return None if waited_s + wait > self.patience_s else wait
+        wait: float = max(least_s, backoff * random.uniform(0.5, 1.0))
+        if waited_s + wait > self.patience_s:
+            return None
+        return wait
 
 
 @dataclass
-class Estimate:
+class EstimatedUse:
     """Counts for attempts that did not say what they took."""
 
     calls: int = 0
@@ -161,7 +163,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         """Reserve nothing yet."""
-        self.estimated = Estimate()
+        self.estimated = EstimatedUse()
         self._open: list[CallCost] = []
         self._turn = asyncio.Lock()
         self._settled = asyncio.Event()

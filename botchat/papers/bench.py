@@ -26,6 +26,7 @@ from botchat.pipeline.contestants import with_controls
 from botchat.pipeline.judging import ProtocolCases
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.spending import JudgeName, Meter, Spending
+from botchat.records import JudgeId
 from botchat.results import Result
 from botchat.workspace import jsonl, panels
 from botchat.workspace.folder import Workspace
@@ -49,8 +50,10 @@ def judge_name(name: str | JudgeFunction, model: str | None, workspace: Workspac
     if name == "single" and name not in {*workspace.config.models, *workspace.config.judges}:
         run = workspace.config.run
         name = model or run.judge_model or run.judge or name
-    is_panel = panels.find(name.removeprefix(panels.CONTROL), workspace.config.panels) is not None
-    return JudgeName(name, model if is_panel else None)
+    panel = panels.find(JudgeId.asked(name).name, workspace.config.panels)
+    if panel is None:
+        return JudgeName(name)
+    return JudgeName(name, model)
 
 
 def bench(
@@ -73,11 +76,8 @@ def bench(
     items. Raises `LimitReached`, with the comparison so far: a limit was reached; run it again.
     """
     asks = bool(judges) or limit is not None or spending.plan
-    if (published and name != "mateval") or (asks and (published or name == "botchat")):
-        raise UsageError(
-            "only bench botchat and bench mateval --published show published numbers; they ask "
-            "nobody; leave out --judge, --limit and --plan"
-        )
+    if published or name == "botchat":
+        _refuse_questions(name, published, asks)
     plain = re.sub(r"[^A-Za-z0-9._]+", "-", Path(name).stem).strip("-.")[:40]
     seed_set = f"bench-{plain or 'file'}"
     out = out or workspace.out(seed_set)
@@ -85,7 +85,10 @@ def bench(
         from botchat.papers.botchat_figures import bench_botchat  # which draws
 
         return bench_botchat(data, out)
-    benchmark = recorded(_files(data)) if published else _read(name, data)
+    if published:
+        benchmark = recorded(_files(data))
+    else:
+        benchmark = _read(name, data)
     cases = [_first(each, limit) for each in benchmark.cases]
     jobs = [judging.JudgingJob(judge, cases) for judge in judges]
     language = next((each.protocol.language for each in cases), ENGLISH)
@@ -97,16 +100,11 @@ def bench(
         return judging.plan_all(jobs, run).result(title, spending)
 
     def compare() -> Result:
-        judged, printed = _judged(workspace, seed_set, cases), tables_of(name)
+        judged = _judged(workspace, seed_set, cases)
         if any(judged.values()) or not benchmark.needs_judges:
             report, tables, content = benchmark.compare(Answered(workspace, judged))
-            return publish(report, [*tables, *printed], out, content, formats)
-        note = f"Nobody has judged {seed_set} yet; name a judge with --judge."
-        if not printed:
-            raise MissingDataError(note)
-        title, signed = printed[0].title, printed[0].signature
-        report = AgreementReport(subject=title, labels=HUMAN_LABELS, signature=signed, notes=[note])
-        return publish(report, printed, out, formats=formats)
+            return publish(report, [*tables, *tables_of(name)], out, content, formats)
+        return _only_printed(name, seed_set, out, formats)
 
     try:
         if jobs:
@@ -117,11 +115,32 @@ def bench(
     return compare()
 
 
+def _refuse_questions(name: str, published: bool, asks: bool) -> None:
+    """Raise `UsageError` where published numbers are asked for of what has none, or of judges."""
+    if asks or (published and name != "mateval"):
+        raise UsageError(
+            "only bench botchat and bench mateval --published show published numbers; they ask "
+            "nobody; leave out --judge, --limit and --plan"
+        )
+
+
+def _only_printed(name: str, seed_set: str, out: Path, formats: Sequence[str]) -> Result:
+    """Return what the papers print of a benchmark that nobody has judged."""
+    printed = tables_of(name)
+    note = f"Nobody has judged {seed_set} yet; name a judge with --judge."
+    if not printed:
+        raise MissingDataError(note)
+    title = printed[0].title
+    signed = printed[0].signature
+    report = AgreementReport(subject=title, labels=HUMAN_LABELS, signature=signed, notes=[note])
+    return publish(report, printed, out, formats=formats)
+
+
 def _first(cases: ProtocolCases, limit: int | None) -> ProtocolCases:
     """Return the cases of the first ``limit`` items."""
     if limit is not None and limit < 1:
         raise UsageError(f"--limit {limit}: at least one item is needed")
-    items = {*[*dict.fromkeys(make().seed_id for make in cases.make)][:limit]}
+    items = set(list(dict.fromkeys(make().seed_id for make in cases.make))[:limit])
     return ProtocolCases(cases.protocol, [make for make in cases.make if make().seed_id in items])
 
 
@@ -131,13 +150,19 @@ def _judged(
     """Return the stored judgments of the cases as they are now, by name of the protocol."""
     judged = dict[str, Judgments]()
     for protocol, makes in cases:
-        wanted = {(case.seed_id, case.contestants): case.digest for case in (m() for m in makes)}
+        wanted = {}
+        for make in makes:
+            case = make()
+            wanted[case.seed_id, case.contestants] = case.digest
         by_judge = {}
         folder = workspace.judgments_path(seed_set, protocol.name, "").parent
         for path in sorted(folder.glob("*.jsonl")):
             stored = workspace.judgments(path)
-            known = [(stored[key], digest) for key, digest in wanted.items() if key in stored]
-            if kept := [judgment for judgment, digest in known if judgment.case == digest]:
+            kept = []
+            for key, digest in wanted.items():
+                if key in stored and stored[key].case == digest:
+                    kept.append(stored[key])
+            if kept:
                 by_judge[kept[0].judge] = kept
         judged[protocol.name] = with_controls(workspace, by_judge, protocol)
     return judged
@@ -147,7 +172,8 @@ def _read(name: str, data: Path | None) -> Benchmark:
     """Read a benchmark from upstream's files, or a file of one's own."""
     if name in BENCHMARKS:
         return BENCHMARKS[name](_files(data))
-    if (file := Path(name)).exists():
+    file = Path(name)
+    if file.exists():
         return own_file(file)
     known = [*BENCHMARKS, "botchat"]
     hint = did_you_mean(name, known)
@@ -159,7 +185,9 @@ def _read(name: str, data: Path | None) -> Benchmark:
 def _files(data: Path | None) -> dict[str, bytes]:
     """Return the content of upstream's files by their names in the folder."""
     if data is None or not data.is_dir():
-        where = "--data is missing" if data is None else f"no folder {data}"
+        where = "--data is missing"
+        if data is not None:
+            where = f"no folder {data}"
         raise MissingDataError(f"{where}; name the folder with upstream's files with --data")
     files = {}
     for path in sorted(data.rglob("*")):

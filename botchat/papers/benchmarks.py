@@ -11,26 +11,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
-
-import msgspec
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import (
     HUMAN_LABELS,
     PRICE,
     AgreementReport,
+    OneOrder,
     agreement_signature,
 )
-from botchat.boards.tables import Column, Kind, Table, table
+from botchat.boards.tables import Column, Kind, Table, spread, table
 from botchat.errors import ConfigError, DataError, listed
+from botchat.estimates import UNKNOWN, VerdictPrice
 from botchat.importers.tables import SUFFIXES, read_text, rows
 from botchat.interfaces import Row
 from botchat.metrics import lengths
 from botchat.metrics.agreement import ItemScore, compare, compare_scores
-from botchat.metrics.annotations import VerdictArrays
+from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts, verdicts_digest
 from botchat.pipeline.judging import ProtocolCases
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labels
@@ -67,9 +68,9 @@ class Answered:
 
     def all(self, protocol: Protocol) -> list[Judgment]:
         """Return the judgments of every judge."""
-        return [judgment for each in self.judged[protocol.name].values() for judgment in each]
+        return list(chain.from_iterable(self.judged[protocol.name].values()))
 
-    def costs(self, protocol: Protocol) -> dict[str, Row]:
+    def costs(self, protocol: Protocol) -> dict[str, VerdictPrice]:
         """Return the price of a verdict by judge."""
         return cost_per_verdict(self.workspace, self.judged[protocol.name])
 
@@ -105,35 +106,38 @@ def answer_pairs(name: str, pairs: Sequence[AnswerPair]) -> Benchmark:
 
 def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered) -> Comparison:
     """Compare judges by the sum of their scores in both orders; position by each order alone."""
-    judgments, costs = answered.all(ANSWERS), answered.costs(ANSWERS)
+    judgments = answered.all(ANSWERS)
+    costs = answered.costs(ANSWERS)
     labels = pair_labels(pairs, HUMAN_LABELS)
-    arrays = VerdictArrays.of([*labels, *calibrated(judgments, ANSWERS)], HUMAN_LABELS)
-    words = {
-        (pair.id, contestant): lengths.words(text)
-        for pair in pairs
-        for contestant, text in zip(pair.contestants, pair.answers, strict=True)
-    }
-    agreement = compare(arrays, HUMAN_LABELS)
-    by_order = compare([*labels, *preferences(judgments, ANSWERS)], HUMAN_LABELS, words)
+    verdicts = PairVerdicts.of(labels + calibrated(judgments, ANSWERS))
+    words = {}
+    for pair in pairs:
+        for contestant, text in zip(pair.contestants, pair.answers, strict=True):
+            words[pair.id, contestant] = lengths.words(text)
+    agreement = compare(verdicts, HUMAN_LABELS)
+    in_orders = PairVerdicts.of(labels + preferences(judgments, ANSWERS))
+    by_order = compare(in_orders, HUMAN_LABELS, words)
     judges = []
-    for row, order_row in zip(agreement.judges, by_order.judges, strict=True):
-        bias = with_ends(order_row, "consistency", "first_preferred", "longer_preferred")
-        single = {f"{key}_one_order": order_row[key] for key in ("accuracy", "kappa")}
-        judges.append({**row, **bias, **single, **costs[row["judge"]]})
+    one_order = {}
+    for judge, in_order in zip(agreement.judges, by_order.judges, strict=True):
+        judged = replace(
+            judge,
+            consistency=in_order.consistency,
+            first_preferred=in_order.first_preferred,
+            longer_preferred=in_order.longer_preferred,
+        )
+        judges.append(judged)
+        one_order[judge.judge] = OneOrder(in_order.accuracy, in_order.kappa)
     parts = {"benchmark": name.lower()}
     report = AgreementReport(
-        **vars(replace(agreement, judges=judge_agreement.by_accuracy(judges), annotators=())),
+        agreement=replace(agreement, judges=judge_agreement.by_accuracy(judges), annotators=()),
+        prices=costs,
+        one_order=one_order,
         subject=name,
         labels=HUMAN_LABELS,
-        signature=agreement_signature("bench", parts, arrays.digest, HUMAN_LABELS),
+        signature=agreement_signature("bench", parts, verdicts_digest(verdicts), HUMAN_LABELS),
     )
     return Comparison(report, judge_agreement.agreement_tables(report))
-
-
-def with_ends(row: Row, *figures: str) -> Row:
-    """Return some figures of a row with the ends of their intervals."""
-    keys = [f"{figure}{end}" for figure in figures for end in ("", "_low", "_high")]
-    return {key: row.get(key) for key in keys}
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,8 @@ class RatedTexts:
 
     def compare(self, answered: Answered) -> Comparison:
         """Correlate judges' scores with human ones, in the paper's layout."""
-        scores, prices = {}, {}
+        scores = {}
+        prices = {}
         for part, (protocol, place, _) in self.parts.items():
             scores[part] = [
                 ItemScore(j.seed_id, j.contestants[0], j.judge, score_of(j, protocol, place))
@@ -159,7 +164,9 @@ class RatedTexts:
         return self.correlate(scores, prices)
 
     def correlate(
-        self, scores: Mapping[str, Sequence[ItemScore]], prices: Mapping[str, Mapping[str, Row]]
+        self,
+        scores: Mapping[str, Sequence[ItemScore]],
+        prices: Mapping[str, Mapping[str, VerdictPrice]],
     ) -> Comparison:
         """Correlate with human scores, by part; ``prices`` are by part and judge."""
         data: list[Any] = []
@@ -168,45 +175,49 @@ class RatedTexts:
         for part, (_, _, labels) in self.parts.items():
             rated = [*labels, *scores[part]]
             data += [[part, score._asdict()] for score in rated]
-            for row in compare_scores(rated, HUMAN_LABELS).judges:
-                judge = row["judge"]
-                price = prices[part].get(judge, {}) if prices else {}
-                judges.append({"judge": judge, self.part: part, **row, **price})
+            of_part = prices.get(part, {})
+            for compared in compare_scores(rated, HUMAN_LABELS):
+                judge = compared.judge
+                row = {"judge": judge, self.part: part, **judge_agreement.known_fields(compared)}
+                if judge in of_part:
+                    row |= vars(of_part[judge])
+                judges.append(row)
                 by_judge.setdefault(judge, {})[part] = judges[-1]
         signed = agreement_signature("bench", {"benchmark": self.name}, data, HUMAN_LABELS)
-        figures = (f"{part}_{figure}" for part in (*self.parts, "average") for figure in RANKS)
-        head = Column("judge", "Judge", "name")
-        columns = [
-            head,
-            *map(printed_column, figures),
-            Column("unreadable", "Unreadable", "count"),
-            *PRICE,
-        ]
+        columns = [Column("judge", "Judge", "name")]
+        for part in (*self.parts, "average"):
+            columns += [printed_column(f"{part}_{figure}") for figure in RANKS]
+        columns.append(Column("unreadable", "Unreadable", "count"))
+        columns.extend(PRICE)
         priced = (judge_agreement.with_price(_line(each)) for each in by_judge.values())
-        correlations = table(*self.table, columns, priced, [signed], _SCORED).filled()
+        name, title = self.table
+        correlations = table(name, title, columns, priced, [signed], _SCORED).filled()
         report = AgreementReport(subject=correlations.title, labels=HUMAN_LABELS, signature=signed)
-        return Comparison(report, [correlations], {"judges": judges, "signature": signed})
+        content = {"judges": [spread(row) for row in judges], "signature": signed}
+        return Comparison(report, [correlations], content)
 
 
 def score_of(judgment: Judgment, protocol: Protocol, place: int | None) -> float | None:
     """Return one score of a verdict, or the sum of all; None if it is missing, or any is."""
-    scores = protocol.scores(judgment.verdict)
+    scores = protocol.score.scores(judgment.verdict)
     if scores is None:
         return None
     if place is not None:
         return scores[place]
     known = [score for score in scores if score is not None]
-    return sum(known) if len(known) == len(scores) else None
+    if len(known) == len(scores):
+        return sum(known)
+    return None
 
 
 def _line(by_part: Mapping[str, Row]) -> Row:
     """Return a judge's row of the table: ``PART_spearman`` …, ``average_spearman`` …."""
-    *_, line = ({**row} for row in by_part.values())  # the price is the last part's
+    line = dict(list(by_part.values())[-1])  # the price is the last part's
     line["unreadable"] = sum(row["unreadable"] for row in by_part.values())
     for rank in RANKS:
-        values: dict[str, Any] = {part: row.get(rank) for part, row in by_part.items()}
+        values = {part: row.get(rank, UNKNOWN).value for part, row in by_part.items()}
         line |= {f"{part}_{rank}": value for part, value in values.items()}
-        line[f"average_{rank}"] = None if None in values.values() else fmean(values.values())
+        line[f"average_{rank}"] = fmean(values.values())
     return line
 
 
@@ -215,18 +226,23 @@ NUMBERS = {"_".join(kind.lower().split()): plain_name(kind) for kind in KINDS} |
 
 _PLACES: dict[str, int | None] = dict(zip(NUMBERS, (*range(len(KINDS)), None), strict=True))
 _PAIRS = [Column(key, key.capitalize(), "name") for key in ("first", "second", "verdict", "scores")]
+_LABELS = {WIN: "1", TIE: "tie", LOSS: "2"}
+"""Result -> the label of a file that means it."""
 _TEXTS = [Column(key, key.replace("_", " ").capitalize(), "number") for key in NUMBERS]
 _TEXTS.append(Column("report", "Report", "name", detail=True))
 
 
 def _rated_texts(texts: Sequence[OwnText]) -> Benchmark:
     """Return texts with human scores of them, by error type or as a whole."""
-    labels = {
-        key: [ItemScore(text.id, TEXT, HUMAN_LABELS, text.labels[name])
-              for text in texts if name in text.labels]
-        for key, name in NUMBERS.items()
-    }  # fmt: skip
-    parts = {key: (MATEVAL, _PLACES[key], scores) for key, scores in labels.items() if scores}
+    parts = {}
+    for key, name in NUMBERS.items():
+        scores = [
+            ItemScore(text.id, TEXT, HUMAN_LABELS, text.labels[name])
+            for text in texts
+            if name in text.labels
+        ]
+        if scores:
+            parts[key] = (MATEVAL, _PLACES[key], scores)
     rated = RatedTexts("texts", ("judges", "Texts: correlation with human scores"), "number", parts)
     cases = ProtocolCases(MATEVAL, [partial(text_case, t) for t in texts])
     return Benchmark([cases], rated.compare)
@@ -264,12 +280,17 @@ def _verdicts(judgments: Sequence[Judgment], texts: Sequence[OwnText]) -> Table:
         row: Row = {"item": judgment.seed_id, "judge": judgment.judge, "reason": judgment.reason}
         if texts:
             errors = reports(judgment, partial(parse_text, text=by_id[judgment.seed_id]))
-            row |= {"report": " ".join(map(as_prose, errors.values()))}
-            row |= {"reason": "\n".join(map(as_text, errors.values()))} if errors else {}
+            row["report"] = " ".join(as_prose(each) for each in errors.values())
+            row |= (
+                {"reason": "\n".join(as_text(each) for each in errors.values())} if errors else {}
+            )
             row |= {key: score_of(judgment, MATEVAL, place) for key, place in _PLACES.items()}
         else:
             (preference,) = preferences([judgment], ANSWERS)
-            row |= msgspec.structs.asdict(preference) | {"scores": judgment.verdict}
+            row["first"] = preference.first
+            row["second"] = preference.second
+            row["verdict"] = _LABELS.get(preference.result)
+            row["scores"] = judgment.verdict
         records.append(row)
     heads = [Column("item", "Item", "name"), Column("judge", "Judge", "name")]
     columns = [*heads, *(_TEXTS if texts else _PAIRS), Column("reason", "Reason", "name", True)]
@@ -284,13 +305,19 @@ def read_items(file: Path) -> list[OwnText] | list[AnswerPair]:
     Raises `ConfigError` for another kind of file, `DataError` with row and column.
     """
     if file.suffix.lower() not in (*SUFFIXES, ".txt"):
-        kind = "a folder" if file.is_dir() else "no table of texts"
+        kind = "no table of texts"
+        if file.is_dir():
+            kind = "a folder"
         raise ConfigError(f"{file} is {kind}; name a file: {', '.join(SUFFIXES)} or .txt")
-    data, where = jsonl.content(file), str(file)
+    data = jsonl.content(file)
+    where = str(file)
     if file.suffix.lower() != ".txt":
-        cells = [(at, {plain_name(k): v for k, v in row.items()}) for at, row in rows(data, where)]
+        cells = []
+        for at, row in rows(data, where):
+            cells.append((at, {plain_name(key): cell for key, cell in row.items()}))
         return items(cells, where, [name for name in NUMBERS.values() if name])
-    if not (texts := paragraphs(read_text(data, where))):
+    texts = paragraphs(read_text(data, where))
+    if not texts:
         raise DataError(f"{where}: no texts; separate them by blank lines")
     return texts
 
@@ -319,7 +346,9 @@ class PrintedTable(NamedTuple):
             for key, end in (("values", ""), ("std", "_std")):
                 numbers = line.get(key, ())
                 for name, number in zip(self.columns, numbers, strict=bool(numbers)):
-                    unit = 0.01 if printed_column(name).kind == "rate" else 1.0
+                    unit = 1.0
+                    if printed_column(name).kind == "rate":
+                        unit = 0.01
                     row[name + end] = None if math.isnan(number) else unit * number
             yield row
 
@@ -354,20 +383,25 @@ def printed_column(key: str) -> Column:
     if figure not in _FIGURES:
         raise KeyError(key)
     heading, kind = _FIGURES[figure]
-    name = part if part.isupper() else part.replace("_", " ").capitalize()
+    name = part
+    if not part.isupper():
+        name = part.replace("_", " ").capitalize()
     return Column(key, f"{name} {heading}".strip(), kind)
 
 
 def tables_of(benchmark: str) -> list[Table]:
     """Return all that papers print of a benchmark in one table; none of one's own file."""
-    if not (printed := [each for each in printed_tables() if each.benchmark == benchmark]):
+    printed = [each for each in printed_tables() if each.benchmark == benchmark]
+    if not printed:
         return []
-    records = [row for each in printed for row in each.records]
+    records = list(chain.from_iterable(each.records for each in printed))
     columns = [Column("table", "Table", "name"), Column("line", "Line", "name")]
-    for key in [*dict.fromkeys(key for row in records for key in row)][2:]:
-        figure = printed_column(key.removesuffix("_std"))
-        deviation = Column(key, f"\u00b1 {figure.heading.removesuffix(' (%)')}", figure.kind)
-        columns.append(deviation if key.endswith("_std") else figure)
+    for key in list(dict.fromkeys(chain.from_iterable(records)))[2:]:
+        column = printed_column(key.removesuffix("_std"))
+        if key.endswith("_std"):
+            heading = column.heading.removesuffix(" (%)")
+            column = Column(key, f"\u00b1 {heading}", column.kind)
+        columns.append(column)
     note = " ".join(f"{each.name}: {each.source}. {each.note}".strip() for each in printed)
     signed = f"{SIGNED}|published|{benchmark}"
     return [table("published", "As the papers print it", columns, records, [signed], note).filled()]

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -22,7 +23,8 @@ from botchat.report.figures import FORMATS, Chart, dots, matrix, stacks
 from botchat.results import Result
 from botchat.workspace.jsonl import write_atomic
 
-DIALOGUES, SEEDS = 547, 222  # a model's in UniEval (§4.1); compared in both orders (§4.2)
+DIALOGUES = 547  # a model's in UniEval (§4.1)
+SEEDS = 222  # compared in both orders (§4.2)
 
 
 Drawing = tuple[str, str, Callable[[Figure], None], int]
@@ -37,20 +39,25 @@ def bench_botchat(data: Path | None, folder: Path) -> Result:
     if data is None or not data.exists():
         raise MissingDataError(f"--data {data}: no such folder; name the one with the tables")
     files = list[Path]()
-    for path in [data] if data.is_file() else sorted(data.rglob("*.csv")):
+    tables = sorted(data.rglob("*.csv"))
+    if data.is_file():
+        tables = [data]
+    for path in tables:
         signature = f"{path.name} | sha256:{sha256(path.read_bytes()).hexdigest()[:12]}"
         for number, (columns, drawings) in FIGURES.items():
             frame = read_columns(path, columns)
-            for i, drawing in enumerate(() if frame is None else drawings(frame)):
+            if frame is None:
+                continue
+            for letter, drawing in zip(("", "b"), drawings(frame), strict=False):
                 title, caption, draw, n_rows = drawing
-                name = f"figure-{number}{'b' * i}-{path.stem}"
+                name = f"figure-{number}{letter}-{path.stem}"
                 caption += f" BotChat (Duan et al. 2023), Figure {number}."
                 chart = Chart(name, title, caption, [signature], draw, n_rows)
                 for form in FORMATS:
                     files.append(folder / f"{name}.{form}")
                     write_atomic(files[-1], chart.render(form))
     if not files:
-        wanted = dict.fromkeys(name for columns, _ in FIGURES.values() for name in columns)
+        wanted = dict.fromkeys(chain.from_iterable(columns for columns, _ in FIGURES.values()))
         raise MissingDataError(
             f"--data {data}: no csv file has a figure's columns of {listed(wanted)}"
         )
@@ -60,14 +67,16 @@ def bench_botchat(data: Path | None, folder: Path) -> Result:
 def read_columns(path: Path, columns: tuple[str, ...]) -> pd.DataFrame | None:
     """Read names and numbers of a csv file, percent as shares; None if it lacks a column."""
     frame = table(path.read_bytes(), path.name)
-    if not {*columns} <= {*frame}:
+    if not set(columns) <= set(frame):
         return None
-    frame = frame[[*columns]]
+    frame = frame[list(columns)].copy()
     for key in (name for name in columns if not name.startswith("model")):
         values = pd.to_numeric(frame[key], errors="coerce")
         for row, cell in frame[key][~values.between(0, math.inf, "left")].items():
             raise DataError(f"{path.name}:{row}: {cell!r:.60} is no number from 0 on; correct it")
-        frame = frame.assign(**{key: values / 100 if "percent" in key else values})
+        if "percent" in key:
+            values = values / 100
+        frame[key] = values
     return frame
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from botchat.papers.benchmarks import Benchmark, Files, RatedTexts, answer_pairs
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.frame import neutralise, prompt_frame
+from botchat.protocols.kinds import Score
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.replies import plain_name
 from botchat.protocols.scores import Scale, neutralise_labels
@@ -35,11 +37,10 @@ ASPECTS: Mapping[str, Protocol] = {
     aspect: Protocol(
         f"aspect-{aspect}",
         f"Topical-Chat, {aspect}",
-        kind="score",
+        Score(Scale(lowest, highest, (aspect.capitalize(),))),
         shows="one",
         question=f"one response: a score of its {aspect}",
         prompts=("aspect", f"aspect_{aspect}"),
-        scale=Scale(lowest, highest, (aspect.capitalize(),)),
     )
     for aspect, (lowest, highest) in _SCALES.items()
 }
@@ -63,7 +64,7 @@ class Response(NamedTuple):
 def aspect_case(response: Response, aspect: str) -> Case:
     """Return the case that asks how natural, coherent, engaging or grounded a response is."""
     protocol = ASPECTS[aspect]
-    scale = protocol.asked_scale
+    scale = protocol.score.asked
     return protocol.make_case(
         response.id,
         (ShownDialogue(response.contestant, (*response.conversation, response.text)),),
@@ -99,7 +100,7 @@ def read_faireval(files: Files) -> list[AnswerPair]:
     reviews = [match for match in matches if match]
     model_a, model_b = reviews[0].groups() if reviews else ("MODEL", "MODEL")
     names = ["question.jsonl", f"answer_{model_a}.jsonl", f"answer_{model_b}.jsonl"]
-    if not {*names} <= {*paths}:
+    if not set(names) <= set(paths):
         needed = "answer_MODEL.jsonl of two models, review_MODEL_MODEL_human.txt of both"
         present = listed(paths) or "no files"
         raise MissingDataError(f"FairEval needs question.jsonl, {needed}; found {present}")
@@ -127,10 +128,16 @@ def read_faireval(files: Files) -> list[AnswerPair]:
 def topical_chat(files: Files) -> Benchmark:
     """Return responses rated in four aspects; raises as `read_topical_chat`."""
     responses = read_topical_chat(files)
-    labels = {
-        name: [ItemScore(r.id, r.contestant, HUMAN_LABELS, r.scores[name]) for r in responses]
-        for name in ASPECTS
-    }
+    parts = {}
+    cases = []
+    for aspect, protocol in ASPECTS.items():
+        labels = [
+            ItemScore(each.id, each.contestant, HUMAN_LABELS, each.scores[aspect])
+            for each in responses
+        ]
+        parts[aspect] = (protocol, 0, labels)
+        makes = [partial(aspect_case, response, aspect) for response in responses]
+        cases.append(ProtocolCases(protocol, makes))
     rated = RatedTexts(
         "topicalchat",
         (
@@ -138,12 +145,8 @@ def topical_chat(files: Files) -> Benchmark:
             "Topical-Chat: correlation with human scores (layout of ChatEval, Table 2)",
         ),
         "aspect",
-        {aspect: (protocol, 0, labels[aspect]) for aspect, protocol in ASPECTS.items()},
+        parts,
     )
-    cases = [
-        ProtocolCases(protocol, [partial(aspect_case, response, aspect) for response in responses])
-        for aspect, protocol in ASPECTS.items()
-    ]
     return Benchmark(cases, rated.compare)
 
 
@@ -158,16 +161,18 @@ def read_topical_chat(files: Files) -> list[Response]:
     for name in sorted(files):
         if PurePosixPath(name).suffix.lower() == ".json":
             records = json_rows(files[name], name)
-            first = records[0].fields if records else None
+            first = None
+            if records:
+                first = records[0].fields
             if isinstance(first, dict) and {"source", "system_output"} <= set(first):
                 tables[name] = records
-    refuse_several([*tables])
+    refuse_several(list(tables))
     if not tables:
         present = listed(sorted(files)) or "no files"
         fault = f"Topical-Chat needs a JSON file of records with {_FIELDS}; found {present}"
         raise MissingDataError(fault)
     ids: dict[tuple[str, str], str] = {}
-    return [_response(record, ids) for records in tables.values() for record in records]
+    return [_response(record, ids) for record in chain.from_iterable(tables.values())]
 
 
 def _by_question(files: Files, name: str) -> dict[str, str]:
@@ -175,7 +180,8 @@ def _by_question(files: Files, name: str) -> dict[str, str]:
     texts: dict[str, str] = {}
     for place, value in json_rows(files[name], name):
         record = named(value, place)
-        text, id_ = record.get("text"), str(record.get("question_id", ""))
+        text = record.get("text")
+        id_ = str(record.get("question_id", ""))
         if not isinstance(text, str):
             raise DataError(f"{place}: not a record with question_id and text")
         if not id_ or id_ in texts:
@@ -187,7 +193,8 @@ def _by_question(files: Files, name: str) -> dict[str, str]:
 def _response(row: FileRow, ids: dict[tuple[str, str], str]) -> Response:
     record = named(row.fields, row.place)
     try:
-        source, fact = str(record["source"]), str(record["context"])
+        source = str(record["source"])
+        fact = str(record["context"])
         return Response(
             ids.setdefault((source, fact), f"tc-{len(ids) + 1}"),
             str(record["system_id"]),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -24,9 +24,10 @@ from botchat.importers.tables import json_rows, named, quoted, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import Language, built_in
 from botchat.metrics.agreement import ItemScore
-from botchat.metrics.error_reports import KindReport, read_kinds
 from botchat.papers.benchmarks import Benchmark, Files, RatedTexts, refuse_several
 from botchat.pipeline.judging import ProtocolCases
+from botchat.protocols.error_reports import KindReport, read_kinds
+from botchat.protocols.kinds import Score
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERROR_TYPES
@@ -35,12 +36,11 @@ from botchat.protocols.scores import Scale, neutralise_labels
 STORIES = Protocol(
     "stories",
     "MATEval",
-    kind="score",
+    # Judges take off halves too. A number below two digits was miswritten.
+    Score(Scale(-99, 0, tuple(english for english, _ in ERROR_TYPES.values()), points_off=True)),
     shows="one",
     question="one story: points off for five kinds of error",
     prompts=("story",),
-    # Judges take off halves too. A number below two digits was miswritten.
-    scale=Scale(-99, 0, tuple(english for english, _ in ERROR_TYPES.values()), points_off=True),
 )
 
 
@@ -49,7 +49,8 @@ def asked_in(language: Language) -> Protocol:
     if language.english:
         return STORIES
     names = tuple(chinese for _, chinese in ERROR_TYPES.values())
-    return replace(STORIES, scale=replace(STORIES.asked_scale, names=names), language=language)
+    answer = Score(replace(STORIES.score.asked, names=names))
+    return replace(STORIES, answer=answer, language=language)
 
 
 STORY = "story"  # the one contestant
@@ -67,12 +68,14 @@ STRATEGIES: Mapping[str, str] = {
 COLUMNS = {"en": ("Story", "Score_new"), "zh": ("故事", "新得分")}
 """Headings of the stories and of the human scores, by the language of the stories."""
 
-_CODES = {name.casefold(): code for code, names in ERROR_TYPES.items() for name in names}
+_CODES: dict[str, str] = {}
+for _code, _names in ERROR_TYPES.items():
+    _CODES |= dict.fromkeys([name.casefold() for name in _names], _code)
 
 
 def case(story: OwnText, protocol: Protocol = STORIES) -> Case:
     """Return the question about one story."""
-    text = neutralise_labels(story.text.replace("\0", ""), protocol.asked_scale)
+    text = neutralise_labels(story.text.replace("\0", ""), protocol.score.asked)
     dialogue = ShownDialogue(STORY, (story.text,))
     return protocol.make_case(story.id, (dialogue,), protocol.language.fill("story", story=text))
 
@@ -94,23 +97,33 @@ def recorded(files: Files) -> Benchmark:
     """
     language, stories = read_stories(files)
     reports = read_reports(files, language, stories)
-    scores = {
-        code: [
-            ItemScore(stories[number].id, STORY, f"{strategy}{way}", score(by_kind.get(kind)))
-            for strategy, by_story in reports.items()
-            for way, score in _WAYS.items()
-            for number, by_kind in by_story.items()
-        ]
-        for kind, code in enumerate(ERROR_TYPES)
-    }
+    scores = {}
+    for kind, code in enumerate(ERROR_TYPES):
+        scores[code] = list(_recorded_scores(kind, reports, stories))
     comparison = _rated(stories, asked_in(language)).correlate(scores, {})
     return Benchmark((), lambda _: comparison, needs_judges=False)
 
 
-_WAYS: Mapping[str, Callable[[KindReport | None], float | None]] = {
-    "": lambda report: 0.0 if report is None or report.written is None else report.written,
-    AS_WRITTEN: lambda report: None if report is None else report.score,
-}
+def _recorded_scores(
+    kind: int,
+    reports: Mapping[str, Mapping[int, Mapping[int, KindReport]]],
+    stories: Sequence[OwnText],
+) -> Iterator[ItemScore]:
+    """Yield the scores of a kind of error, of every strategy in both ways."""
+    for strategy, by_story in reports.items():
+        written = []
+        for number, by_kind in by_story.items():
+            report = by_kind.get(kind)
+            as_counted: float | None = 0.0
+            as_written = None
+            if report is not None:
+                as_written = report.score
+                if report.written is not None:
+                    as_counted = report.written
+            item = stories[number].id
+            yield ItemScore(item, STORY, strategy, as_counted)
+            written.append(ItemScore(item, STORY, f"{strategy}{AS_WRITTEN}", as_written))
+        yield from written
 
 
 def _rated(stories: Sequence[OwnText], protocol: Protocol) -> RatedTexts:
@@ -132,11 +145,11 @@ def read_stories(files: Files) -> tuple[Language, list[OwnText]]:
         lines = io.StringIO(read_text(files[name], name), newline="")
         rows = csv.DictReader(lines, restval="")  # rows end behind their last error
         for code, headings in COLUMNS.items():
-            if {*headings} <= {*(rows.fieldnames or ())}:
+            if set(headings) <= set(rows.fieldnames or ()):
                 tables[name] = code, rows
-    refuse_several([*tables])
+    refuse_several(list(tables))
     if not tables:
-        columns = " or ".join(map(", ".join, COLUMNS.values()))
+        columns = " or ".join(", ".join(each) for each in COLUMNS.values())
         fault = f"no table with human scores among {listed(sorted(files)) or 'no files'}"
         raise MissingDataError(f"{fault}: give a CSV file with the columns {columns}")
     ((name, (code, rows)),) = tables.items()
@@ -151,14 +164,17 @@ def read_stories(files: Files) -> tuple[Language, list[OwnText]]:
 
 def _human_scores(text: str, where: str) -> dict[str, float]:
     scores = {}
-    for line in filter(str.strip, text.splitlines()):
+    for line in text.splitlines():
+        if not line.strip():
+            continue
         name, _, number = line.replace("\uff1a", ":").rpartition(":")
         try:
             scores[_CODES[name.strip().casefold()]] = float(number)
         except (KeyError, ValueError):
             fault = f"{quoted(line.strip())} is no score of an error type (Name:-1)"
             raise DataError(f"{where}: {fault}") from None
-    if missing := ", ".join(code for code in ERROR_TYPES if code not in scores):
+    missing = ", ".join(code for code in ERROR_TYPES if code not in scores)
+    if missing:
         raise DataError(f"{where}: human scores lack {missing}; every story needs all five")
     return scores
 
@@ -174,21 +190,29 @@ def read_reports(
     reports: dict[str, dict[int, dict[int, KindReport]]] = {}
     for name in sorted(name for name in files if PurePosixPath(name).suffix.lower() == ".json"):
         records = json_rows(files[name], name)
-        first = records[0].fields if records else None
-        keys = [*first] if isinstance(first, dict) else []
+        first = None
+        if records:
+            first = records[0].fields
+        keys = []
+        if isinstance(first, dict):
+            keys = list(first)
         key = next((key for key in STRATEGIES if key in keys), None)
         if key is None:
             continue
-        if (strategy := STRATEGIES[key]) in reports:
+        strategy = STRATEGIES[key]
+        if strategy in reports:
             raise DataError(f"{name}: a second file with recorded reports of {strategy}; keep one")
         by_story = reports[strategy] = {}
         for place, value in records:
             record: Any = named(value, place)
-            number, report = record.get("ID"), record.get(key)
+            number = record.get("ID")
+            report = record.get(key)
             if number not in range(len(stories)) or number in by_story:
                 fault = f"ID {number!r:.60} is not the number of one of the {len(stories)} stories"
                 raise DataError(f"{place}: {fault} of the table, each once")
-            kinds = read_kinds(report, language) if isinstance(report, str) else []
+            kinds = []
+            if isinstance(report, str):
+                kinds = read_kinds(report, language)
             by_story[number] = {kind.kind: kind for kind in kinds}
     if not reports:
         fault = f"no recorded reports among {listed(sorted(files))}: give MATEval's JSON files"

@@ -6,29 +6,34 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
+from itertools import chain
 
 import msgspec
 import numpy as np
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import BUILT_IN, AgreementReport, agreement_signature
-from botchat.boards.tables import Column, table
+from botchat.boards.tables import Column, spread, table
 from botchat.errors import DataError, MissingDataError
+from botchat.estimates import UNKNOWN
 from botchat.importers.tables import json_rows, quoted
+from botchat.interfaces import MakeCase, Row
 from botchat.metrics import lengths
 from botchat.metrics.agreement import compare
-from botchat.metrics.annotations import NO_CONTESTANT, Annotation
-from botchat.papers.benchmarks import Answered, Benchmark, Comparison, Files, with_ends
+from botchat.metrics.verdicts import LOSS, NO_CONTESTANT, WIN, PairVerdict, PairVerdicts
+from botchat.papers.benchmarks import Answered, Benchmark, Comparison, Files
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.rates import preferences
 from botchat.records import HUMAN, Dialogue
 
-MACHINE, ANNOTATOR, MAJORITY = "machine", "one annotator", "annotators' majority"
-_OTHERS = f"{MAJORITY} without one"
+MACHINE = "machine"
+ANNOTATOR = "one annotator"
+MAJORITY = "annotators' majority"
+_OTHERS = f"{MAJORITY}: of all but one"
 
 TRAPS: Mapping[str, Callable[[Dialogue], int]] = {
-    "length alone": lambda dialogue: sum(map(lengths.words, dialogue.utterances)),
+    "length alone": lambda dialogue: sum(lengths.words(each) for each in dialogue.utterances),
     "number of turns alone": lambda dialogue: len(dialogue.utterances),
 }
 """Name -> a number that a judge must beat."""
@@ -40,9 +45,11 @@ Item = tuple[Dialogue, list[tuple[int, bool]]]
 def turing(files: Files) -> Benchmark:
     """Return the dialogues of each source; raises as `read_items`."""
     sources = {source: _cut(items) for source, items in read_items(files).items()}
-    dialogues = [dialogue for items in sources.values() for dialogue, _ in items]
+    dialogues = [dialogue for dialogue, _ in chain.from_iterable(sources.values())]
     dialogues.sort(key=lambda each: sha256(each.seed_id.encode()).digest())  # --limit mixes them
-    cases = [c for d in dialogues for c in UNIEVAL.cases((), {d.model: {d.seed_id: d}})]
+    cases: list[MakeCase] = []
+    for dialogue in dialogues:
+        cases += UNIEVAL.cases((), {dialogue.model: {dialogue.seed_id: dialogue}})
     return Benchmark(
         [ProtocolCases(UNIEVAL, cases)], partial(_compare, sources), needs_judges=False
     )
@@ -55,10 +62,15 @@ def read_items(files: Files) -> dict[str, list[Item]]:
         for place, record in json_rows(files[name], name):
             try:
                 source = record.get("source", name)
-                turns = [(t["speaker"], t["text"]) if isinstance(t, dict) else t
-                         for t in record["turns"]]  # fmt: skip
+                turns = []
+                for turn in record["turns"]:
+                    if isinstance(turn, dict):
+                        turn = (turn["speaker"], turn["text"])
+                    turns.append(turn)
                 texts = [text for _, text in msgspec.convert(turns, list[tuple[str | int, str]])]
-                contestant = HUMAN if {*record["who"].values()} == {HUMAN} else MACHINE
+                contestant = MACHINE
+                if set(record["who"].values()) == {HUMAN}:
+                    contestant = HUMAN
                 verdicts = record.get("labels", {}).get("verdicts", ())
                 labels = [(verdict["after"], False in verdict["human"]) for verdict in verdicts]
                 id_ = f"{source}:{record['id']}"
@@ -75,34 +87,53 @@ def read_items(files: Files) -> dict[str, list[Item]]:
 def _cut(items: Sequence[Item]) -> list[Item]:
     """Cut to the length that annotators read and half of the dialogues have, else the median."""
     median = int(np.median([len(dialogue.utterances) for dialogue, _ in items]))
-    read = [after for _, labels in items for after, _ in labels if after <= median]
-    end = max(read, default=median)
-    return [
-        (dialogue.cut(end), [label for label in labels if label[0] == end])
-        for dialogue, labels in items
-        if len(dialogue.utterances) >= end
-    ]
+    ends = []
+    for _, labels in items:
+        ends += [after for after, _ in labels if after <= median]
+    end = max(ends, default=median)
+    cut = []
+    for dialogue, labels in items:
+        if len(dialogue.utterances) >= end:
+            cut.append((dialogue.cut(end), [label for label in labels if label[0] == end]))
+    return cut
 
 
 def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Comparison:
     """Compare judges, annotators and traps with the truth, source by source."""
     verdicts = preferences(answered.all(UNIEVAL), UNIEVAL)
-    costs = answered.costs(UNIEVAL) if verdicts else {}
-    rows, notes = [], []
+    costs = {}
+    if verdicts:
+        costs = answered.costs(UNIEVAL)
+    rows: list[Row] = []
+    notes = []
     for source, items in sources.items():
         ids = {dialogue.seed_id for dialogue, _ in items}
         known = [verdict for verdict in verdicts if verdict.item in ids]
         known += [*_annotations(items), *_traps(items)]
-        has_majority = any(annotation.judge == MAJORITY for annotation in known)
-        by_label = compare(known, MAJORITY).judges if has_majority else ()
-        kappas = {row["judge"]: with_ends(row, "kappa") for row in by_label}
-        by_judge = {row["judge"]: row for row in compare(known, BUILT_IN).judges}
+        in_columns = PairVerdicts.of(known)
+        has_majority = any(verdict.judge == MAJORITY for verdict in known)
+        kappas = {}
+        if has_majority:
+            kappas = {each.judge: each.kappa for each in compare(in_columns, MAJORITY).judges}
+        by_judge = {each.judge: each for each in compare(in_columns, BUILT_IN).judges}
         by_judge.pop(_OTHERS, None)
-        for judge, row in by_judge.items():
-            head = {"source": source, **{key: row[key] for key in ("judge", "n", "unreadable")}}
-            rates = with_ends(row, "accuracy", "true_positive_rate", "false_positive_rate")
-            rows.append(head | rates | kappas.get(judge, {}) | costs.get(judge, {}))
-            equal = [t for t in TRAPS if by_judge[t]["accuracy"] >= (row["accuracy"] or 0)]
+        for judge, compared in by_judge.items():
+            row = {
+                "source": source,
+                "judge": judge,
+                "n": compared.n,
+                "unreadable": compared.unreadable,
+                "accuracy": compared.accuracy,
+                "true_positive_rate": compared.true_positive_rate or UNKNOWN,
+                "false_positive_rate": compared.false_positive_rate or UNKNOWN,
+            }
+            if judge in kappas:
+                row["kappa"] = kappas[judge]
+            if judge in costs:
+                row |= vars(costs[judge])
+            rows.append(spread(row))
+            least = np.nan_to_num(compared.accuracy.value)
+            equal = [trap for trap in TRAPS if by_judge[trap].accuracy.value >= least]
             if equal and judge in costs:
                 notes.append(f"{judge} is not more accurate than {' or '.join(equal)} on {source}.")
     signed = agreement_signature("bench", {"benchmark": "turing"}, rows, BUILT_IN)
@@ -115,21 +146,23 @@ def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Compa
     return Comparison(report, [rates_table], {"judges": rows, "notes": notes, "signature": signed})
 
 
-def _annotations(items: Sequence[Item]) -> Iterator[Annotation]:
+def _annotations(items: Sequence[Item]) -> Iterator[PairVerdict]:
     """Yield the truth, the majority, and each annotator against the majority of the others."""
     for dialogue, labels in items:
-        name, votes = dialogue.model, [is_ai for _, is_ai in labels]
+        name = dialogue.model
+        votes = [is_ai for _, is_ai in labels]
         panels = [(name, MAJORITY, votes)]
         for n, vote in enumerate(votes):
             panels.append((f"{name} {n}", _OTHERS, votes[:n] + votes[n + 1 :]))
             yield _annotation(dialogue, f"{name} {n}", ANNOTATOR, vote)
         for contestant, judge, panel in panels:
             yield _annotation(dialogue, contestant, BUILT_IN, name == MACHINE)
-            if (lead := 2 * sum(panel) - len(panel)) != 0:
+            lead = 2 * sum(panel) - len(panel)
+            if lead != 0:
                 yield _annotation(dialogue, contestant, judge, lead > 0)
 
 
-def _traps(items: Sequence[Item]) -> Iterator[Annotation]:
+def _traps(items: Sequence[Item]) -> Iterator[PairVerdict]:
     """Yield verdicts by one number alone, at the threshold that is best on these items."""
     machine = np.array([dialogue.model == MACHINE for dialogue, _ in items])
     for trap, number in TRAPS.items():
@@ -142,5 +175,8 @@ def _traps(items: Sequence[Item]) -> Iterator[Annotation]:
             yield _annotation(dialogue, dialogue.model, trap, is_ai)
 
 
-def _annotation(dialogue: Dialogue, contestant: str, judge: str, is_ai: bool) -> Annotation:
-    return Annotation(dialogue.seed_id, contestant, NO_CONTESTANT, judge, "2" if is_ai else "1")
+def _annotation(dialogue: Dialogue, contestant: str, judge: str, is_ai: bool) -> PairVerdict:
+    result = WIN
+    if is_ai:
+        result = LOSS
+    return PairVerdict(dialogue.seed_id, contestant, NO_CONTESTANT, judge, result)

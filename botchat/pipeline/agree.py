@@ -10,33 +10,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from botchat.boards import judge_agreement
 from botchat.boards.files import document, table_files, to_json
 from botchat.boards.judge_agreement import BUILT_IN, AgreementReport, agreement_signature
 from botchat.boards.tables import Table
 from botchat.errors import ConfigError, MissingDataError, UsageError, did_you_mean, listed
+from botchat.estimates import UNKNOWN
 from botchat.interfaces import Row
-from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED
 from botchat.metrics.agreement import compare
-from botchat.metrics.annotations import VerdictArrays, Votes, is_annotator
+from botchat.metrics.verdicts import PairVerdicts, verdicts_digest
 from botchat.pipeline.contestants import stored_name, with_controls
 from botchat.pipeline.leaderboard import write_charts
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.pipeline.load import SeedSetData, load
 from botchat.protocols.rates import preferences
 from botchat.protocols.rates import truth as truth_of
-from botchat.records import HUMAN, Judgment
+from botchat.records import HUMAN, JudgeId, Judgment
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
 OF_WRITERS = "built-in"
-"""Value of ``truth`` for `BUILT_IN` instead of a prefix of annotators, even if there are labels."""
-
-_NO_RANKS = {
-    f"{key}{end}": None for key in ("spearman", "kendall") for end in ("", "_low", "_high")
-}
-"""Columns left empty for `BUILT_IN`: who wrote a dialogue ranks no contestant."""
+"""Value of ``truth`` for `BUILT_IN` instead of a name of annotators, even if there are labels."""
 
 Judged = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments in one protocol."""
@@ -61,46 +58,40 @@ def agree(
     """
     if not files and seed_set is None:
         raise UsageError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
-    data = None if seed_set is None else load(workspace, seed_set)
-    protocols = {} if data is None else _judged_protocols(data)
-    if data is None and protocol is not None:
+    data = None
+    judged: Judged = {}
+    if seed_set is not None:
+        data = load(workspace, seed_set)
+        protocols = _judged_protocols(data)
+        asked = protocol or ""
+        if asked not in protocols:
+            raise ConfigError(
+                f"--protocol {asked or 'is missing'}{did_you_mean(asked, protocols)}: "
+                f"what was judged on {seed_set}: "
+                f"{listed(protocols) or 'nothing that judges can be compared on'}"
+            )
+        judged = protocols[asked]
+    elif protocol is not None:
         raise UsageError(f"--protocol {protocol} is about stage files: add --seeds SET")
-    if data is not None and protocol not in protocols:
-        raise ConfigError(
-            f"--protocol {protocol or 'is missing'}{did_you_mean(protocol or '', protocols)}: "
-            f"what was judged on {seed_set}: "
-            f"{listed(protocols) or 'nothing that judges can be compared on'}"
-        )
-    judged = protocols.get(protocol or "", {})
-    parts, notes = [], []
+    parts = []
+    notes = []
     for path in files:
-        from botchat.importers.vote_files import read_votes  # pandas
+        from botchat.importers.vote_files import read_votes, votes_in  # pandas
 
         file = read_votes(votes_in(path), str(path))
         parts.append(file.votes if file.once else file.votes.latest())
         earlier = len(file.votes) - len(parts[-1])
         again = f"; {earlier:,} given again by the same judge, the last counts" if earlier else ""
         notes.append(f"{file.note}{again}.")
-    known = dict.fromkeys([*(name for part in parts for name in part.judges), *judged])
-    kept = _select(workspace, list(known), judges, truth)
+    known = [name for part in parts for name in part.judges]
+    kept = _select(workspace, [*known, *judged], judges, truth)
     judged = {name: judgments for name, judgments in judged.items() if name in kept}
-    votes = Votes.together([part.by(list(kept)) for part in parts]) if parts else None
-    names = [path.name for path in files]
-    report = _report(workspace, data, protocol, judged, votes, names, truth)
+    votes = [part.by(kept).with_turns_named() for part in parts]
+    report = _report(workspace, data, protocol, judged, votes, [path.name for path in files], truth)
     report = replace(report, notes=[*notes, *report.notes])
     if out is None and seed_set is not None:
         out = workspace.out(seed_set) / f"agreement-{protocol}"
     return publish(report, judge_agreement.agreement_tables(report), out, formats=formats)
-
-
-def votes_in(path: Path) -> bytes:
-    """Read a file of votes; `MissingDataError` without one, `DataError` if it is too long."""
-    if not path.exists():
-        raise MissingDataError(
-            f"no file {path}; name a csv, tsv, json, jsonl or parquet of votes, such as "
-            "item,first,second,judge,verdict"
-        )
-    return jsonl.content(path)
 
 
 def set_reports(data: SeedSetData) -> dict[str, AgreementReport]:
@@ -108,7 +99,7 @@ def set_reports(data: SeedSetData) -> dict[str, AgreementReport]:
     return {
         name: _report(data.workspace, data, name, judged)
         for name, judged in _judged_protocols(data).items()
-        if len(judged) > 1 and not all(is_annotator(judge, HUMAN) for judge in judged)
+        if len(judged) > 1 and not all(JudgeId.parse(judge).is_annotator() for judge in judged)
     }
 
 
@@ -127,46 +118,45 @@ def _report(
     data: SeedSetData | None,
     name: str | None,
     judged: Judged,
-    votes: Votes | None = None,
+    votes: Sequence[PairVerdicts] = (),
     files: Sequence[str] = (),
     truth: str | None = None,
 ) -> AgreementReport:
     """Compare judges by judgments in the protocol ``name`` and by ``votes`` of ``files``."""
     protocol = data.catalogue.find(name) if data and name else None
-    rows = votes.annotations() if votes else []
-    judges = {row.judge for row in rows} or {*judged}
+    parts = list(votes)
     if protocol is not None:
         judged = with_controls(workspace, judged, protocol)
-        rows += preferences((j for judgments in judged.values() for j in judgments), protocol)
-    labelled = {is_annotator(judge, HUMAN) for judge in (*judges, *judged)}
+        for judgments in judged.values():
+            parts.append(PairVerdicts.of(preferences(judgments, protocol)))
+    verdicts = PairVerdicts.together(parts)
+    present = [verdicts.judges[i] for i in np.unique(verdicts.judge).tolist()]
+    labelled = {JudgeId.parse(judge).is_annotator() for judge in present}
     prefix = None if truth == OF_WRITERS else truth
     if truth is None and len(labelled) > 1:
         prefix = HUMAN
     elif prefix is None and protocol is not None and protocol.knows_truth:
         prefix = BUILT_IN
-        rows += truth_of(rows, BUILT_IN)
+        verdicts = PairVerdicts.together([verdicts, truth_of(verdicts, BUILT_IN)])
     elif prefix is None and True in labelled:
         prefix = HUMAN
-    arrays = VerdictArrays.of(rows, prefix)
     lengths = judge_agreement.shown_lengths(data.dialogues if data else {}, judged)
     topics = {seed.id: seed.topic for seed in data.seeds if seed.topic} if data else {}
-    compared = compare(arrays, prefix, lengths, topics)
+    compared = compare(verdicts, prefix, lengths, topics)
     costs = cost_per_verdict(workspace, judged) if judged else {}
     if prefix == BUILT_IN:  # these labels are no verdicts
-        compared = replace(
-            compared,
-            judges=[row | _NO_RANKS for row in compared.judges],
-            rankings=[row for row in compared.rankings if row["judge"] != BUILT_IN],
-            annotators=(),
-        )
-    parts = {"set": data.seed_set if data else None, "protocol": name, "files": "+".join(files)}
+        # Who wrote a dialogue ranks no contestant.
+        judges = [replace(each, spearman=UNKNOWN, kendall=UNKNOWN) for each in compared.judges]
+        rankings = [each for each in compared.rankings if each.judge != BUILT_IN]
+        compared = replace(compared, judges=judges, rankings=rankings, annotators=())
+    signed = {"set": data.seed_set if data else None, "protocol": name, "files": "+".join(files)}
     subject = [f"{name} on {data.seed_set}"] if data else []
-    judged_rows = [row | costs.get(row["judge"], {}) for row in compared.judges]
     return AgreementReport(
-        **vars(replace(compared, judges=judge_agreement.by_accuracy(judged_rows))),
+        agreement=replace(compared, judges=judge_agreement.by_accuracy(compared.judges)),
+        prices=costs,
         subject=", ".join([*subject, *files]),
         labels={None: "", BUILT_IN: BUILT_IN}.get(prefix, judge_agreement.HUMAN_LABELS),
-        signature=agreement_signature("agree", parts, arrays.digest, prefix),
+        signature=agreement_signature("agree", signed, verdicts_digest(verdicts), prefix),
         notes=list(_notes(data, judged, prefix)),
     )
 
@@ -175,17 +165,19 @@ def _select(
     workspace: Workspace, known: Sequence[str], judges: Sequence[str], truth: str | None
 ) -> set[str]:
     """Return the names that take part: ``judges``, their controls, and all annotators."""
+    ids = {name: JudgeId.parse(name) for name in known}
     if not judges:
-        return set(known)
-    kept = {name for name in known if is_annotator(name, truth or HUMAN)}
+        return set(ids)
+    kept = {name for name in ids if ids[name].is_annotator(truth or HUMAN)}
     for judge in judges:
-        full = stored_name(judge, workspace)
-        names = {judge, full, f"{judge}{CALL_MATCHED}", f"{full}{CALL_MATCHED}"}
-        matches = {name for name in known if name in names or name.startswith(f"{judge}@")}
+        asked = {judge, stored_name(judge, workspace)}
+        matches = {
+            name for name, id_ in ids.items() if not asked.isdisjoint((name, id_.panel, id_.name))
+        }
         if not matches:
-            hint = did_you_mean(judge, known)
+            hint = did_you_mean(judge, ids)
             raise MissingDataError(
-                f"no verdicts of the judge {judge!r}{hint}; there are: {listed(known)}"
+                f"no verdicts of the judge {judge!r}{hint}; there are: {listed(ids)}"
             )
         kept |= matches
     return kept
@@ -199,7 +191,7 @@ def _notes(data: SeedSetData | None, judged: Judged, prefix: str | None) -> Iter
                 "since and do not count; run the judge again."
             )
         kinds = Counter(judgment.signature for judgment in judged[name])
-        if len(kinds) > 1 and not name.endswith(BEFORE_DEBATE):
+        if len(kinds) > 1 and JudgeId.parse(name).role != "votes_before_debate":
             yield (
                 f"The judgments of {name} were made with {len(kinds)} different settings; judge "
                 "again to make them one."
@@ -228,6 +220,6 @@ def publish(
         write_charts(out, judge_charts(report))
         lines.append(f"Tables: {out / 'agreement.md'}")
     printed: Piece = tables[0]
-    if report.judges:
+    if report.agreement.judges:
         printed = report.printed_rows
     return Result(data, [tables[0].title, printed, *lines], table=tables[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +20,12 @@ from botchat.errors import (
     did_you_mean,
     listed,
 )
+from botchat.estimates import Floats, Indices
 from botchat.interfaces import Row
-from botchat.metrics.statistics import proportion_ci
+from botchat.metrics.statistics import proportion
 from botchat.protocols.rates import PASS_AT
 from botchat.records import HUMAN
 from botchat.results import Piece, Result
-from botchat.verdicts import Floats, Indices
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
@@ -85,21 +86,26 @@ def compare(
         "before": boards.old.path,
         "after": boards.new.path,
     }
-    failure = None
-    if fell:
-        failure = GateFailed(f"{len(fell)} of {len(p)} models fell")
-    elif changed and not p:
-        failure = GateFailed(
-            "nothing was tested: no changed model has UniEval verdicts on seeds of both boards; "
-            "judge UniEval, or name a model with --model"
-        )
-    elif boards.gone:
-        gone = ", ".join(boards.gone)
-        failure = GateFailed(f"not tested: {gone}, not on the second board any more")
     parts: list[Piece] = []
     if changed:
         parts = [table, table.note]
-    return Result(data, [*parts, *lines], failure=failure)
+    return Result(data, [*parts, *lines], failure=_failure(boards, changed, p, fell))
+
+
+def _failure(
+    boards: Boards, changed: Sequence[str], p: Mapping[str, float], fell: Sequence[str]
+) -> GateFailed | None:
+    """Return why the gate is shut, if it is."""
+    if fell:
+        return GateFailed(f"{len(fell)} of {len(p)} models fell")
+    if changed and not p:
+        return GateFailed(
+            "nothing was tested: no changed model has UniEval verdicts on seeds of both boards; "
+            "judge UniEval, or name a model with --model"
+        )
+    if boards.gone:
+        return GateFailed(f"not tested: {', '.join(boards.gone)}, not on the second board any more")
+    return None
 
 
 class SavedBoard(msgspec.Struct, frozen=True):
@@ -130,7 +136,7 @@ class SavedBoard(msgspec.Struct, frozen=True):
     @property
     def n(self) -> int:
         """The largest N of its numbers; 0 where none is at an N."""
-        matches = [re.search(r"_n(\d+)$", key) for row in self.rows for key in row]
+        matches = [re.search(r"_n(\d+)$", key) for key in chain.from_iterable(self.rows)]
         return max((int(match[1]) for match in matches if match), default=0)
 
     @property
@@ -197,7 +203,8 @@ class Boards:
 
 def _mismatches(boards: Boards) -> Iterator[str]:
     """Yield why no difference of two boards is a model's: other seeds, judges, prompts or N."""
-    old, new = boards.old, boards.new
+    old = boards.old
+    new = boards.new
     if old.seeds and new.seeds and old.seeds.isdisjoint(new.seeds):
         yield "they share no seed"
     if old.n != new.n:
@@ -249,7 +256,8 @@ def _table(boards: Boards, changed: Sequence[str], p: Mapping[str, float]) -> Ta
         key = f"change_n{n}"
         columns.append(Column(key, f"Success @{n}, change", "rate", interval=True))
         for row in rows:
-            row |= proportion_ci(*boards.changes(row["model"], n), key, (-1.0, 1.0))
+            change, cluster = boards.changes(row["model"], n)
+            row[key] = proportion(change, cluster, (-1.0, 1.0))
     columns.append(Column("p", "p (Holm)", "exact"))
     note = "Changes in points of success rate, with 95 % intervals; paired by seed."
     signatures = [f"{boards.old.path} → {boards.new.path}"]

@@ -9,11 +9,11 @@ from typing import Literal, TypeVar
 
 from botchat.errors import ConfigError, MissingDataError, did_you_mean, listed
 from botchat.judges.function import JudgeFunction
-from botchat.judges.panel import BEFORE_DEBATE, CALL_MATCHED, is_debate, votes_before_debate
+from botchat.judges.panel import is_debate, votes_before_debate
 from botchat.judges.single import base_judge_name
 from botchat.pipeline.resolved import ResolvedRun
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, Dialogue, Dialogues, Judgment, Seed, human_dialogue
+from botchat.records import HUMAN, Dialogue, Dialogues, JudgeId, Judgment, Seed, human_dialogue
 from botchat.workspace import config, panels
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.panels import PanelSettings
@@ -27,7 +27,8 @@ def seed_set_of(workspace: Workspace, name: str = "") -> str:
     Raises `ConfigError` if there are several.
     """
     own = [known for known in workspace.seed_sets() if known != SAMPLE] or [SAMPLE]
-    if name := name or workspace.config.run.seeds or own[0] * (len(own) == 1):
+    name = name or workspace.config.run.seeds or own[0] * (len(own) == 1)
+    if name:
         return name
     raise ConfigError(f"name a set with --seeds, or seeds in [run]: {listed(own)}")
 
@@ -96,18 +97,17 @@ def self_judged_models(
     """Return the contestants that are the judge's own model, whatever it is called."""
     if isinstance(judge, JudgeFunction):
         return []  # whatever models it asks, it asks them by itself
-    for ending in (BEFORE_DEBATE, CALL_MATCHED):
-        judge = judge.removesuffix(ending)
-    judge = base_judge_name(judge)
-    models = workspace.config.models
-    if (panel := panel_of(workspace, judge)) is not None:
-        names = {judge.partition("@")[2], *(member.model or "" for member in panel.members)}
+    asked = JudgeId.parse(judge)
+    panel = panel_of(workspace, asked.name)
+    if panel is not None:
+        names = {asked.model, *[member.model or "" for member in panel.members]}
     else:
-        entry = workspace.config.judges.get(judge)
-        names = {entry.model if entry else judge}
+        single = base_judge_name(asked.name)
+        entry = workspace.config.judges.get(single)
+        names = {single if entry is None else entry.model}
 
     def identity(name: str) -> object:
-        entry = models.get(name)
+        entry = workspace.config.models.get(name)
         if entry and entry.base_url:
             return entry.model, entry.base_url
         return stored_name(name, workspace)
@@ -117,8 +117,11 @@ def self_judged_models(
 
 
 def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:
-    """Return the settings of a panel; None if the judge is none."""
-    return panels.find(judge.partition("@")[0], workspace.config.panels)
+    """Return the settings of a panel; None if the judge is none, such as a control."""
+    asked = JudgeId.parse(judge)
+    if asked.is_control:
+        return None
+    return panels.find(asked.panel, workspace.config.panels)
 
 
 def with_controls(
@@ -131,9 +134,9 @@ def with_controls(
         judges[name] = judged[name]
         if is_debate(judged[name]):
             settings = panel_of(workspace, name)
-            votes = settings is not None and settings.decides == "majority"
-            scores: Literal["mean", "majority"] = "majority" if votes else "mean"
-            judges[f"{name}{BEFORE_DEBATE}"] = votes_before_debate(
-                judged[name], lambda _: choices, scores
-            )
+            scores: Literal["mean", "majority"] = "mean"
+            if settings is not None and settings.decides == "majority":
+                scores = "majority"
+            votes = votes_before_debate(judged[name], choices, scores)
+            judges[str(JudgeId(name, "votes_before_debate"))] = votes
     return judges

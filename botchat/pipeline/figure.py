@@ -66,11 +66,14 @@ def write_figures(
     charts = _charts(workspace, seed_set, name, judge)
     folder = out or workspace.out(seed_set)
     paths = [folder / f"{chart.name}.{form}" for chart in charts]
-    if name and (ending := folder.suffix.removeprefix(".")) in FORMATS:
-        form, paths = ending, [folder]
+    ending = folder.suffix.removeprefix(".")
+    if name and ending in FORMATS:
+        form = ending
+        paths = [folder]
     for chart, path in zip(charts, paths, strict=True):
         jsonl.write_atomic(path, chart.render(form, width, height))
-    return Result({"rows": [{"figure": str(path)} for path in paths]}, list(map(str, paths)))
+    lines = [str(path) for path in paths]
+    return Result({"rows": [{"figure": line} for line in lines]}, lines)
 
 
 def _charts(workspace: Workspace, seed_set: str, name: str, judge: str | None) -> list[Chart]:
@@ -79,15 +82,14 @@ def _charts(workspace: Workspace, seed_set: str, name: str, judge: str | None) -
     from botchat.report.figures import board_charts, judge_charts
 
     if judge is None and name.startswith(("cost-agreement", "judge-agreement")):
-        charts = [
-            replace(chart, name=f"{chart.name}-{protocol}")
-            for protocol, report in set_reports(load(workspace, seed_set)).items()
-            for chart in judge_charts(report)
-        ]
+        charts = []
+        for protocol, report in set_reports(load(workspace, seed_set)).items():
+            for chart in judge_charts(report):
+                charts.append(replace(chart, name=f"{chart.name}-{protocol}"))
     else:
         data = load(workspace, seed_set, only_judge(workspace, seed_set, judge))
         costs = cost_per_dialogue(workspace, data.dialogues)
-        charts = [*board_charts(data.board(*data.files), costs)]
+        charts = list(board_charts(data.board(*data.files), costs))
     matches = [chart for chart in charts if name in ("", chart.name)]
     if not matches:
         names = [chart.name for chart in charts]

@@ -7,20 +7,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from botchat.errors import ConfigError, UsageError
 from botchat.interfaces import ChatModel, quirks_suffix, settings_digest
-from botchat.metrics.reply_faults import dialogue_faults
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.live_models import token_counter
 from botchat.pipeline.plan import Plan, plan
 from botchat.pipeline.resolved import ResolvedRun, SeedSet, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, StageOutcome, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
-from botchat.protocols.generation import PROMPT, TokenCounter, generate_dialogue
+from botchat.protocols.generation import PROMPT, TokenCounter, dialogue_faults, generate_dialogue
 from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl, usage
@@ -105,7 +105,7 @@ async def ask(request: Generating, session: Session, stops: EarlyStop) -> list[G
     n_calls = sum((job.turns - N_SEED) * len(job.pending) for job in jobs)
     session.meter.begin("generate", n_calls, by_replies=True)
     generated = await together(job.run(counter, stops) for job in jobs)
-    calls = {job.contestant: [*_calls(job.dialogues.values())] for job in jobs}
+    calls = {job.contestant: list(_calls(job.dialogues.values())) for job in jobs}
     new = {each.model for each in generated if each.new}
     seed_set = session.run.seed_set.name
     usage.record_provenance(session.run.workspace, session.ledger, seed_set, "generate", calls, new)
@@ -168,7 +168,8 @@ def _is_same(dialogue: Dialogue, stored: Dialogue | None) -> bool:
 
 def _calls(dialogues: Iterable[Dialogue]) -> Iterator[str]:
     """Yield the ledger keys of the utterances."""
-    return (fact.call for dialogue in dialogues for fact in dialogue.facts if fact.call)
+    facts = chain.from_iterable(dialogue.facts for dialogue in dialogues)
+    return (fact.call for fact in facts if fact.call)
 
 
 class _Job:

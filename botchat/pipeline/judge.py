@@ -79,15 +79,14 @@ def judging_job(
     if request.limit is not None:
         seeds = first_seeds(seed_set, request.limit)
     ids = {seed.id for seed in seeds}
-    contestants = {
-        name: {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
-        for name, by_seed in contestants.items()
-    }
-    if protocol.shows == "pair":
+    begun = {}
+    for name, by_seed in contestants.items():
+        begun[name] = {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
+    if protocol.is_pair:
         turns = request.turns or run.workspace.config.arena.turns
-        cases = _pairwise_cases(request, protocol, turns, seeds, contestants)
+        cases = _pairwise_cases(request, protocol, turns, seeds, begun)
     else:
-        cases = _single_cases(request, protocol, seeds, contestants)
+        cases = _single_cases(request, protocol, seeds, begun)
     return JudgingJob(request.judge, cases)
 
 
@@ -101,7 +100,9 @@ def _pairwise_cases(
     """Return the cases at each N on pairs of contestants, with ``human`` only if it was named."""
     compared = {name: by for name, by in contestants.items() if request.models or name != HUMAN}
     if len(compared) < 2:
-        title = "Arena" if protocol.about_ai else protocol.title
+        title = protocol.title
+        if protocol.about_ai:
+            title = "Arena"
         raise ConfigError(
             f"the {title} needs at least two contestants; there is {', '.join(compared) or 'none'}"
             ": make another with generate --model MODEL, or name one more with --model"
@@ -154,15 +155,8 @@ def _single_cases(
     request: Judging, protocol: Protocol, seeds: Sequence[Seed], contestants: Dialogues
 ) -> list[ProtocolCases]:
     """Return the cases on each dialogue by itself, or with the human one."""
-    if request.comparisons is not None:
-        raise UsageError(f"--comparisons is for pairs of models; {protocol.name} has none")
-    if request.turns and not protocol.has_n:
-        raise UsageError(
-            f"--turns belongs to the arena, or to one chat; {protocol.name} has no N of its own"
-        )
-    if low := [n for n in request.turns if n < 1]:
-        raise UsageError(f"--turns {low[0]}: judge the first 1, 2, … utterances of a chat")
-    if protocol.shows == "human":
+    _refuse_flags(request, protocol)
+    if protocol.against_human:
         if set(contestants) <= {HUMAN}:
             raise ConfigError(
                 f"{protocol.title} compares models with human: name a model besides human"
@@ -170,11 +164,25 @@ def _single_cases(
         contestants = {**contestants, HUMAN: human_dialogues(seeds)}
     protocols = [protocol.at(n) for n in request.turns] or [protocol]
     cases = [ProtocolCases(each, list(each.cases(seeds, contestants))) for each in protocols]
-    if short := next((each.n for each, makers in cases if each.n and not makers), None):
+    short = next((each.n for each, makers in cases if each.n and not makers), None)
+    if short:
         raise MissingDataError(f"--turns {short}: no dialogue of {request.seed_set} is so long")
-    if not cases[0].make and protocol.shows == "human":
+    if not cases[0].make and protocol.against_human:
         raise MissingDataError(
             f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "
             "human one; generate with more --turns, or import seeds with 4 and more utterances"
         )
     return cases
+
+
+def _refuse_flags(request: Judging, protocol: Protocol) -> None:
+    """Raise `UsageError` for what only pairs of models, or protocols with an N, have."""
+    if request.comparisons is not None:
+        raise UsageError(f"--comparisons is for pairs of models; {protocol.name} has none")
+    if request.turns and not protocol.has_n:
+        raise UsageError(
+            f"--turns belongs to the arena, or to one chat; {protocol.name} has no N of its own"
+        )
+    for n in request.turns:
+        if n < 1:
+            raise UsageError(f"--turns {n}: judge the first 1, 2, … utterances of a chat")

@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from botchat.errors import ConfigError, UnreadableReplies
 from botchat.interfaces import Case, CaseRef, Judge, MakeCase, case_ref, quirks_suffix
 from botchat.parallel import EarlyStop, run_concurrently, together
-from botchat.pipeline.names import RULES
 from botchat.pipeline.plan import Plan, plan
 from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.session import Session, StageOutcome, run_session
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.protocol import Protocol
-from botchat.records import LOOKED_UP_AGAIN, NO_ROOM, SIGNED, UNANSWERED, Judgment, Outcome
+from botchat.records import LOOKED_UP_AGAIN, NO_ROOM, RULES, SIGNED, UNANSWERED, Judgment, Outcome
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, judgment_key, stage_order
 from botchat.workspace.ledger import Ledger
 
-MOST_UNREADABLE, MOST_UNREADABLE_OWN = 20, 5
+MOST_UNREADABLE = 20
+MOST_UNREADABLE_OWN = 5
 """Unreadable replies in a row after which a judge is asked no more; the same of a criterion."""
 
 UNREADABLE: tuple[Outcome, ...] = ("ok", *NO_ROOM)
@@ -101,7 +102,7 @@ class JudgingJob:
 
 def _check_rules(protocol: Protocol) -> None:
     """Refuse a protocol that the offline judge does not answer."""
-    if protocol.template or not (protocol.about_ai or protocol.kind == "report"):
+    if protocol.template or not protocol.about_ai:
         raise ConfigError(
             f"--judge {RULES} answers UniEval, Arena, GTEval and diagnosis, not "
             f"{protocol.name}; name a model"
@@ -145,10 +146,14 @@ class JudgmentWriter:
         self, workspace: Workspace, seed_set: str, protocol: Protocol, judge: Judge
     ) -> None:
         """Read the stored judgments; a judgment with another signature is made again."""
-        self._workspace, self._seed_set = workspace, seed_set
-        self.protocol, self.judge = protocol, judge
+        self._workspace = workspace
+        self._seed_set = seed_set
+        self.protocol = protocol
+        self.judge = judge
         name = protocol.base if protocol.template else protocol.name.split("-")[0]
-        n = f"|n:{protocol.n}" if protocol.n else ""
+        n = ""
+        if protocol.n:
+            n = f"|n:{protocol.n}"
         self._signature = (
             f"{SIGNED}|{name}|set:{seed_set}{protocol.language.signed}{n}"
             f"|judge:{judge.name}@{judge.digest}"
@@ -283,8 +288,10 @@ class JudgmentWriter:
     def note(self, ledger: Ledger) -> None:
         """Record the models that were asked."""
         judge = self.judge.name
-        calls = {judge: [key for judgment in self.judgments.values() for key in judgment.calls]}
-        changed = {judge} if self._new else ()
+        calls = list(chain.from_iterable(each.calls for each in self.judgments.values()))
+        changed = []
+        if self._new:
+            changed.append(judge)
         usage.record_provenance(
-            self._workspace, ledger, self._seed_set, self.protocol.name, calls, changed
+            self._workspace, ledger, self._seed_set, self.protocol.name, {judge: calls}, changed
         )

@@ -16,17 +16,13 @@ import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError, UsageError, listed
 from botchat.interfaces import Case, CaseRef, case_ref
-from botchat.metrics.annotations import BLIND_PAGE, is_annotator
 from botchat.pipeline.contestants import begun_seeds, human_dialogues, in_turn
 from botchat.pipeline.session import catalogue_of
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, SIGNED, Dialogues, Judgment, Seed
+from botchat.records import BLIND_PAGE, HUMAN, SIGNED, Dialogues, JudgeId, Judgment, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
-
-PERSON = "human:"
-"""Begin of a judge's name that is a human annotator."""
 
 LONGEST_NAME = 60
 """Characters of an annotator's name."""
@@ -65,7 +61,7 @@ def label(
     if most < 1:
         raise UsageError(f"--cases {most}: give 1 or more")
     asked = _protocol(workspace, seed_set, protocol)
-    if asked.shows != "pair":
+    if not asked.is_pair:
         dialogues = {HUMAN: human_dialogues(begun_seeds(seeds, dialogues)), **dialogues}
     cases = _draw(asked, seeds, dialogues)[:most]
     if not cases:
@@ -102,13 +98,13 @@ def _protocol(workspace: Workspace, seed_set: str, name: str | None) -> Protocol
     catalogue = catalogue_of(workspace, seed_set)
     if name is not None:
         protocol = catalogue.find(name) or catalogue.named(name)
-        if protocol.kind == "report":
+        if not protocol.answer.is_labelled:
             raise ConfigError(f"--protocol {name}: error reports cannot be labelled")
         return protocol
     judges = workspace.judgment_files(seed_set).items()
-    names = {name for judge, by in judges if not is_annotator(judge, HUMAN) for name in by}
+    names = {name for judge, by in judges if not JudgeId.parse(judge).is_annotator() for name in by}
     judged = catalogue.among(names).values()
-    known = [protocol for protocol in judged if protocol.kind != "report"]
+    known = [protocol for protocol in judged if protocol.answer.is_labelled]
     if not known:
         raise MissingDataError(f"nobody has judged {seed_set}: name a protocol, --protocol unieval")
     return known[0]
@@ -124,14 +120,14 @@ def _draw(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> li
         return sha256("\0".join((protocol.name, case.seed_id, *case.contestants)).encode()).digest()
 
     drawn: dict[tuple[frozenset[str], str], Case | CaseRef] = {}
-    for case in sorted(map(case_ref, protocol.cases(seeds, dialogues)), key=draw):
+    for case in sorted((case_ref(each) for each in protocol.cases(seeds, dialogues)), key=draw):
         drawn.setdefault((frozenset(case.contestants), case.seed_id), case)
     return in_turn((names, case) for (names, _), case in drawn.items())
 
 
 def _page(protocol: Protocol, seed_set: str, cases: Sequence[Case | CaseRef]) -> str:
-    from botchat.report import inert, policy, template, text
     from botchat.report.archive import about_protocol
+    from botchat.report.page import inert, policy, template, text
 
     rows = []
     for case in cases:
@@ -159,12 +155,12 @@ def _file_labels(
             raise MissingDataError(f"no file {path}; name what the page of botchat label exported")
         for line in jsonl.read(path, Label):
             protocol = catalogue.find(line.protocol)
-            if protocol is None or protocol.kind == "report":
+            if protocol is None or not protocol.answer.is_labelled:
                 raise DataError(f"{path}: protocol {line.protocol[:40]!r} has no labels here")
             judgment = _judgment(line, seeds, seed_set, protocol, dialogues)
             labels.setdefault((judgment.judge, judgment.protocol), []).append(judgment)
     if not labels:
-        raise DataError(f"no labels in {listed(map(str, files))}")
+        raise DataError(f"no labels in {listed(str(each) for each in files)}")
     rows = []
     with workspace.locked():
         for (judge, name), judgments in labels.items():
@@ -187,9 +183,9 @@ def _judgment(
     line: Label, seeds: Sequence[Seed], seed_set: str, protocol: Protocol, dialogues: Dialogues
 ) -> Judgment:
     """Return a label as a judgment of its case."""
-    if not line.judge.startswith(PERSON):
-        raise ConfigError(f"judge {line.judge[:80]!r}: labels are those of {PERSON}NAME")
-    judge = PERSON + annotator_name(line.judge.removeprefix(PERSON))
+    if JudgeId.parse(line.judge).role != "annotator":
+        raise ConfigError(f"judge {line.judge[:80]!r}: labels are those of human:NAME")
+    judge = f"{HUMAN}:{annotator_name(line.judge.partition(':')[2])}"
     its_seed = [seed for seed in seeds if seed.id == line.seed_id]
     on_seed = {
         name: {line.seed_id: by_seed[line.seed_id]}

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import UsageError
 from botchat.interfaces import Row, settings_digest
-from botchat.metrics.annotations import is_annotator
 from botchat.pipeline.ledger import call_texts, total_cost
 from botchat.pipeline.load import SeedSetData, load, only_judge
 from botchat.pipeline.spending import Meter
-from botchat.records import HUMAN, Seed
+from botchat.records import JudgeId, Seed
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import PORTABLE, Workspace
@@ -23,8 +22,8 @@ from botchat.workspace.jsonl import write_all
 
 if TYPE_CHECKING:
     from botchat.boards.judge_agreement import AgreementReport
-    from botchat.report import JudgeComparison, Prompt, View
     from botchat.report.figures import Chart
+    from botchat.report.page import JudgeComparison, Prompt, View
 
 _NO_READER = (
     "The page has no reader of dialogues: here are {:,} MB of judgments, {:,} MB of dialogues and "
@@ -165,15 +164,19 @@ def _views(
     from botchat.boards.judge_agreement import HUMAN_LABELS
     from botchat.pipeline.agree import set_reports
     from botchat.pipeline.ledger import cost_per_dialogue
-    from botchat.report import View
+    from botchat.report.page import View
 
     meter.begin("count and rate", len(judges))
-    reports = set_reports(data) if len(data.files) > 1 else {}
-    labelled = [report for report in reports.values() if report.labels == HUMAN_LABELS]
-    rows = {row["judge"]: row for report in reversed(labelled) for row in report.judges}
-    costs, views = cost_per_dialogue(data.workspace, data.dialogues), []
+    reports = set_reports(data)
+    kappas = {}
+    for report in reversed(reports.values()):
+        if report.labels == HUMAN_LABELS:
+            for judged in report.agreement.judges:
+                kappas[judged.judge] = judged.kappa
+    costs = cost_per_dialogue(data.workspace, data.dialogues)
+    views = []
     for judge in judges:
-        views.append(View.of(data.board(judge), rows.get(judge), costs))
+        views.append(View.of(data.board(judge), kappas.get(judge), costs))
         meter.done += 1
     return views, reports
 
@@ -190,15 +193,15 @@ def _write_page(
 
     The page of a large set has no reader.
     """
-    from botchat import report as pages
     from botchat.report import archive
+    from botchat.report import page as pages
 
     judges = [view.board.judge for view in views]
     prompts = [prompt for judge in judges for prompt in _panel_prompts(data, judge)]
     chunks = None
     if not data.large:
         meter.begin("pack transcripts", 0)
-        labelled = [name for name in data.judgments if is_annotator(name, HUMAN)]
+        labelled = [name for name in data.judgments if JudgeId.parse(name).is_annotator()]
         judgments = {name: data.judgments[name] for name in dict.fromkeys([*judges, *labelled])}
         calls = partial(call_texts, data.workspace)
         chunks = archive.build(data.seeds, data.dialogues, judgments, data.catalogue, calls)
@@ -212,7 +215,7 @@ def _write_page(
 
 def _compared(reports: Mapping[str, AgreementReport]) -> list[JudgeComparison]:
     """Return the comparison of the judges in each protocol, human labels first."""
-    from botchat import report as pages
+    from botchat.report import page as pages
     from botchat.report.figures import judge_charts
 
     compared = []
@@ -226,14 +229,17 @@ def _compared(reports: Mapping[str, AgreementReport]) -> list[JudgeComparison]:
 
 def _panel_prompts(data: SeedSetData, judge: str) -> list[Prompt]:
     """Return roles and prompts of a judge that is a panel, as its settings are now."""
-    from botchat import report as pages
     from botchat.judges.panel import wording
     from botchat.pipeline.contestants import panel_of
+    from botchat.report import page as pages
 
-    if (settings := panel_of(data.workspace, judge)) is None:
+    settings = panel_of(data.workspace, judge)
+    if settings is None:
         return []
     protocols = data.catalogue.among(data.verdicts[judge]).values()
     subjects = sorted({protocol.subject for protocol in protocols})
     texts = wording(settings, data.catalogue.language, subjects)
     listed = [f"{title}\n\n{text}" for title, text in texts.items()]
-    return [pages.Prompt(f"panel {judge}", settings_digest(texts), listed)] if texts else []
+    if texts:
+        return [pages.Prompt(f"panel {judge}", settings_digest(texts), listed)]
+    return []

@@ -8,10 +8,10 @@ from contextlib import closing
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, get_args
 
 from botchat.errors import BotChatError, MissingDataError, UsageError, did_you_mean, listed
-from botchat.interfaces import Row
+from botchat.estimates import VerdictPrice
 from botchat.models.stored import rough_tokens, visible_reply
 from botchat.pipeline.contestants import stored_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment
@@ -104,9 +104,10 @@ def _chosen(
                 f"(there are: {listed(sorted(known))})"
             )
     chosen = {*names, *names.values()} or known
-    keys, failed = set(), set()
+    keys = set()
+    failed = set()
     for call in ledger.calls(
-        "WHERE model IN (SELECT value FROM json_each(?))", json.dumps([*chosen])
+        "WHERE model IN (SELECT value FROM json_each(?))", json.dumps(list(chosen))
     ):
         reply = visible_reply(
             call.reply(), None, rough_tokens
@@ -128,7 +129,8 @@ def _rests(dialogue: Dialogue, keys: Collection[str], failed: Collection[tuple[s
     if any(fact.call in keys for fact in dialogue.facts):
         return True
     speakers = (dialogue.model, dialogue.partner or dialogue.model)
-    utterances, facts = dialogue.utterances, dialogue.facts
+    utterances = dialogue.utterances
+    facts = dialogue.facts
     # Utterances dropped before each one, and before the one that a stopped dialogue lacks.
     dropped = [fact.dropped for fact in facts]
     dropped += [] if dialogue.complete else [len(utterances)]
@@ -145,7 +147,8 @@ def _leave_out(
     is_out: Callable[[T], bool],
 ) -> int:
     """Remove records from stage files; return how many. All are read before any is written."""
-    removed, changed = 0, {}
+    removed = 0
+    changed = {}
     for path in sorted(paths):
         records = read(path).values()
         kept = [record for record in records if not is_out(record)]
@@ -202,34 +205,25 @@ def total_cost(
     return usage.total(_bills(workspace, keys), keys, "cost_usd")
 
 
-_OF_VERDICT: Mapping[str, usage.Figure] = {
-    "tokens": "tokens",
-    "usd": "cost_usd",
-    "seconds": "latency_s",
-}
-
-
 def cost_per_verdict(
     workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]
-) -> dict[str, Row]:
-    """Return judge -> ``calls``, ``tokens``, ``usd`` and ``seconds`` of one verdict.
+) -> dict[str, VerdictPrice]:
+    """Return judge -> the price of one verdict.
 
-    A call that several verdicts rest on counts once. None where it is not known of every call.
-    Seconds are the sum of the calls' own, also where they were in flight together.
+    A call that several verdicts rest on counts once.
     """
     calls = {
         name: {call for judgment in judgments for call in judgment.calls}
         for name, judgments in judged.items()
     }
     bills = _bills(workspace, chain.from_iterable(calls.values()))
-    costs: dict[str, Row] = {}
+    prices = {}
     for name, keys in calls.items():
         n = len(judged[name])
-        costs[name] = {"calls": len(keys) / n}
-        for key, figure in _OF_VERDICT.items():
-            total = usage.total(bills, keys, figure)
-            costs[name][key] = None if total is None else total / n
-    return costs
+        totals = [usage.total(bills, keys, figure) for figure in get_args(usage.Figure)]
+        tokens, usd, seconds = [None if total is None else total / n for total in totals]
+        prices[name] = VerdictPrice(len(keys) / n, tokens, usd, seconds)
+    return prices
 
 
 def call_texts(workspace: Workspace, keys: Sequence[str]) -> dict[str, CallText]:

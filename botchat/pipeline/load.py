@@ -14,15 +14,23 @@ import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError, listed
 from botchat.interfaces import ShownDialogue, case_digest
-from botchat.metrics.annotations import is_annotator
+from botchat.metrics.verdicts import PairVerdicts, VerdictsBuilder
 from botchat.pipeline.contestants import human_dialogues, self_judged_models
 from botchat.pipeline.ledger import lost_calls_note
 from botchat.pipeline.session import catalogue_of
 from botchat.pipeline.spending import JudgeName
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment, PairJudgment, Seed
-from botchat.verdicts import Verdicts, VerdictsBuilder
+from botchat.records import (
+    HUMAN,
+    UNANSWERED,
+    Dialogue,
+    Dialogues,
+    JudgeId,
+    Judgment,
+    PairJudgment,
+    Seed,
+)
 from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, Workspace, judgment_key
 
@@ -44,7 +52,7 @@ class SeedSetData:
     """Contestant -> seed id -> dialogue; of ``human`` too."""
     files: Mapping[str, Mapping[str, Path]]
     """Judge -> protocol -> stage file."""
-    verdicts: Mapping[str, Mapping[str, Verdicts | list[Judgment]]]
+    verdicts: Mapping[str, Mapping[str, PairVerdicts | list[Judgment]]]
     """Judge -> protocol -> verdicts on pairs, in columns, or judgments of single dialogues."""
     outdated: Mapping[str, int]
     """Judge -> number of judgments of dialogues that have changed."""
@@ -63,7 +71,7 @@ class SeedSetData:
         for judge, by_protocol in self.verdicts.items():
             judgments[judge] = {}
             for name, verdicts in by_protocol.items():
-                if not isinstance(verdicts, Verdicts):
+                if not isinstance(verdicts, PairVerdicts):
                     judgments[judge][name] = verdicts
                 elif not self.large:
                     judgments[judge][name], _ = self.cases.current(name, self.files[judge][name])
@@ -97,31 +105,36 @@ class SeedSetData:
     def _notes(self, board: Board, invented: bool) -> Iterator[str]:
         """Yield at most five notes: invented, generate again, judge, dialogues, lost calls."""
         from botchat.boards.board import imported_contestants
-        from botchat.metrics import reply_faults
+        from botchat.protocols import generation
 
         judge = board.judge
         if invented:
             yield INVENTED.format(self.seed_set)
-        missing = sorted(self.cases.without_dialogues - {*self.unanswered})
+        missing = sorted(self.cases.without_dialogues - set(self.unanswered))
         parts = [f"{name} was judged and has no dialogues" for name in missing]
         unanswered = self.unanswered.items()
         parts += [f"{n} dialogues of {name} got no usable reply" for name, n in unanswered]
         if parts:
             yield f"Run generate again: {'; '.join(parts)}."
         parts = []
-        if changed := [name for name, part in board.verdicts.items() if not part.is_as_asked]:
+        changed = [name for name, part in board.verdicts.items() if not part.is_as_asked]
+        if changed:
             parts.append(f"run it again, the prompt of {', '.join(changed)} has changed")
-        if n := self.outdated[judge]:
+        n = self.outdated[judge]
+        if n:
             parts.append(f"run it again, {n} judgments are about dialogues that have changed")
-        if own := self_judged_models(self.workspace, judge, self.dialogues):
+        own = self_judged_models(self.workspace, judge, self.dialogues)
+        if own:
             parts.append(f"it judges itself ({', '.join(own)}), name another")
-        if parts := [*parts, *board.notes]:
+        parts = [*parts, *board.notes]
+        if parts:
             yield f"Judge {judge}: {'; '.join(parts)}."
         sources = imported_contestants(self.dialogues).items()
         parts = [
             f"{name} is not generated here but imported ({digest})" for name, digest in sources
         ]
-        if parts := [*parts, *reply_faults.fault_clauses(self.dialogues)]:
+        parts = [*parts, *generation.fault_clauses(self.dialogues)]
+        if parts:
             yield f"Dialogues: {'; '.join(parts)}."
         judgments = self.judgments_of(judge)
         yield from lost_calls_note(self.workspace, self.dialogues.values(), judgments)
@@ -161,7 +174,7 @@ class CurrentCases:
         kept = [judgment for judgment, state in zip(latest.values(), states, strict=True) if state]
         return kept, states.count(False)
 
-    def columns(self, protocol: Protocol, path: Path) -> tuple[Verdicts, int]:
+    def columns(self, protocol: Protocol, path: Path) -> tuple[PairVerdicts, int]:
         """Return the same of pairs in columns, without reasons: in a tenth of the memory."""
         builder = VerdictsBuilder(protocol)
         for block in jsonl.blocks(path, PairJudgment):
@@ -193,14 +206,14 @@ def load(
     known = catalogue.among({name for by_protocol in files.values() for name in by_protocol})
     dialogues, unanswered = _dialogues(workspace, seed_set, seeds)
     cases = CurrentCases(dialogues)
-    verdicts: dict[str, dict[str, Verdicts | list[Judgment]]] = {}
+    verdicts: dict[str, dict[str, PairVerdicts | list[Judgment]]] = {}
     outdated = dict.fromkeys(files, 0)
     for judge, by_protocol in files.items():
         verdicts[judge] = {}
         for name, path in by_protocol.items():
             protocol = known.get(name)
             try:
-                if protocol is not None and protocol.shows != "one":
+                if protocol is not None and not protocol.is_alone:
                     verdicts[judge][name], n_outdated = cases.columns(protocol, path)
                 else:
                     judgments, n_outdated = cases.current(name, path)
@@ -220,10 +233,10 @@ def load(
 def _in_use(
     seeds: Sequence[Seed],
     dialogues: Dialogues,
-    judged: Iterable[Mapping[str, Verdicts | list[Judgment]]],
+    judged: Iterable[Mapping[str, PairVerdicts | list[Judgment]]],
 ) -> tuple[list[Seed], Dialogues]:
     """Return the seeds that a model was given or that were judged, else all, with dialogues."""
-    alone = (each for by in judged for each in by.values() if not isinstance(each, Verdicts))
+    alone = (each for by in judged for each in by.values() if not isinstance(each, PairVerdicts))
     ids = {judgment.seed_id for judgments in alone for judgment in judgments}
     ids |= {id_ for name, by_seed in dialogues.items() if name != HUMAN for id_ in by_seed}
     used = [seed for seed in seeds if seed.id in ids] or list(seeds)
@@ -273,13 +286,13 @@ def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[s
     Annotators are judges only where there is no other. Of several, take ``[run]``'s; raise
     `ConfigError` if it has not judged and none is named.
     """
-    if judge is None:
-        known = sorted(workspace.judgment_files(seed_set))
-    else:
-        known = [JudgeName(judge).text]  # from Python it may be a function
-    known = [name for name in known if not is_annotator(name, HUMAN)] or known
+    if judge is not None:
+        return [JudgeName(judge).text]  # from Python it may be a function
+    ids = [JudgeId.parse(name) for name in sorted(workspace.judgment_files(seed_set))]
+    ids = [id_ for id_ in ids if not id_.is_annotator()] or ids
     usual = workspace.config.run.judge
-    known = [name for name in known if usual and usual in (name, name.partition("@")[0])] or known
+    ids = [id_ for id_ in ids if usual in (id_.panel, id_.name) and not id_.is_control] or ids
+    known = [str(id_) for id_ in ids]
     if len(known) > 1:
         raise ConfigError(
             f"several judges have judged {seed_set}: name one with --judge: {listed(known)}"

@@ -23,7 +23,6 @@ from msgspec import UNSET
 from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean
 from botchat.interfaces import Reply, Row
 from botchat.languages import ENGLISH
-from botchat.metrics.reply_faults import find_mark
 from botchat.models.bots import BASELINES
 from botchat.models.endpoint import identity
 from botchat.models.reader import (
@@ -36,12 +35,11 @@ from botchat.models.reader import (
 )
 from botchat.models.watch import is_same_model
 from botchat.parallel import EarlyStop, run_sync, together
-from botchat.pipeline.names import RULES
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.seeds import MUTUAL, import_seeds, name_of
 from botchat.pipeline.session import Session, run_session
-from botchat.protocols.generation import PROMPT, chat_messages
-from botchat.records import HUMAN
+from botchat.protocols.generation import PROMPT, chat_messages, find_mark
+from botchat.records import HUMAN, RULES
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.jsonl import write_atomic
@@ -80,14 +78,17 @@ def templates() -> dict[str, tuple[str, str]]:
 def init(workspace: Workspace, providers: Sequence[str] = (), data: str | None = None) -> Result:
     """Write ``botchat.toml``, for bots and the rules judge where no provider is named."""
     known = templates()
-    if unknown := [name for name in providers if name not in known and not _is_url(name)]:
+    unknown = [name for name in providers if name not in known and not _is_url(name)]
+    if unknown:
         hint = did_you_mean(unknown[0], known)
         advice = "name a server's URL, or one of docs/providers.md"
         raise UsageError(f"unknown provider {unknown[0]!r}{hint}; {advice}")
     path = workspace.root / "botchat.toml"
     if path.exists():
         raise ConfigError(f"{path} already exists and was not changed; edit it")
-    seeds = MUTUAL if providers or data == "mutual" else SAMPLE
+    seeds = SAMPLE
+    if providers or data == "mutual":
+        seeds = MUTUAL
     if data is not None:
         seeds = name_of(data)
         import_seeds(workspace, data, seeds)
@@ -165,7 +166,9 @@ def _served(url: str) -> list[ServedModel]:
     if 300 <= status < 400:
         target = public_url(response.headers.get("location", "")) or "elsewhere"
         raise ConfigError(f"{place} redirects to {target}: not followed; name that address")
-    models = read_models(response.content) if status < 300 else []
+    models = []
+    if status < 300:
+        models = read_models(response.content)
     usable = [model for model in models if _is_usable(model, url)]
     if usable:
         return usable
@@ -259,7 +262,9 @@ def _with_served_model(lines: str) -> str:
     except ConfigError:  # it does not run yet
         return lines
     lines = lines.replace(_UNNAMED, f"model = {json.dumps(model)}")
-    line = f"context_window = {window}" if window else "# context_window = 4096"
+    line = "# context_window = 4096"
+    if window:
+        line = f"context_window = {window}"
     return re.sub(r"# context_window = \d+", line, lines)
 
 
@@ -270,9 +275,7 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
     """
     if not check:
         rows = _rows(workspace)
-        return Result(
-            {"rows": rows}, [[{k: row[k] for k in ("name", "kind", "what")} for row in rows]]
-        )
+        return Result({"rows": rows}, [_some(rows, "name", "kind", "what")])
     entries = workspace.config.models
     if not entries:
         raise ConfigError(
@@ -284,9 +287,18 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
 
     rows = run_session(ResolvedRun(workspace, SeedSet("", ())), None, ask)
     failed = [row["name"] for row in rows if not row["ok"]]
-    failure = BotChatError(f"no answer from {', '.join(failed)}: see why above") if failed else None
-    printed = [{name: row[name] for name in ("name", "answer", "what")} for row in rows]
-    return Result({"rows": rows}, [printed], failure=failure)
+    failure = None
+    if failed:
+        failure = BotChatError(f"no answer from {', '.join(failed)}: see why above")
+    return Result({"rows": rows}, [_some(rows, "name", "answer", "what")], failure=failure)
+
+
+def _some(rows: Sequence[Row], *names: str) -> list[Row]:
+    """Return some columns of the rows."""
+    printed = []
+    for row in rows:
+        printed.append({name: row[name] for name in names})
+    return printed
 
 
 async def _check(session: Session, name: str, settings: ModelSettings) -> Row:

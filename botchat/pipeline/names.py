@@ -10,16 +10,14 @@ from msgspec import UNSET, UnsetType
 from botchat.errors import ConfigError, did_you_mean, listed
 from botchat.interfaces import Decoding
 from botchat.judges.function import JudgeFunction
-from botchat.judges.panel import CALL_MATCHED, equal_calls_panel
+from botchat.judges.panel import equal_calls_panel
 from botchat.models.limits import FREE, Prices
 from botchat.pipeline.spending import JudgeName
+from botchat.records import CONTROL, RULES, JudgeId
 from botchat.workspace import config, panels
 from botchat.workspace.config import Config, JudgeSettings, ModelName
 from botchat.workspace.model_settings import UTTERANCE_TOKENS, VERDICT_TOKENS
 from botchat.workspace.panels import PRESETS, PanelSettings
-
-(RULES,) = config.OFFLINE
-"""Name of the offline judge."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +101,10 @@ class Names:
         name = judge.name
         if not isinstance(name, str):
             return name
-        panel = panels.find(name.removeprefix(panels.CONTROL), self._config.panels)
-        if name.startswith(panels.CONTROL):
-            return self._control(name, panel, judge.model)
+        asked = JudgeId.asked(name)
+        panel = panels.find(asked.name, self._config.panels)
+        if asked.role == "equal_calls":
+            return self._control(asked, panel, judge.model)
         if panel is not None:
             return NamedPanel(name, panel, judge.model)
         if judge.model is not None:
@@ -117,14 +116,17 @@ class Names:
             return None
         return self._single(name)
 
-    def _control(self, name: str, panel: PanelSettings | None, model: str | None) -> NamedPanel:
+    def _control(
+        self, asked: JudgeId, panel: PanelSettings | None, model: str | None
+    ) -> NamedPanel:
         """Return single judges with as many calls as a panel makes (``control:PANEL``)."""
-        base = name.removeprefix(panels.CONTROL)
         if panel is None:
-            raise ConfigError(f"{name}: {base!r} is no panel; name one, as in models")
+            raise ConfigError(
+                f"{CONTROL}{asked.name}: {asked.name!r} is no panel; name one, as in models"
+            )
         if model is not None:
-            base = f"{base}@{self.model(model).name}"
-        return NamedPanel(f"{base}{CALL_MATCHED}", equal_calls_panel(panel, model), None)
+            asked = asked.of_model(self.model(model).name)
+        return NamedPanel(str(asked), equal_calls_panel(panel, model), None)
 
     def _single(self, name: str) -> NamedJudge:
         entry = self._config.judges.get(name)
@@ -132,7 +134,9 @@ class Names:
         model = self.judge_model(settings.model)
         longest = _first_set(settings.max_tokens, _own_limit(model), VERDICT_TOKENS)
         decoding = Decoding(settings.temperature, longest)
-        stored_name = name if entry is not None else model.name
+        stored_name = model.name
+        if entry is not None:
+            stored_name = name
         return NamedJudge(stored_name, model, decoding, settings.samples)
 
     def judge_model(self, name: str) -> ModelName:
@@ -141,7 +145,7 @@ class Names:
         if model.kind == "human":
             raise ConfigError("human is not a judge that can be asked; name a model, or rules")
         if model.kind == "bot":
-            others = [*config.OFFLINE, *self._config.judges, *self._config.panels, *PRESETS]
+            others = [RULES, *self._config.judges, *self._config.panels, *PRESETS]
             raise ConfigError(
                 f"{name} talks and judges nothing; judges: a model (not bot:…), {listed(others)}"
             )

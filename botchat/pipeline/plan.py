@@ -43,7 +43,8 @@ REPLY_TOKENS: Mapping[str, tuple[int, int]] = {
 REASONING = (0.125, 1.0)
 """Share of its room that a model takes to think, at each level, where the ledger does not tell."""
 
-ENOUGH_CALLS, RECENT_CALLS = 20, 300
+ENOUGH_CALLS = 20
+RECENT_CALLS = 300
 """Replies of a model in the ledger from which its own lengths are taken, and the most that are."""
 
 _ABOUT = {
@@ -260,17 +261,22 @@ class Plan:
             each for each in self.calls if each.level == level and step in (each.step, "total")
         ]
         prices = [each.cost_usd for each in calls]
-        usd = None if None in prices else math.fsum(filter(None, prices))
+        usd = None
+        if None not in prices:
+            usd = math.fsum([price or 0.0 for price in prices])
         return sum(each.calls for each in calls), usd
 
     def result(self, title: str, spending: Spending) -> Result:
         """Return the plan as text, with its subject ``title``."""
         lines = [f"Plan: {public(title)}", f"  {'step':<14}{'calls':>10}{'USD':>10}"]
         for row in self.rows:
-            usd = "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:,.2f}"
+            usd = "unknown"
+            if row["cost_usd"] is not None:
+                usd = f"{row['cost_usd']:,.2f}"
             about = _ABOUT.get(row["step"].partition("-n")[0], "")
             lines.append(f"  {row['step']:<14}{row['calls']:>10,}{usd:>10}   {about}".rstrip())
-        if (high := self.rows[-1]["cost_usd_high"]) is not None:
+        high = self.rows[-1]["cost_usd_high"]
+        if high is not None:
             lines[-1] += f"   at most {high:,.2f}"
         if spending.max_usd is not None:
             lines[-1] += f"; stops at {spending.max_usd:,.2f} (max_usd)"

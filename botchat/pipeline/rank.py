@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, MissingDataError, UsageError, listed
 from botchat.importers.tables import rows
-from botchat.importers.vote_files import read_votes
-from botchat.metrics.annotations import Votes
-from botchat.pipeline.agree import votes_in
+from botchat.importers.vote_files import read_votes, votes_in
+from botchat.metrics.verdicts import PairVerdicts
 from botchat.pipeline.leaderboard import board_result, write_charts
 from botchat.pipeline.spending import Meter
 from botchat.ratings.rate_table import PER_PAIR, comparisons_from_rates, is_rates
 from botchat.results import Result
 from botchat.workspace.folder import Workspace
 from botchat.workspace.jsonl import write_all
+
+if TYPE_CHECKING:
+    from botchat.boards.board import Board
 
 
 def rank(
@@ -33,43 +36,62 @@ def rank(
     Raises MissingDataError for no such file, DataError for an unknown format or a faulty row, and
     ConfigError for flags that do not go together. Nothing is written then.
     """
-    from botchat import report as pages
     from botchat.boards import files as board_files
-    from botchat.boards.votes import rates_board, votes_board
+    from botchat.report import page as pages
 
     if not paths:
         raise UsageError("name a file of votes or of win rates: botchat rank FILE")
     meter = meter or Meter()
     meter.begin("count and rate", 0)
-    name = paths[0].stem + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+    name = paths[0].stem
+    if len(paths) > 1:
+        name += f" and {len(paths) - 1} more"
     contents = [(votes_in(path), str(path)) for path in paths]
-    if rates := next((each for each in contents if is_rates(each[0])), None):
+    rates = next((each for each in contents if is_rates(each[0])), None)
+    if rates:
         table, where = rates
         if len(paths) > 1 or judges:
             raise ConfigError(f"{where} has rates, not votes: rank it alone, without --judge")
-        per_pair = PER_PAIR if per_pair is None else per_pair
-        comparisons = comparisons_from_rates(rows(table, where), per_pair, where)
-        board = rates_board(comparisons, name, per_pair)
-        notes = [
-            f"{where}: pairwise win rates: {len(comparisons.models)} models, "
-            f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
-            "each (--per-pair)"
-        ]
+        board, notes = _rank_rates(table, where, name, PER_PAIR if per_pair is None else per_pair)
     else:
-        files = [read_votes(*each) for each in contents]
-        notes = [file.note for file in files]
-        all_votes = Votes.together([file.votes for file in files])
-        if unknown := [judge for judge in judges if judge not in all_votes.judges]:
-            known = f"no votes of the judge {unknown[0]!r}; there are: {listed(all_votes.judges)}"
-            raise MissingDataError(known)
-        board = votes_board(all_votes.by(judges) if judges else all_votes, name)
+        board, notes = _rank_votes(contents, name, judges)
     view = pages.View.of(board)
     content = board_files.as_json(board, view.headline, view.trust)
     texts = board_files.board_files(board, view.headline, view.trust, formats, content)
     # All is rendered before anything is written. No seed set has the folder's name.
     stem = paths[0].stem.strip(" .") or "votes"
-    stem += "-votes" if stem in workspace.seed_sets() else ""
+    if stem in workspace.seed_sets():
+        stem += "-votes"
     folder = out or workspace.out(stem)
     write_all(folder, {**texts, **pages.files([view])})
     write_charts(folder, view.charts)
     return board_result(view, content, [*notes, *board.notes], folder / "index.html", files=notes)
+
+
+def _rank_rates(content: bytes, where: str, name: str, per_pair: int) -> tuple[Board, list[str]]:
+    """Return the board of a table of rates, and a note on what was read."""
+    from botchat.boards.votes import rates_board
+
+    comparisons = comparisons_from_rates(rows(content, where), per_pair, where)
+    note = (
+        f"{where}: pairwise win rates: {len(comparisons.models)} models, "
+        f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
+        "each (--per-pair)"
+    )
+    return rates_board(comparisons, name, per_pair), [note]
+
+
+def _rank_votes(
+    contents: Sequence[tuple[bytes, str]], name: str, judges: Sequence[str]
+) -> tuple[Board, list[str]]:
+    """Return the board of files of votes, and a note on each."""
+    from botchat.boards.votes import votes_board
+
+    files = [read_votes(content, where) for content, where in contents]
+    votes = PairVerdicts.together([file.votes for file in files])
+    for judge in judges:
+        if judge not in votes.judges:
+            known = listed(votes.judges)
+            raise MissingDataError(f"no votes of the judge {judge!r}; there are: {known}")
+    votes = votes.by(judges or votes.judges)
+    return votes_board(votes, name), [file.note for file in files]

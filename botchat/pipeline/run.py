@@ -17,14 +17,13 @@ from botchat.pipeline.generate import Generated, Generating
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.judging import JudgingJob, StageResult, ask_jobs, walk_jobs
 from botchat.pipeline.leaderboard import leaderboard
-from botchat.pipeline.names import RULES
 from botchat.pipeline.plan import Plan, plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, run_session
 from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.protocols.catalogue import RANKING, catalogue
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, Dialogues
+from botchat.records import HUMAN, RULES, Dialogues
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
 
@@ -245,7 +244,7 @@ def _judging_jobs(
     left_out = []
     for protocol in _protocols(run):
         judged = list(models)
-        if protocol.shows == "one" and HUMAN not in judged:
+        if protocol.is_alone and HUMAN not in judged:
             judged.append(HUMAN)
         request = Judging(protocol.name, run.seed_set.name, run.judge, judged, limit=run.limit)
         try:
@@ -276,7 +275,8 @@ def _refuse_more_than(spending: Spending, planned: Plan) -> None:
 
 def demo(workspace: Workspace, meter: Meter | None = None) -> Result:
     """Run the whole pipeline on the sample seeds, as a user would; no key, no network."""
-    models, free = [f"bot:{name}" for name in BASELINES], Spending()
+    models = [f"bot:{name}" for name in BASELINES]
+    free = Spending()
     generating.generate(Generating(SAMPLE, models), workspace, free, meter)
     for protocol in RANKING:
         judging.judge(Judging(protocol.name, SAMPLE, JudgeName(RULES)), workspace, free, meter)

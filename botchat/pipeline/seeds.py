@@ -31,9 +31,11 @@ def import_seeds(
         raise UsageError(f"--seeds {SAMPLE}: that is the built-in set; choose another")
     path = workspace.seeds_path(name)
     workspace.language_named(language)
-    origin = hub.pin_revision(source) if source.startswith("hf://") else None
+    origin = None
+    if source.startswith("hf://"):
+        origin = hub.pin_revision(source)
     seeds = read_source(origin or source, workspace.hidden)
-    if not replace and path.exists() and {*workspace.seeds(name)} != {*seeds}:
+    if not replace and path.exists() and set(workspace.seeds(name)) != set(seeds):
         fault = f"the set {name} has {len(workspace.seeds(name))} other seeds already"
         raise ConfigError(f"{fault}; choose another --seeds, or overwrite them with --replace")
     with workspace.locked():
@@ -158,7 +160,9 @@ def _matches(
     for seed in known:
         seeds.setdefault(_start(seed.utterances), []).append(seed)
     ids = {seed.id for seed in known}
-    matches, new_seeds, left_out = [], [], Counter[str]()
+    matches = []
+    new_seeds = []
+    left_out = Counter[str]()
     for dialogue in imported:
         start = _start(dialogue.utterances)
         # One that stopped at once says something of the model; one that ended says nothing.
@@ -186,7 +190,8 @@ def _start(utterances: Sequence[str]) -> tuple[str, ...]:
 
 
 def _new_seed(dialogue: ImportedDialogue, ids: set[str]) -> Seed:
-    seed_id, start = dialogue.id, "\0".join(_start(dialogue.utterances))
+    seed_id = dialogue.id
+    start = "\0".join(_start(dialogue.utterances))
     if not seed_id or seed_id in ids:
         digest = sha256(start.encode("utf-8", "replace")).hexdigest()[:8]
         seed_id = f"{seed_id or 'seed'}-{digest}"
@@ -220,4 +225,6 @@ def _dialogue(seed: Seed, imported: ImportedDialogue, model: str, signature: str
 def name_of(source: str) -> str:
     """Return the name of the set that a source becomes where none is given."""
     stem = Path(source.partition("@")[0]).stem
-    return MUTUAL if source == "mutual" else re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")[:64]
+    if source == "mutual":
+        return MUTUAL
+    return re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")[:64]

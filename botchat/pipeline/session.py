@@ -15,12 +15,13 @@ from botchat.interfaces import ChatModel, Judge, Row
 from botchat.languages import ENGLISH
 from botchat.parallel import EarlyStop, run_sync, stoppable
 from botchat.pipeline.live_models import LiveModels
-from botchat.pipeline.names import RULES, ModelUse, NamedJudge, NamedPanel
+from botchat.pipeline.names import ModelUse, NamedJudge, NamedPanel
 from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.generation import Speaker
 from botchat.protocols.protocol import Protocol
+from botchat.records import RULES
 from botchat.results import Result
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
@@ -101,9 +102,7 @@ class Session:
             return self._panel(named, protocol)
         if isinstance(named, NamedJudge):
             return self._single(named, protocol.name)
-        from botchat.judges.single import FunctionJudge
-
-        return FunctionJudge(named)
+        return named
 
     def _panel(self, panel: NamedPanel, protocol: Protocol) -> Judge:
         from botchat.judges.panel import build_panel

@@ -128,7 +128,10 @@ class Meter:
 
     def begin(self, label: str, total: int, *, by_replies: bool = False) -> None:
         """Start counting a new step."""
-        self.label, self.total, self.done, self.by_replies = label, total, 0, by_replies
+        self.label = label
+        self.total = total
+        self.done = 0
+        self.by_replies = by_replies
 
     def count(self, model: str, reply: Reply, stored: bool) -> None:
         """Count one reply, or a call that was given up."""

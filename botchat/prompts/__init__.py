@@ -32,7 +32,8 @@ def fill(template: str, **values: str) -> str:
     What is filled in is never searched for placeholders itself. Raises `ValueError` for a
     placeholder without a value, or a value without a placeholder.
     """
-    if (wanted := places(template)) != {*values}:
+    wanted = places(template)
+    if wanted != set(values):
         raise ValueError(f"placeholders {sorted(wanted)}, values {sorted(values)}: {template:.80}")
     return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
 

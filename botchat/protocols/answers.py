@@ -12,19 +12,19 @@ from functools import partial
 
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
-from botchat.metrics.annotations import Annotation
+from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdict
 from botchat.protocols.frame import neutralise_template
+from botchat.protocols.kinds import Score
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.scores import Scale
 
 ANSWERS = Protocol(
     "answers",
     "FairEval",
-    kind="score",
+    Score(Scale(1, 10, ("Assistant",)), n_texts=2),
     shows="pair",
     question="a question and two answers, both orders: a score of each",
     prompts=("answers",),
-    scale=Scale(1, 10, ("Assistant",)),
 )
 
 
@@ -58,13 +58,18 @@ def pair_case(pair: AnswerPair, swapped: bool = False) -> Case:
     )
 
 
-def pair_labels(pairs: Iterable[AnswerPair], judge: str = "human") -> list[Annotation]:
+_RESULTS = {"1": WIN, "2": LOSS, "tie": TIE}
+"""Label -> result of the first answer."""
+
+
+def pair_labels(pairs: Iterable[AnswerPair], judge: str = "human") -> list[PairVerdict]:
     """Return the human preferences, where they are known."""
-    return [
-        Annotation(pair.id, *pair.contestants, judge, pair.label)
-        for pair in pairs
-        if pair.label is not None
-    ]
+    labels = []
+    for pair in pairs:
+        if pair.label is not None:
+            first, second = pair.contestants
+            labels.append(PairVerdict(pair.id, first, second, judge, _RESULTS[pair.label]))
+    return labels
 
 
 _FRAME_LIKE = re.compile(

@@ -7,21 +7,21 @@ and its name in `BUILT_IN`, in README's table and in the help of `judge`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import assert_never
 
 from botchat.errors import ConfigError, did_you_mean, listed
-from botchat.interfaces import Kind
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.answers import ANSWERS
+from botchat.protocols.kinds import Answer, Detection, Pairwise, Report, Score
 from botchat.protocols.mateval import DIAGNOSIS, MATEVAL
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.scores import Scale
-from botchat.protocols.verdicts import LABELS
 from botchat.workspace.criteria import CriterionSettings
 
 UNIEVAL = Protocol(
     "unieval",
     "UniEval",
-    kind="place",
+    Detection(),
     shows="one",
     question="one dialogue: AI-involved? from which utterance on?",
     prompts=("unieval", "unieval_examples"),
@@ -34,7 +34,7 @@ UNIEVAL = Protocol(
 ARENA = Protocol(
     "arena",
     "BotChat Arena",
-    kind="choice",
+    Pairwise(),
     shows="pair",
     question="two dialogues from one ChatSEED, both orders, cut to N",
     prompts=("arena",),
@@ -51,7 +51,7 @@ orders; both dialogues cut to N utterances (§4.2)."""
 GTEVAL = Protocol(
     "gteval",
     "GTEval",
-    kind="choice",
+    Pairwise(),
     shows="human",
     question="a model's dialogue against the human one, both orders, cut to its length",
     prompts=("gteval",),
@@ -64,12 +64,11 @@ GTEVAL = Protocol(
 VOTES = Protocol(
     "votes",
     "Votes",
-    kind="choice",
+    Pairwise(chosen_wins=True),
     shows="pair",
     question="two answers: which is better?",
     explained="Votes from a file: which of two is better, by humans or by models. From all of "
     "them: Bradley–Terry ratings with 95 % intervals, and Elo.",
-    chosen_wins=True,
     leads=True,
 )
 """Votes of others; read by ``botchat rank``, asked of no judge."""
@@ -123,40 +122,37 @@ class Catalogue:
 
 def catalogue(own: Mapping[str, CriterionSettings], language: Language = ENGLISH) -> Catalogue:
     """Return the built-in protocols and the user's; `ConfigError` if two have one name."""
-    if twice := {protocol.name for protocol in BUILT_IN} & {*own}:
+    twice = {protocol.name for protocol in BUILT_IN} & set(own)
+    if twice:
         fault = "BotChat has a protocol of that name; choose another"
         raise ConfigError(f"botchat.toml: protocols.{min(twice)}: {fault}")
     criteria = [_criterion(name, settings) for name, settings in own.items()]
     return Catalogue((*BUILT_IN, *criteria), language)
 
 
-_KINDS: Mapping[str, Kind] = {
-    "detection": "place",
-    "pairwise": "choice",
-    "score": "score",
-    "report": "report",
-}
-"""Kind in an entry -> kind of the answer."""
-
-
 def _criterion(name: str, settings: CriterionSettings) -> Protocol:
     title = settings.title or name.replace("_", " ").capitalize()
-    kind = _KINDS[settings.kind]
-    scale = None
-    if kind == "score":
-        lowest, highest = settings.scale or (0, 0)
-        scale = Scale(lowest, highest, settings.scores)
-    labels: tuple[str, ...] = LABELS
-    if kind == "choice":
-        labels = settings.labels
     return Protocol(
         name,
         title,
-        kind,
+        _answer(settings),
         "pair" if settings.shows == "pair" else "one",
         settings.question or title,
         template=settings.prompt,
-        scale=scale,
-        labels=labels,
-        chosen_wins=settings.named_is == "winner",
     )
+
+
+def _answer(settings: CriterionSettings) -> Answer:
+    match settings.kind:
+        case "detection":
+            return Detection()
+        case "pairwise":
+            return Pairwise(settings.labels, chosen_wins=settings.named_is == "winner")
+        case "score":
+            lowest, highest = settings.scale or (0, 0)
+            scale = Scale(lowest, highest, settings.scores)
+            return Score(scale, n_texts=2 if settings.shows == "pair" else 1)
+        case "report":
+            return Report()
+        case _ as unknown:
+            assert_never(unknown)

@@ -43,7 +43,9 @@ def neutralise(utterance: str) -> str:
 def template_mark(text: str) -> str:
     """Return the first mark of a chat template in a text, or ''."""
     match = _TEMPLATE_LIKE.search(text)
-    return match[0] if match else ""
+    if match:
+        return match[0]
+    return ""
 
 
 def neutralise_template(text: str) -> str:
@@ -55,8 +57,11 @@ class PromptFrame:
     """The frame around what a judge is shown, in one language; English marks are in every one."""
 
     def __init__(self, language: Language) -> None:
-        labels, self.end = language.labels, language.labels.end
-        left = r"(?<![^\W\d_])" if language.pack.units == "words" else "(?<![A-Za-z])"
+        labels = language.labels
+        self.end = language.labels.end
+        left = "(?<![A-Za-z])"
+        if language.pack.units == "words":
+            left = r"(?<![^\W\d_])"
         mark = any_of((*_MARKS, *labels.choice, *labels.index, *labels.reason))
         label = any_of(word for word in (*labels.first, *labels.second) if len(word) > 1)
         end = re.escape(labels.end.strip("<>[]() "))
@@ -76,8 +81,10 @@ class PromptFrame:
     def neutralise(self, utterance: str) -> str:
         """Neutralise the marks of the language's own frame as well as the English ones."""
         text = neutralise(utterance)
-        for match in reversed([*self._like.finditer(text.translate(PLAIN))]):  # places before stay
-            (start, end), label = match.span(), match.start("label")
+        matches = list(self._like.finditer(text.translate(PLAIN)))
+        for match in reversed(matches):  # places before stay
+            start, end = match.span()
+            label = match.start("label")
             mark = f"({text[start + 1 : end - 1]})"
             if match.lastgroup == "colon":
                 mark = f"{text[start : end - 1]} -"

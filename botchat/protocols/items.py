@@ -74,7 +74,8 @@ def items(
     by_id: dict[str, _Row] = {}
     for number, row in enumerate(records, 1):
         id_ = row.cell(_IDS)[1] or str(number)
-        if (other := by_id.setdefault(id_, row)) is not row:
+        other = by_id.setdefault(id_, row)
+        if other is not row:
             raise row.error("id", f"{id_!r:.60} is taken by {other.place}; give each its own")
     if len(answers) == 2:
         return [row.pair(id_, answers) for id_, row in by_id.items()]
@@ -102,7 +103,9 @@ class _Row:
         """Return the text in a cell."""
         value = self.fields.get(name)
         if not isinstance(value, str) or not value.strip():
-            fault = f"{value!r:.60} is not text" if name in self.fields else "it is missing"
+            fault = "it is missing"
+            if name in self.fields:
+                fault = f"{value!r:.60} is not text"
             raise self.error(name, f"{fault}; every row needs one as the first has it")
         return value.strip()
 
@@ -119,7 +122,9 @@ class _Row:
         if label and plain_name(label) not in verdicts:
             fault = f"{label!r:.60} is none of 1, 2, tie, {first}, {second}, or empty"
             raise self.error(column, fault)
-        human = verdicts[plain_name(label)] if label else None
+        human = None
+        if label:
+            human = verdicts[plain_name(label)]
         return AnswerPair(id_, self.cell(_QUESTIONS)[1], (first, second), answers, human)
 
     def scores(self, text: str, numbers: Collection[str]) -> dict[str, float]:

@@ -13,12 +13,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
-from botchat.interfaces import Case, ShownDialogue
+from botchat.estimates import Estimate
+from botchat.interfaces import Case, Row, ShownDialogue
 from botchat.languages import ENGLISH
-from botchat.metrics.statistics import proportion_ci
-from botchat.protocols import scores
+from botchat.metrics.statistics import proportion
+from botchat.protocols import kinds, scores
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERRORS, KINDS, Report, as_text, parse, parse_text, reports
@@ -28,17 +28,18 @@ from botchat.records import Dialogues, Judgment, Verdict
 MATEVAL = Protocol(
     "mateval",
     "MATEval",
-    kind="score",
+    kinds.Score(Scale(-99, 0, KINDS, points_off=True)),  # the paper has no floor
     shows="one",
     question="one text: which errors of five kinds, where, why, points off",
     prompts=("mateval",),
-    scale=Scale(-99, 0, KINDS, points_off=True),  # the paper has no floor
 )
+
+_REPORT = kinds.Report()
 
 DIAGNOSIS = Protocol(
     "diagnosis",
     "Diagnosis",
-    kind="report",
+    _REPORT,
     shows="one",
     question="one dialogue: which errors, where, with which words?",
     prompts=("diagnosis",),
@@ -66,7 +67,7 @@ class OwnText:
 
 def text_case(text: OwnText) -> Case:
     """Make the question about one text."""
-    quoted = scores.neutralise_labels(text.text.replace("\0", ""), MATEVAL.asked_scale)
+    quoted = scores.neutralise_labels(text.text.replace("\0", ""), MATEVAL.score.asked)
     prompt = ENGLISH.fill("mateval", text=_FRAME_LIKE.sub(r"\1 -", neutralise_template(quoted)))
     case = MATEVAL.make_case(text.id, (ShownDialogue(TEXT, text.lines),), prompt)
     return replace(case, read=partial(read_report, text=text.text), report="asked")
@@ -76,7 +77,7 @@ def read_report(reply: str, text: str) -> tuple[Verdict | None, str]:
     """Return (five scores, the report in canonical form)."""
     report = parse_text(reply, text)
     by_type = {result.type: result.score for result in report.results}
-    verdict = scores.encode_scores(map(by_type.get, KINDS), MATEVAL.asked_scale)
+    verdict = scores.encode_scores((by_type.get(each) for each in KINDS), MATEVAL.score.asked)
     return verdict, as_text(report) if report.results else " ".join(reply.split())
 
 
@@ -88,7 +89,8 @@ def diagnoses(judgments: Iterable[Judgment], dialogues: Dialogues) -> Diagnoses:
     """Read the reports of judgments again; at most one judgment a dialogue."""
     read = {}
     for judgment in judgments:
-        (name,), seed_id = judgment.contestants, judgment.seed_id
+        (name,) = judgment.contestants
+        seed_id = judgment.seed_id
         utterances = dialogues[name][seed_id].utterances
         read[name, seed_id] = reports(judgment, partial(parse, utterances=utterances))
     return read
@@ -105,15 +107,14 @@ def by_type(reported: Iterable[Report]) -> dict[str, bool]:
 
 def error_rates(
     judgments: Iterable[Judgment], reported: Diagnoses, n_seeds: int, topics: Mapping[str, str]
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Return one row a contestant; at most one judgment a dialogue.
 
     ``topics``: seed id -> its topic, if it has one; intervals are clustered by topic, else by seed.
 
     A row has ``model``; mean ``score``, one point off for each type; for each type of `ERRORS`
     the share of dialogues that have it; ``quoted``: share of all errors whose quote is in the
-    utterance named; ``n`` readable ones, ``missing`` (of ``n_seeds``). Intervals end in ``_low``
-    and ``_high``; None: nothing to count.
+    utterance named; ``n`` readable ones, ``missing`` (of ``n_seeds``).
     """
     by_name = defaultdict[str, list[Judgment]](list)
     for judgment in judgments:
@@ -121,9 +122,9 @@ def error_rates(
     rows = []
     for name, judged in by_name.items():
         cluster = [topics.get(j.seed_id, j.seed_id) for j in judged]
-        known = [DIAGNOSIS.numbers(j.verdict) or () for j in judged]
+        known = [_REPORT.numbers(j.verdict) or () for j in judged]
         totals = [(c, total) for c, each in zip(cluster, known, strict=True) for total in each]
-        read = [[*reported[name, j.seed_id].values()] for j in judged]
+        read = [list(reported[name, j.seed_id].values()) for j in judged]
         reports_read = list(zip(cluster, read, strict=True))
         errors = [
             (c, error.evidence == "found")
@@ -135,14 +136,14 @@ def error_rates(
         findings = [(c, by_type(each)) for c, each in reports_read]
         clusters, values = zip(*totals, strict=True) if totals else ((), ())
         # An error of each type is one point off.
-        score = proportion_ci(values, clusters, "score", (-float(len(ERRORS)), 0.0))
-        row = {"model": name, **score, **_share(errors, "quoted")}
+        score = proportion(values, clusters, (-float(len(ERRORS)), 0.0))
+        row: Row = {"model": name, "score": score, "quoted": _share(errors)}
         for type_ in ERRORS:
-            row |= _share([(c, each[type_]) for c, each in findings if type_ in each], type_)
+            row[type_] = _share([(c, each[type_]) for c, each in findings if type_ in each])
         rows.append(row | {"n": len(totals), "missing": n_seeds - len(totals)})
     return rows
 
 
-def _share(cases: Sequence[tuple[str, bool]], name: str) -> dict[str, Any]:
-    """Return the entries of a share of (cluster, hit)."""
-    return proportion_ci([hit for _, hit in cases], [c for c, _ in cases], name)
+def _share(cases: Sequence[tuple[str, bool]]) -> Estimate:
+    """Return the share of hits of (cluster, hit)."""
+    return proportion([hit for _, hit in cases], [c for c, _ in cases])

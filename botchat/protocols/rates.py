@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from botchat.metrics.annotations import NO_CONTESTANT, NOT_SAID, UNTOLD, Annotation, first_ai_index
+import numpy as np
+
+from botchat.metrics.verdicts import LOSS, NO_CONTESTANT, TIE, WIN, PairVerdict, PairVerdicts
+from botchat.protocols.kinds import Graded
 from botchat.protocols.protocol import Protocol
+from botchat.protocols.verdicts import NOT_SAID, UNTOLD, first_ai_index
 from botchat.records import HUMAN, N_SEED, Dialogue, Judgment, Seed, Verdict, eligible_seeds
 
-_Compared = tuple[str, str, str, str]  # item, first, second, judge
 PASS_AT = (4, 8, 12, 16)  # N of the success rates (BotChat §4.2, Figure 4)
 
 
@@ -37,10 +40,14 @@ def passes(dialogue: Dialogue, verdict: Verdict | None, turns: int) -> bool | No
     if index == UNTOLD:
         return None
     if index == NOT_SAID and turns > N_SEED:
-        return None if turns < len(dialogue.utterances) else False
+        if turns < len(dialogue.utterances):
+            return None
+        return False
     if 0 < index <= turns:
         return False
-    return True if dialogue.model == HUMAN or len(dialogue.utterances) >= turns else None
+    if dialogue.model == HUMAN or len(dialogue.utterances) >= turns:
+        return True
+    return None
 
 
 def successes(
@@ -61,50 +68,99 @@ def successes(
     }
 
 
-def preference(lead: float) -> str | None:
-    """Return the verdict of an `Annotation` from the lead of the first, NaN if unreadable."""
-    return None if math.isnan(lead) else "tie" if abs(lead) < 1e-9 else "1" if lead > 0 else "2"
-
-
-def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annotation]:
+def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVerdict]:
     """Return which of two is better by each judgment of one protocol, as shown.
 
-    A lone dialogue is compared with `NO_CONTESTANT`: better (``"1"``) if it passes. Scores, reports
-    compare any two dialogues of one seed, in the order of their names. Raises `DataError` for a
-    verdict that the protocol does not offer.
+    A lone dialogue is compared with `NO_CONTESTANT`: it wins if it passes. Scores, reports compare
+    any two dialogues of one seed, in the order of their names. Raises `DataError` for a verdict
+    that the protocol does not offer.
     """
-    leads = list[tuple[_Compared, float]]()
+    if protocol.is_alone and isinstance(protocol.answer, Graded):
+        return _preferences_of_totals(judgments, protocol.answer)
+    verdicts = []
+    for judgment in judgments:
+        first = judgment.contestants[0]
+        second = NO_CONTESTANT
+        if len(judgment.contestants) > 1:
+            second = judgment.contestants[1]
+        values = protocol.values(judgment)
+        lead = math.nan
+        if values:
+            lead = values[0][1] - 0.5
+        verdicts.append(PairVerdict(judgment.seed_id, first, second, judgment.judge, _result(lead)))
+    return verdicts
+
+
+def _preferences_of_totals(judgments: Iterable[Judgment], answer: Graded) -> list[PairVerdict]:
+    """Return which of any two dialogues of one seed has the larger sum of numbers."""
     totals = defaultdict[tuple[str, str], dict[str, float]](dict)
-    for j in judgments:
-        if protocol.shows == "one" and protocol.kind != "place":
-            total = sum(protocol.numbers(j.verdict) or (math.nan,))
-            totals[j.judge, j.seed_id][j.contestants[0]] = total
-        else:
-            first, second, *_ = (*j.contestants, NO_CONTESTANT)
-            value = next((value for _, value in protocol.values(j)), math.nan)
-            leads.append(((j.seed_id, first, second, j.judge), value - 0.5))
+    for judgment in judgments:
+        total = sum(answer.numbers(judgment.verdict) or (math.nan,))
+        totals[judgment.judge, judgment.seed_id][judgment.contestants[0]] = total
+    verdicts = []
     for (judge, item), by_name in totals.items():
         for first, second in combinations(sorted(by_name), 2):
-            leads.append(((item, first, second, judge), by_name[first] - by_name[second]))
-    return [Annotation(*case, preference(lead)) for case, lead in leads]
+            result = _result(by_name[first] - by_name[second])
+            verdicts.append(PairVerdict(item, first, second, judge, result))
+    return verdicts
 
 
-def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annotation]:
+def _result(lead: float) -> float:
+    """Return the result of the first from its lead, NaN if unreadable."""
+    if abs(lead) < 1e-9:
+        return TIE
+    if math.isnan(lead):
+        return lead
+    if lead > 0:
+        return WIN
+    return LOSS
+
+
+def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVerdict]:
     """Return which of two is better by the sum of the leads in both orders, one a judge and pair.
 
     Position calibration (ChatEval §3.2; Wang et al. 2023, BPC): unreadable if one order is.
     """
-    leads: dict[_Compared, float] = {}
-    for j in judgments:
-        (first, second), lead = j.contestants, protocol.lead(j.verdict)
-        key, swapped = (j.seed_id, first, second, j.judge), (j.seed_id, second, first, j.judge)
-        key, sign = (swapped, -1) if swapped in leads else (key, 1)
-        leads[key] = leads.get(key, 0.0) + sign * (math.nan if lead is None else lead)
-    return [Annotation(*key, preference(lead)) for key, lead in leads.items()]
+    leads: dict[tuple[str, str, str, str], float] = {}
+    for judgment in judgments:
+        first, second = judgment.contestants
+        lead = math.nan
+        if judgment.verdict is not None:
+            lead = protocol.answer.lead(judgment.verdict)
+        key = (judgment.seed_id, first, second, judgment.judge)
+        swapped = (judgment.seed_id, second, first, judgment.judge)
+        if swapped in leads:
+            leads[swapped] -= lead
+        else:
+            leads[key] = leads.get(key, 0.0) + lead
+    verdicts = []
+    for (item, first, second, judge), lead in leads.items():
+        verdicts.append(PairVerdict(item, first, second, judge, _result(lead)))
+    return verdicts
 
 
-def truth(annotations: Iterable[Annotation], judge: str) -> Iterator[Annotation]:
-    """Return what is known without a judge: which side, or dialogue, is human."""
-    for item, first, second in dict.fromkeys((a.item, a.first, a.second) for a in annotations):
-        if HUMAN in (first, second) or second == NO_CONTESTANT:
-            yield Annotation(item, first, second, judge, "1" if first == HUMAN else "2")
+def truth(verdicts: PairVerdicts, judge: str) -> PairVerdicts:
+    """Return what is known without a judge: which side, or dialogue, is human.
+
+    One verdict of ``judge`` for each item, first and second of ``verdicts``.
+    """
+    m = len(verdicts.contestants)
+    names = np.array(verdicts.contestants, object)
+    is_human = names == HUMAN
+    known = is_human[verdicts.first] | is_human[verdicts.second]
+    known |= (names == NO_CONTESTANT)[verdicts.second]
+    shown = verdicts.only(known)
+    key = (shown.item * m + shown.first) * m + shown.second
+    asked = shown.take(np.sort(np.unique(key, return_index=True)[1]))
+    result = np.where(is_human[asked.first], WIN, LOSS)
+    nobody = np.zeros(len(asked), np.intp)
+    return PairVerdicts.of_columns(
+        asked.items,
+        asked.contestants,
+        (judge,),
+        asked.item,
+        asked.first,
+        asked.second,
+        nobody,
+        result,
+    )

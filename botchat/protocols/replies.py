@@ -53,21 +53,26 @@ class ReplyPatterns:
     """Patterns of a language's words, with the English ones; of texts that are `folded`."""
 
     def __init__(self, language: Language) -> None:
-        self._known, self._any = partial(known_words, language), partial(any_known, language)
+        self._known = partial(known_words, language)
+        self._any = partial(any_known, language)
         self._spaced = language.pack.units == "words"
-        self._plain = {**language.plain, **dict.fromkeys(map(ord, "\u201e\u00ab\u00bb"), '"')}
+        quotes = str.maketrans("\u201e\u00ab\u00bb", '"""')
+        self._plain = {**language.plain, **quotes}
         self._edge = r"(?<![^\W\d_])" if self._spaced else "(?<![A-Za-z])"
-        numerals = [[*enumerate(pack.labels.numerals, 1)] for pack in (language, ENGLISH)]
+        numerals = [list(enumerate(pack.labels.numerals, 1)) for pack in (language, ENGLISH)]
         self.numerals = {word.lower(): n for words in numerals for n, word in words}
         self.fields = {self._bare(name): key for key in FIELDS for name in self._known(key)}
-        self.origins, self.answers = self._table("person", "machine"), self._table("no", "yes")
+        self.origins = self._table("person", "machine")
+        self.answers = self._table("no", "yes")
         self._set_what_counts(language)
         self._set_labels(language)
         self._set_words()
 
     def _set_what_counts(self, language: Language) -> None:
         """Set the patterns of text that is no verdict of the judge's own."""
-        any_, end, line = self._any, r"(?![A-Za-z])", r"\n[^\n:]{0,40}[:=][ \t]*[^\s:][^\n]*"
+        any_ = self._any
+        end = r"(?![A-Za-z])"
+        line = r"\n[^\n:]{0,40}[:=][ \t]*[^\s:][^\n]*"
         sentence = r"(?:[^\n.!?;]|[.](?=\d)){0,400}"
         begins = rf"(?P<begins>{SENTENCE}(?:\w{{1,8}}[,.!\u2026]+\s*){{0,2}})?"
         self.withdrawn = _compiled(rf"{begins}(?P<cue>{any_('withdrawn')})")
@@ -78,7 +83,8 @@ class ReplyPatterns:
             rf"(?:{sentence}(?:{any_('say')})[ \t]*:?[ \t]*(?:{line})+|{sentence})"
         )
         # Where a reply goes on as another speaker of a debate.
-        role, names = rf"(?:{any_('roles')})(?:[ #]*\d+)?", rf"(?:{any_('speakers')})[*_]*"
+        role = rf"(?:{any_('roles')})(?:[ #]*\d+)?"
+        names = rf"(?:{any_('speakers')})[*_]*"
         self.role = _compiled(rf"^[ \t>*_#-]*(?:\[{role}\][^\n:]{{0,30}}|{names}):")
         # A quotation of others, and what others say, or ask for.
         self.quoted = _compiled(rf'(?:{any_("others")}){end}[^\n".]{{0,20}}"[^"]*"')
@@ -96,14 +102,18 @@ class ReplyPatterns:
 
     def _set_labels(self, language: Language) -> None:
         """Set the patterns of labelled verdicts, indices and reasons."""
-        any_, edge, spaced = self._any, self._edge, self._spaced
+        any_ = self._any
+        edge = self._edge
+        spaced = self._spaced
         choice, index, why = map(any_, FIELDS)
         # A number in words does not go on, and without blanks digits do not go on in words.
-        letters = "".join({*"".join(language.labels.numerals)})
+        letters = "".join(set("".join(language.labels.numerals)))
         signs = "A-Za-z" if spaced else re.escape(letters) or "A-Za-z"
         digits = rf"-?\d+(?![\d{'' if spaced else signs}])"
         number = rf"{digits}|(?:{any_of(language.labels.numerals)})(?![{signs}\d])"
-        ends = r"(?:[:=]|(?!\w))" if spaced else "[:=]"
+        ends = "[:=]"
+        if spaced:
+            ends = r"(?:[:=]|(?!\w))"
         next_label = rf"{edge}(?:{index}|{why}){MARKS}{ends}|[ \t]-[ \t]|[-=]>"
         self._words = rf"(?P<said>(?:(?!{next_label})[^\n;,.(}}\"'`*|<\u2013\u2014\u2192])*)"
         self.choice = self._mark(choice)
@@ -126,7 +136,9 @@ class ReplyPatterns:
 
     def _mark(self, words: str) -> re.Pattern[str]:
         # Without its colon, on a line of its own: a table, brackets, "is", a dash, a heading.
-        blank = r"[ \t]+" if self._spaced else r"[ \t]*"
+        blank = r"[ \t]*"
+        if self._spaced:
+            blank = r"[ \t]+"
         other = (
             rf"[ \t*_`]*\|[ \t*_`]*|\][ \t]*|{blank}(?:{self._any('copula')}){blank}"
             r"|[ \t]*[\u2013\u2014][ \t]*|(?<=\w)>[ \t]*"
@@ -137,7 +149,10 @@ class ReplyPatterns:
 
     def _set_words(self) -> None:
         """Set the patterns of the words of a verdict and of the words next to them."""
-        any_, space = self._any, " " if self._spaced else ""
+        any_ = self._any
+        space = ""
+        if self._spaced:
+            space = " "
 
         def phrases(key: str) -> str:
             return any_of({self._bare(word) for word in self._known(key)})
@@ -157,7 +172,9 @@ class ReplyPatterns:
             rf"(?:[.!?;]|[^\W\d_]\)|{self._edge}(?:{any_('lead')})[ \t]*[:,]?)[\s*_`\[(]*\Z"
         )
         # The verdict behind a withdrawn one, and what leads to it.
-        gap = "+" if self._spaced else "*"
+        gap = "*"
+        if self._spaced:
+            gap = "+"
         self.anew = _compiled(rf"\W*(?:(?:{any_('anew')})\W{gap})*{self._words}")
         # One of two dialogues and whose it is, on a line that says nothing else.
         words = (word for key in ("first", "second") for word in self._known(key))
@@ -181,7 +198,9 @@ class ReplyPatterns:
 
     def _bare(self, words: str) -> str:
         bare = " ".join(re.sub(r"[^\w\s/]+|_", " ", words.translate(PLAIN)).lower().split())
-        return bare if self._spaced else bare.replace(" ", "")
+        if self._spaced:
+            return bare
+        return bare.replace(" ", "")
 
 
 reply_patterns = lru_cache(maxsize=16)(ReplyPatterns)
@@ -210,7 +229,8 @@ def strip_hypotheticals(text: str, language: Language = ENGLISH) -> str:
     text = _TAG.sub(lambda match: _blank(match[0], "\n" if match["block"] else " "), text)
     text = _BOXED_MARK.sub(lambda match: _blank(match[0], "\n"), text)
     others = reply_patterns(language).role.finditer(text)
-    if start := next((at.start() for at in others if text[: at.start()].strip()), 0):
+    start = next((at.start() for at in others if text[: at.start()].strip()), 0)
+    if start:
         text = text[:start] + _blank(text[start:])
     for match in reply_patterns(language).supposed.finditer(text.translate(language.plain)):
         text = f"{text[: match.start()]}{_blank(match[0])}{text[match.end() :]}"
@@ -237,7 +257,9 @@ def find_retraction(plain: str, after: int, language: Language = ENGLISH) -> int
         begins = match["begins"] is not None and (plain[start].isalnum() or not line.strip())
         if (at_once or begins) and line.count('"') % 2 == 0:
             return match.end("cue")
-    return undecided.end() if undecided else None
+    if undecided:
+        return undecided.end()
+    return None
 
 
 def reply_language(text: str, language: Language) -> Language:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from botchat.metrics.error_reports import read_kinds
+from botchat.protocols.error_reports import read_kinds
 from botchat.protocols.frame import END, neutralise
 from botchat.protocols.replies import plain_name
 from botchat.records import Judgment, Verdict
@@ -86,7 +86,9 @@ class Report(msgspec.Struct, frozen=True):
     def score(self) -> float | None:
         """The sum over ten types; None where a type is unreadable, or no type was judged."""
         scores = [result.score for result in self.results if result.score is not None]
-        return sum(scores) if scores and len(self.results) == len(ERRORS) else None
+        if scores and len(self.results) == len(ERRORS):
+            return sum(scores)
+        return None
 
     @property
     def missing(self) -> list[str]:
@@ -127,8 +129,12 @@ def as_text(report: Report) -> str:
             lines.append(f"Question: {result.type}?")
             lines += [] if result.present is None else [f"Answer: {answer}"]
         for error in result.errors:
-            place = f"Utterance {error.place or '?'}: " if result.type in ERRORS else ""
-            why = f" - {error.explanation}" if error.explanation else ""
+            place = ""
+            if result.type in ERRORS:
+                place = f"Utterance {error.place or '?'}: "
+            why = ""
+            if error.explanation:
+                why = f" - {error.explanation}"
             lines.append(f"- {place}{json.dumps(error.quote, ensure_ascii=False)}{why}")
         lines += [] if result.score is None else [f"Score: {result.score:g}"]
     return "\n".join(lines)
@@ -138,15 +144,21 @@ def as_prose(report: Report) -> str:
     """Write a paragraph: the errors with their places, the types without any, the score."""
     if report.prose:
         return report.prose
-    is_text, results = report.is_of_text, report.results
-    names = {kind: kind for kind in KINDS} if is_text else ERRORS
+    is_text = report.is_of_text
+    results = report.results
+    names = ERRORS
+    if is_text:
+        names = {kind: kind for kind in KINDS}
     errors = {r.type: "; ".join(_in_words(e, is_text) for e in r.errors) for r in results}
     sentences = [f"{names[type_]}: {words}." for type_, words in errors.items() if words]
     scored = {result.type for result in results if result.score is not None}
     absent = [names[result.type] for result in results if result.present is False]
     sentences += [f"No {_enumerate(absent, 'or')}."] if absent else []
-    if silent := [name for type_, name in names.items() if type_ not in scored]:
-        lacks = "No score of" if is_text else "Not judged"
+    silent = [name for type_, name in names.items() if type_ not in scored]
+    if silent:
+        lacks = "Not judged"
+        if is_text:
+            lacks = "No score of"
         sentences.append(f"{lacks}: {_enumerate(silent, 'and')}.")
     if len(results) == len(names) and scored and not (is_text and silent):
         sentences.append(f"Score: {sum(result.score or 0 for result in results):g}.")
@@ -157,7 +169,9 @@ def as_records(report: Report) -> list[dict[str, Any]]:
     """Return one row an error, and one for each type without any; JSON-ready."""
     rows = []
     for result in report.results:
-        score = -1 if result.errors else result.score
+        score = result.score
+        if result.errors:
+            score = -1
         for error in result.errors or (_NO_ERROR,):
             row = {"type": result.type, "present": result.present, "score": score}
             evidence = {key: getattr(error, key) for key in ("quote", "evidence", "explanation")}
@@ -173,14 +187,20 @@ def _in_words(error: ReportedError, is_text: bool) -> str:
     unit, whole = ("sentence", "text") if is_text else ("utterance", "dialogue")
     place = f"no {unit} named" if error.place is None else f"{unit} {error.place}"
     note = _EVIDENCE.get(error.evidence, "").format(whole)
-    quote = f', "{" ".join(error.quote.split())}"{note}' if error.quote else ""
-    why = f": {error.explanation.rstrip('. ')}" if error.explanation else ""
+    quote = ""
+    if error.quote:
+        quote = f', "{" ".join(error.quote.split())}"{note}'
+    why = ""
+    if error.explanation:
+        why = f": {error.explanation.rstrip('. ')}"
     return f"{place}{quote}{why}"
 
 
 def _enumerate(names: Iterable[str], joint: str) -> str:
     *most, last = (name if name[:2].isupper() else name.lower() for name in names)
-    return f"{', '.join(most)} {joint} {last}" if most else last
+    if most:
+        return f"{', '.join(most)} {joint} {last}"
+    return last
 
 
 _NAMES = "|".join(re.sub(r"[ -]", r"[\\s-]+", name) for name in ERRORS.values())
@@ -238,7 +258,7 @@ def parse(text: str, utterances: Sequence[str]) -> Report:
             quote, why = _split_quote(body, utterances)
             evidence = _evidence(quote, utterances, place)
             errors.setdefault(place, ReportedError(place, quote, evidence, why))
-        listed = (*errors.values(),) or ((_NO_ERROR,) if present else ())
+        listed = tuple(errors.values()) or ((_NO_ERROR,) if present else ())
         score = None if present is None else -len(listed)
         results[type_] = ErrorTypeResult(type_, present, score, listed)
     return Report(tuple(results[type_] for type_ in ERRORS if type_ in results))
@@ -315,7 +335,7 @@ _MOST_QUOTES = 40  # ends of a quote that are tried, in a reply of a thousand qu
 _TOTAL = re.compile(rf"\n[ \t]*\n|(?<=\n){_LEAD}(?:score|total|overall)\b", re.I | re.MULTILINE)
 _ELISION = re.compile(r"\.{3,}|\u2026|\[\.*\]")
 _QUOTATION_MARKS = dict.fromkeys(
-    map(ord, '\u201c\u201d\u201e\u00ab\u00bb`\u2018\u2019\u201a"'), "'"
+    (ord(each) for each in '\u201c\u201d\u201e\u00ab\u00bb`\u2018\u2019\u201a"'), "'"
 )
 
 
@@ -324,9 +344,12 @@ def _split_quote(body: str, texts: Sequence[str]) -> tuple[str, str]:
 
     The explanation goes up to a blank line or a total.
     """
-    quote, before = "", ""
-    if start := _QUOTED.search(body):
-        before, body = body[: start.start()].strip(), body[start.start() :]
+    quote = ""
+    before = ""
+    start = _QUOTED.search(body)
+    if start:
+        before = body[: start.start()].strip()
+        body = body[start.start() :]
         quote, end = _quote(body, texts)
         body = body[end:]
     rest = _TOTAL.split(body, maxsplit=1)[0]
@@ -355,7 +378,9 @@ def _evidence(quote: str, utterances: Sequence[str], place: int | None) -> Evide
         return "none"
     if place is not None and _within(wanted, utterances[place - 1]):
         return "found"
-    return "elsewhere" if any(_within(wanted, text) for text in utterances) else "not found"
+    if any(_within(wanted, text) for text in utterances):
+        return "elsewhere"
+    return "not found"
 
 
 def _within(wanted: str, text: str) -> bool:

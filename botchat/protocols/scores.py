@@ -18,8 +18,8 @@ from typing import Any
 
 from botchat.errors import DataError
 from botchat.languages import ENGLISH, Language
-from botchat.metrics.error_reports import read_kinds
 from botchat.protocols import replies
+from botchat.protocols.error_reports import read_kinds
 from botchat.protocols.replies import MARKS, any_known, any_of, plain_name
 from botchat.records import MISSING, Verdict
 
@@ -48,8 +48,11 @@ class ScoreVerdicts(Set[Verdict]):
 
     def __contains__(self, verdict: object) -> bool:
         """Return whether it has all scores; points off may be missing, but not all of them."""
-        words, n = str(verdict).split(" "), len(self.scale.names)
-        lacks = words.count(MISSING) if self.scale.points_off else 0
+        words = str(verdict).split(" ")
+        n = len(self.scale.names)
+        lacks = 0
+        if self.scale.points_off:
+            lacks = words.count(MISSING)
         return len(words) == n and lacks < n == lacks + sum(w in _steps(self.scale) for w in words)
 
     def __iter__(self) -> Iterator[Verdict]:
@@ -65,7 +68,9 @@ def encode_scores(numbers: Iterable[float | None], scale: Scale) -> Verdict | No
     """Return the verdict of scores, `MISSING` for one off the scale; None if all are missing."""
     spelled = ["" if score is None else f"{round(score, 1) + 0.0:g}" for score in numbers]
     words = [score if score in _steps(scale) else MISSING for score in spelled]
-    return None if {*words} <= {MISSING} else " ".join(words)
+    if set(words) <= {MISSING}:
+        return None
+    return " ".join(words)
 
 
 def decode_scores(verdict: Verdict, n: int) -> tuple[float | None, ...]:
@@ -117,9 +122,9 @@ def _read_points_off(text: str, scale: Scale, language: Language) -> tuple[Verdi
     values = {part.kind: part.score for part in read_kinds(text, language)}
     w = _patterns(scale, language)
     plain = replies.strip_hypotheticals(text, language).translate(language.plain)
-    if not values and (alike := [*w.each.finditer(plain)]):
+    if not values and (alike := list(w.each.finditer(plain))):
         values = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike[-1])))
-    verdict = encode_scores(map(values.get, range(w.n)), scale)
+    verdict = encode_scores((values.get(each) for each in range(w.n)), scale)
     return verdict, " ".join(text.split())
 
 
@@ -131,18 +136,20 @@ class _ScorePatterns:
     """The forms in which scores are given; of texts with plain marks."""
 
     def __init__(self, scale: Scale, language: Language = ENGLISH) -> None:
-        of, spaced = partial(any_known, language), language.pack.units == "words"
+        of = partial(any_known, language)
+        spaced = language.pack.units == "words"
         places = {name: place for place, name in enumerate(scale.names)}
         for head, others in language.reading.names.items():  # what "Assistant 1" is called
-            known = [*places.items()]
+            known = list(places.items())
             places |= {
                 name.replace(head, other): place for other in others for name, place in known
             }
         self.n = len(scale.names)
         self._places = {plain_name(name): place for name, place in places.items()}
-        self._totals = {*map(plain_name, replies.known_words(language, "total"))}
+        self._totals = {plain_name(each) for each in replies.known_words(language, "total")}
         self._numerals = replies.reply_patterns(language).numerals
-        in_words, names = any_of(self._numerals), _any_of(places)
+        in_words = any_of(self._numerals)
+        names = _any_of(places)
         # A number is a score only where nothing but an end, an aside or the next one follows it.
         words = rf"(?:{of('aside')}|{of('score')}|{names})(?![A-Za-z])"
         ends = rf"$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]|{words}"
@@ -171,10 +178,13 @@ class _ScorePatterns:
                 scores = [self.number(last[place]) for place in range(self.n)]
                 spans = [match.span() for match in last.values()]
                 return scores, *((start, end) if end else (min(spans)[0], max(spans)[1]))
-        if self.n > 1 and (alike := [*self.each.finditer(plain)]):
+        if self.n > 1 and (alike := list(self.each.finditer(plain))):
             return [self.number(alike[-1])] * self.n, *alike[-1].span()
-        if bare := [*self.bare.finditer(plain)]:
-            return [*map(self.number, re.finditer(_NUMBER, bare[-1][0]))], *bare[-1].span()
+        bare = list(self.bare.finditer(plain))
+        if bare:
+            return [self.number(each) for each in re.finditer(_NUMBER, bare[-1][0])], *bare[
+                -1
+            ].span()
         return None
 
     def _as_lines(self, plain: str) -> Iterator[tuple[str, int, int]]:
@@ -190,7 +200,8 @@ class _ScorePatterns:
                 cells = [(row[0], row[column]) for row in rows if len(row) > column]
             yield "\n".join(f"{name}: {cell}" for name, cell in cells), *span
         for first, last in ("{}", "[]"):
-            start, end = plain.find(first), plain.rfind(last) + 1
+            start = plain.find(first)
+            end = plain.rfind(last) + 1
             with suppress(ValueError, RecursionError):
                 yield "\n".join(self._json_lines(json.loads(plain[start:end]))), start, len(plain)
 
@@ -220,7 +231,9 @@ _patterns = lru_cache(maxsize=64)(_ScorePatterns)
 
 def _start(scale: Scale) -> str:
     # No boundary parts letters without blanks.
-    return r"\b" if "".join(scale.names).isascii() else ""
+    if "".join(scale.names).isascii():
+        return r"\b"
+    return ""
 
 
 def _any_of(names: Iterable[str]) -> str:

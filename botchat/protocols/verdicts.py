@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
+from botchat.errors import DataError
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.replies import (
     FIELDS,
@@ -28,7 +29,7 @@ from botchat.protocols.replies import (
     reply_patterns,
     strip_hypotheticals,
 )
-from botchat.records import UNKNOWN_INDEX, Verdict
+from botchat.records import UNDECIDED, UNKNOWN_INDEX, Verdict
 
 Meaning = Callable[[str], str | None]
 """Normalised words -> the verdict that they are; None if it is not offered."""
@@ -39,6 +40,26 @@ LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
 _DETECTION = {"yes": "yes", "no": "no"}
 _CHOICES = {"first": "1", "second": "2", "both": "both", "neither": "neither"}
 """List of a pack's labels -> the verdict that they are."""
+
+
+NOT_SAID = 10**9  # `first_ai_index` of a verdict without an index; no dialogue is so long
+UNTOLD = -1  # `first_ai_index` where an annotator cannot tell
+_INDICES = {"No": 0, UNKNOWN_INDEX: NOT_SAID, UNDECIDED: UNTOLD}
+
+
+def first_ai_index(verdict: Verdict, dialogue: str) -> int:
+    """Return the 1-based utterance that a UniEval verdict names, 0 for No, `NOT_SAID` or `UNTOLD`.
+
+    Raises `DataError` for a verdict that is none of these.
+    """
+    if verdict in _INDICES:
+        return _INDICES[verdict]
+    if re.fullmatch("0*[1-9][0-9]{0,8}", verdict):
+        return int(verdict)
+    raise DataError(
+        f"verdict {verdict!r} of {dialogue} is neither No, Yes nor an index from 1; delete that "
+        "line and judge again"
+    )
 
 
 @dataclass(frozen=True)
@@ -99,11 +120,13 @@ def read_verdict(text: str, meaning: Meaning, language: Language = ENGLISH) -> P
     place = _marked(plain, text, meaning, w, w.choice) or _marked(plain, text, meaning, w, w.also)
     place = place or _boxed(plain, meaning) or _unmarked(plain, meaning, w)
     verdict, start, end = place or (None, 0, 0)
-    reason = _reason(text[start:], w) if reason is None else reason
+    if reason is None:
+        reason = _reason(text[start:], w)
     if verdict is None:
         return ParsedVerdict(None, reason)
     parsed = ParsedVerdict(verdict, reason, _index(plain, text, start, end, w))
-    if (retracted := find_retraction(plain, end, language)) is None:
+    retracted = find_retraction(plain, end, language)
+    if retracted is None:
         return parsed
     return _read_again(parsed, plain[retracted:], meaning, language)
 
@@ -153,7 +176,9 @@ def _labelled(language: Language, keys: Mapping[str, str]) -> dict[str, str]:
 def _reason(text: str, w: ReplyPatterns) -> str:
     """Return what follows ``Reason:``, or the whole text without the mark; white space joined."""
     match = w.reason.search(w.folded(text))
-    reason = text[match.end() :] if match else text
+    reason = text
+    if match:
+        reason = text[match.end() :]
     return " ".join(reason.strip().lstrip(_QUOTES).rstrip(f"}}{_QUOTES}").split())
 
 
@@ -166,13 +191,15 @@ _ITEM = re.compile(r"\A\W*\d{1,2}[.,)]")
 
 def _as_lines(text: str, w: ReplyPatterns) -> tuple[str, str | None]:
     """Return (choice and index as lines, the reason) of JSON or a table; else (the text, None)."""
-    named, end = _json_fields(text, w), text.rfind("}") + 1
+    named = _json_fields(text, w)
+    end = text.rfind("}") + 1
     for head, rows, (_, last) in find_tables(w.folded(text)):
         fields = [w.fields.get(w.normal(name), "") for name in head]
         row = dict(zip(fields, rows[0], strict=False))
         cell = w.normal(row.get("choice", ""))
         if len(rows) == fields.count("choice") == 1 and cell not in ("", *w.fields):
-            named, end = row, last
+            named = row
+            end = last
     words = ["" if (value := named.get(name)) is None else str(value) for name in FIELDS]
     choice, index, reason = (" ".join(each.split()) for each in words)
     if "choice" not in named or "~~" in choice or w.placeholder.match(f"reason: {reason}"):
@@ -218,7 +245,9 @@ def _marked(
             listed = last is not None and not re.search(r"\w\w", plain[last[2] : start])
             differs = last is not None and last[0] != verdict
             last = (None if listed and differs else verdict, match.start("said"), end)
-    return None if last is None or last[0] is None else (last[0], *last[1:])
+    if last is None or last[0] is None:
+        return None
+    return (last[0], *last[1:])
 
 
 def _led_to(line: str, w: ReplyPatterns) -> bool:
@@ -240,7 +269,9 @@ def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns)
     if verdict is None or neighbour is None:
         return verdict
     other = meaning(w.alternative.sub("", w.normal(neighbour["said"])))
-    return verdict if other in (None, verdict) else None
+    if other in (None, verdict):
+        return verdict
+    return None
 
 
 def _quoted(text: str, start: int, since: str = "\n") -> bool:
@@ -258,9 +289,13 @@ def _in_reason(plain: str, after: int, start: int, w: ReplyPatterns) -> bool:
 
 def _boxed(plain: str, meaning: Meaning) -> tuple[str, int, int] | None:
     """Return the verdict in the last box of LaTeX."""
-    boxes = [*_BOX.finditer(plain)]
-    verdict = meaning(boxes[-1]["said"].rpartition(":")[2]) if boxes else None
-    return None if verdict is None else (verdict, *boxes[-1].span("said"))
+    boxes = list(_BOX.finditer(plain))
+    verdict = None
+    if boxes:
+        verdict = meaning(boxes[-1]["said"].rpartition(":")[2])
+    if verdict is None:
+        return None
+    return (verdict, *boxes[-1].span("said"))
 
 
 _ONE_BY_ONE = {"neither": (0, 0), "2": (0, 1), "1": (1, 0), "both": (1, 1)}
@@ -269,16 +304,19 @@ _ONE_BY_ONE = {"neither": (0, 0), "2": (0, 1), "1": (1, 0), "both": (1, 1)}
 
 def _one_by_one(plain: str, meaning: Meaning, w: ReplyPatterns) -> tuple[str, int, int] | None:
     """Return the verdict of a reply that says of each dialogue whether it is human."""
-    sides = [*w.side.finditer(plain)]
+    sides = list(w.side.finditer(plain))
     start, end = (sides[0].start(), sides[-1].end()) if sides else (0, 0)
-    before, after = plain[:start], plain[end:]
+    before = plain[:start]
+    after = plain[end:]
     begins = w.before_sides.search(before) or meaning(before)
     quoted = any(side[0].count(mark) % 2 for side in sides for mark in "\"'")
     if quoted or _quoted(before, start, "\n\n") or w.choice.search(after):
         return None
     # What Yes and No answer may be said around them.
     alone = not re.search(r"\w", before + w.reason.split(after)[0])
-    known = w.answers | w.origins if alone else w.origins
+    known = w.origins
+    if alone:
+        known = w.answers | w.origins
     origins = defaultdict[str | None, set[int | None]](set)
     for side in sides if begins else ():
         origins[meaning(side["name"])].add(known.get(w.normal(side["said"])))
@@ -291,14 +329,18 @@ def _one_by_one(plain: str, meaning: Meaning, w: ReplyPatterns) -> tuple[str, in
 def _unmarked(plain: str, meaning: Meaning, w: ReplyPatterns) -> tuple[str, int, int] | None:
     """Return the verdict on each dialogue by itself, or that the first line is."""
     each = _one_by_one(plain, meaning, w)
-    rest = w.side.sub(lambda match: " " * len(match[0]), plain) if each else plain
-    lines = [*re.finditer(r"[^\n]*[^\W\d_][^\n]*", rest)]
+    rest = plain
+    if each:
+        rest = w.side.sub(lambda match: " " * len(match[0]), plain)
+    lines = list(re.finditer(r"[^\n]*[^\W\d_][^\n]*", rest))
     words = [w.reason.split(line[0], maxsplit=1)[0].rstrip(" \t;,.") for line in lines]
-    first, *others = [*map(meaning, words)] or [None]
+    first, *others = [meaning(each) for each in words] or [None]
     if each is not None:
-        return each if {first, *others} <= {None, each[0]} else None
+        if {first, *others} <= {None, each[0]}:
+            return each
+        return None
     # "Conversation 1: AI" alone says half.
-    if first is None or ":" in words[0] or w.choice.search(plain) or {*others} - {None, first}:
+    if first is None or ":" in words[0] or w.choice.search(plain) or set(others) - {None, first}:
         return None
     return first, lines[0].start(), lines[0].start() + len(words[0])
 
@@ -317,7 +359,9 @@ def _index(plain: str, text: str, start: int, end: int, w: ReplyPatterns) -> int
     for match in behind[:1] or ahead[-1:]:
         words = match["said"].strip().lower()
         number = int(words) if re.fullmatch(r"\d{1,9}", words) else w.numerals.get(words)
-        return None if w.more.match(plain, match.end()) else number
+        if w.more.match(plain, match.end()):
+            return None
+        return number
     return None
 
 
@@ -325,7 +369,8 @@ def _tells(match: re.Match[str], plain: str, text: str, after: int, w: ReplyPatt
     """Return whether an index is given for itself, not quoted and not in passing."""
     start = match.start()
     line = plain[plain.rfind("\n", 0, start) + 1 : start]
-    in_reason, quoted = _in_reason(plain, after, start, w), _quoted(text, start)
+    in_reason = _in_reason(plain, after, start, w)
+    quoted = _quoted(text, start)
     if not re.search(r"\w", line):
         return not (in_reason and quoted)
     return not quoted and (not in_reason or bool(re.search(r"[;.]\s*\Z", line)))

@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
+from botchat.estimates import Flags, Floats, Indices
 from botchat.metrics.statistics import LEVEL, distinct, student_t
 from botchat.ratings.comparisons import Comparisons
-from botchat.verdicts import Flags, Floats, Indices
 
 MEAN = 1000.0
 """Mean of the ratings on every board."""
@@ -28,8 +28,10 @@ EQUAL = 1e-6
 
 _UNSEEN = 4
 """Units of evidence that results other than those seen may have (Wilson's z² cases)."""
-_MAX_STEPS, _TOLERANCE = 100, 1e-10
-"""Newton steps, and the largest change in logits that ends them."""
+_MAX_STEPS = 100
+"""Newton steps."""
+_TOLERANCE = 1e-10
+"""Change in logits that ends them."""
 _RIDGE = 1e-11
 """Share of the curvature added to it, so that nearly decided comparisons can be inverted."""
 _MOST_OF_LENGTH = 24
@@ -82,7 +84,8 @@ class BradleyTerryResult:
 
         Holds at 95 % for all pairs together (Bonferroni).
         """
-        m, own = len(self.models), np.diag(self.covariance)
+        m = len(self.models)
+        own = np.diag(self.covariance)
         error = np.sqrt(np.maximum(own[:, None] + own - 2 * self.covariance, 0))
         reach = self.reach(1 - (1 - LEVEL) / max(1, m * (m - 1) // 2))
         return np.asarray(self.rating[:, None] - self.rating > reach * error + EQUAL)
@@ -98,7 +101,8 @@ def ranks_from_order(better: Flags) -> tuple[Indices, Indices]:
 
     Behind all that are better, before all that are worse (Mogstad, Romano, Shaikh & Wilhelm 2024).
     """
-    first, last = 1 + better.sum(axis=0), len(better) - better.sum(axis=1)
+    first = 1 + better.sum(axis=0)
+    last = len(better) - better.sum(axis=1)
     return np.asarray(first, dtype=np.intp), np.asarray(last, dtype=np.intp)
 
 
@@ -115,7 +119,8 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
     warning = _explain_no_maximum(comparisons)
     parameters, ties = _fit_rows(rows.aggregated(), bool(warning))
     bread = np.asarray(np.linalg.inv(rows.curvature(parameters, ties)))
-    n_clusters, covariance = None, bread
+    n_clusters = None
+    covariance = bread
     # Residuals of a fit that explains everything are 0, which does not make it certain.
     if not ties[:m].any() and not (rows.length.any() and len(comparisons) <= m + 1):
         residual = rows.result - rows.expected(parameters)
@@ -123,7 +128,8 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
         if comparisons.cluster is not None:
             labels, cluster = distinct(comparisons.cluster)
             if len(labels) > 1:
-                n_clusters, middle = len(labels), _clustered_variance(rows, cluster, residual)
+                n_clusters = len(labels)
+                middle = _clustered_variance(rows, cluster, residual)
             else:
                 warning = "all comparisons are on one seed: intervals take them as independent"
         expected = logistic(parameters[comparisons.first] - parameters[comparisons.second])
@@ -171,16 +177,19 @@ class _Rows:
     @classmethod
     def of(cls, comparisons: Comparisons, length: Floats | None = None) -> _Rows:
         """Rows of comparisons; without ``length`` where models explain it, in units of its size."""
-        m, n = len(comparisons.models), len(comparisons)
-        sides, result = (comparisons.first, comparisons.second), comparisons.result
+        m = len(comparisons.models)
+        n = len(comparisons)
+        first = comparisons.first
+        second = comparisons.second
+        result = comparisons.result
         if length is not None and n:
             unit = max(float(np.sqrt(np.mean(length**2))), 1e-300)
-            rows = cls(m, *sides, result, np.ones(n), length / unit)
+            rows = cls(m, first, second, result, np.ones(n), length / unit)
             matrix = rows.information(rows.weight)
             explained = np.linalg.pinv(matrix[:m, :m], hermitian=True) @ matrix[:m, m]
             if matrix[m, m] - matrix[m, :m] @ explained > _MIN_OWN_LENGTH * n:
                 return rows
-        return cls(m, *sides, result, np.ones(n), np.zeros(n))
+        return cls(m, first, second, result, np.ones(n), np.zeros(n))
 
     def aggregated(self) -> _Rows:
         """One row for each (first, second, result), where there is no length."""
@@ -218,7 +227,8 @@ class _Rows:
 
         A constant added to the matrix fixes the level of the logits, where no ties do.
         """
-        expected, own = self.expected(parameters), logistic(parameters)
+        expected = self.expected(parameters)
+        own = logistic(parameters)
         matrix = self.information(self.weight * expected * (1 - expected))
         matrix += np.diag(ties * own * (1 - own))
         level = np.diag(matrix)[: self.m].mean()
@@ -267,11 +277,17 @@ def _maximise(rows: _Rows, ties: Floats) -> Floats | None:
 
 def _clustered_variance(rows: _Rows, cluster: Indices, residual: Floats) -> Floats:
     """Variance of the likelihood's slope between clusters, shape (m + 1, m + 1)."""
-    order, n, m = np.argsort(cluster, kind="stable"), int(cluster.max()) + 1, rows.m
-    variance, step = np.zeros((m + 1, m + 1)), max(1, _CELLS // m)
+    order = np.argsort(cluster, kind="stable")
+    n = int(cluster.max()) + 1
+    m = rows.m
+    variance = np.zeros((m + 1, m + 1))
+    step = max(1, _CELLS // m)
     for low in range(0, n, step):
-        part = order[slice(*np.searchsorted(cluster[order], [low, low + step]))]
-        own, gained, k = cluster[part] - low, residual[part], min(step, n - low)
+        begin, end = np.searchsorted(cluster[order], [low, low + step])
+        part = order[begin:end]
+        own = cluster[part] - low
+        gained = residual[part]
+        k = min(step, n - low)
         models = sums(own * m + rows.first[part], gained, k * m)
         models -= sums(own * m + rows.second[part], gained, k * m)
         lengths = sums(own, gained * rows.length[part], k)
@@ -288,14 +304,17 @@ def _unseen_variance(comparisons: Comparisons, expected: Floats, n_clusters: int
     them certain: some `_UNSEEN` seeds with another result may go unseen. ``expected``: score of the
     first at the fitted ratings, shape (n,).
     """
-    m, n = len(comparisons.models), len(comparisons)
+    m = len(comparisons.models)
+    n = len(comparisons)
     low, high, score = comparisons.oriented()
     expected = np.where(comparisons.first < comparisons.second, expected, 1 - expected)
     unit = comparisons.cluster if n_clusters and comparisons.cluster is not None else np.arange(n)
     cells, cell = distinct((unit * m + low) * m + high)
     pair = cells % (m * m)
-    apart, size = sums(cell, score - expected), sums(cell, np.ones(n))
-    seen, units = sums(pair, apart**2, m * m), sums(pair, np.ones(len(pair)), m * m)
+    apart = sums(cell, score - expected)
+    size = sums(cell, np.ones(n))
+    seen = sums(pair, apart**2, m * m)
+    units = sums(pair, np.ones(len(pair)), m * m)
     chance = np.zeros(m * m)
     chance[low * m + high] = expected * (1 - expected)
     wanted = chance * sums(pair, size**2, m * m) * np.minimum(1, _UNSEEN / np.maximum(units, 1))
@@ -321,8 +340,11 @@ def _explain_no_maximum(comparisons: Comparisons) -> str:
 
     Every model must take a point from every other, directly or through others (Ford 1957).
     """
-    models, m = comparisons.models, len(comparisons.models)
-    first, second, result = comparisons.first, comparisons.second, comparisons.result
+    models = comparisons.models
+    m = len(comparisons.models)
+    first = comparisons.first
+    second = comparisons.second
+    result = comparisons.result
     points = sums(first * m + second, result, m * m) + sums(second * m + first, 1 - result, m * m)
     took: Flags = points.reshape(m, m) > 0
     if _reached(took).all() and _reached(took.T).all():
@@ -340,12 +362,17 @@ def _explain_no_maximum(comparisons: Comparisons) -> str:
 def _reached(edges: Flags) -> Flags:
     """Find the models that are reachable from the first, shape (m,)."""
     reached: Flags = np.arange(len(edges)) == 0
-    while (more := edges[reached].any(axis=0) & ~reached).any():
+    while True:
+        more = edges[reached].any(axis=0) & ~reached
+        if not more.any():
+            return reached
         reached |= more
-    return reached
 
 
 def _names(models: tuple[str, ...], chosen: Flags) -> str:
     """Names of the chosen models, at most five, then how many more."""
     names = [models[i] for i in np.flatnonzero(chosen)]
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    text = ", ".join(names[:5])
+    if len(names) > 5:
+        text += f" and {len(names) - 5} more"
+    return text

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from botchat.errors import DataError, MissingDataError
-from botchat.verdicts import LOSS, TIE, WIN, Flags, Floats, Indices
+from botchat.estimates import Flags, Floats, Indices
+from botchat.metrics.verdicts import LOSS, TIE, WIN
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ class Comparisons:
                     f"comparison of {a!r} with {b!r}, result {result!r}: give two different models"
                     " and 1, 0.5 or 0"
                 )
-        models = sorted({name for a, b, _ in rows for name in (a, b)})
+        models = sorted({a for a, _, _ in rows} | {b for _, b, _ in rows})
         number = {model: i for i, model in enumerate(models)}
         return cls(
             tuple(models),
@@ -56,9 +57,12 @@ class Comparisons:
 
     def select(self, kept: Flags) -> Comparisons:
         """Return the comparisons where ``kept``, shape (n,), is true."""
-        sides = self.first[kept], self.second[kept]
-        cluster = None if self.cluster is None else self.cluster[kept]
-        return Comparisons(self.models, *sides, self.result[kept], cluster)
+        cluster = None
+        if self.cluster is not None:
+            cluster = self.cluster[kept]
+        return Comparisons(
+            self.models, self.first[kept], self.second[kept], self.result[kept], cluster
+        )
 
     def oriented(self) -> tuple[Indices, Indices, Floats]:
         """Return (lower index, higher index, result for the lower), shape (n,) each."""

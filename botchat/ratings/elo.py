@@ -18,15 +18,18 @@ import joblib
 import numpy as np
 import numpy.typing as npt
 
+from botchat.estimates import Floats
 from botchat.metrics.statistics import distinct
+from botchat.metrics.verdicts import TIE
 from botchat.ratings.bradley_terry import fit_logits, logistic
 from botchat.ratings.comparisons import Comparisons
-from botchat.verdicts import TIE, Floats
 
 _TOLERANCE = 1e-6
 """Elo that may be left of the error of where an end starts."""
-_SIDE_BY_SIDE, _CELLS = 2500, 1 << 24
-"""Shuffles played together: enough to hide numpy's cost per call, few enough for the memory."""
+_SIDE_BY_SIDE = 2500
+"""Shuffles played together, which hides numpy's cost per call."""
+_CELLS = 1 << 24
+"""Games of these at a time, for the memory's sake."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,8 @@ def bootstrap_elo(comparisons: Comparisons, settings: EloSettings | None = None)
     level = fit_logits(comparisons)
     length = _length_of_end(comparisons, level, settings)
     start = level if length < len(comparisons) else np.zeros(len(level))
-    total, width = settings.runs * settings.shuffles, min(_SIDE_BY_SIDE, max(16, _CELLS // length))
+    total = settings.runs * settings.shuffles
+    width = min(_SIDE_BY_SIDE, max(16, _CELLS // length))
     sizes = [min(width, total - low) for low in range(0, total, width)]
     finals = joblib.Parallel()(
         joblib.delayed(_play_block)(comparisons, block, (length, size), start, settings)
@@ -97,21 +101,26 @@ def play(
     moves both models by K (R - E) (Appendix A, equation 1): in logits the winner moves by
     K / (1 + exp(winner - loser)), in a tie by K / 2 less.
     """
-    m, width = len(comparisons.models), len(orders)
+    m = len(comparisons.models)
+    width = len(orders)
     step = settings.k * math.log(10) / settings.scale
     ahead = comparisons.result >= TIE
     winner = np.where(ahead, comparisons.first, comparisons.second)
     loser = np.where(ahead, comparisons.second, comparisons.first)
     # A game is one of a few kinds: their tables stay in the cache.
     kinds, kind = distinct((winner * m + loser) * 2 + (comparisons.result == TIE))
-    winners, losers, less = kinds // 2 // m, kinds // 2 % m, kinds % 2 * step / 2
+    winners = kinds // 2 // m
+    losers = kinds // 2 % m
+    less = kinds % 2 * step / 2
     ratings = np.tile(np.zeros(m) if start is None else start, width)
     offset = np.arange(width) * m
     games = kind.astype(np.min_scalar_type(len(kinds)))[np.ascontiguousarray(orders.T)]
     with np.errstate(over="ignore"):  # K / (1 + inf) is right
         for row in games:
-            wins, loses = offset + winners.take(row), offset + losers.take(row)
-            won, lost = ratings.take(wins), ratings.take(loses)
+            wins = offset + winners.take(row)
+            loses = offset + losers.take(row)
+            won = ratings.take(wins)
+            lost = ratings.take(loses)
             move = step / (1 + np.exp(won - lost)) - less.take(row)
             ratings[wins] = won + move
             ratings[loses] = lost - move
@@ -130,9 +139,11 @@ def _play_block(
     ``shape``: games of an end, and shuffles. One random order of n games has n // length ends that
     share no game.
     """
-    n, (length, width) = len(comparisons), shape
+    n = len(comparisons)
+    (length, width) = shape
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(block,)))
-    orders, each = np.empty((width, length), np.int32), n // length
+    orders = np.empty((width, length), np.int32)
+    each = n // length
     for low in range(0, width, each):
         ends = min(each, width - low)
         orders[low : low + ends] = rng.permutation(n)[: length * ends].reshape(ends, length)
@@ -146,7 +157,8 @@ def _length_of_end(comparisons: Comparisons, level: Floats, settings: EloSetting
     q = K ln10 / scale · E(1 - E). On average errors follow the weighted graph's Laplacian, and its
     smallest eigenvalue above 0 is the rate at which the slowest of them dies.
     """
-    m, n = len(level), len(comparisons)
+    m = len(level)
+    n = len(comparisons)
     games = np.bincount(comparisons.first * m + comparisons.second, minlength=m * m).reshape(m, m)
     expected = logistic(level[:, None] - level[None, :])
     unit = settings.k * math.log(10) / settings.scale
@@ -154,5 +166,5 @@ def _length_of_end(comparisons: Comparisons, level: Floats, settings: EloSetting
     rates = np.linalg.eigvalsh(np.diag(weight.sum(axis=1)) - weight)
     slowest = rates[rates > 1e-9 * rates[-1]].min()
     scatter = math.sqrt(settings.k * settings.scale / (2 * math.log(10)))
-    length = math.ceil(math.log(m * scatter / _TOLERANCE) / slowest)
-    return n if 2 * length > n else length
+    length: int = math.ceil(math.log(m * scatter / _TOLERANCE) / slowest)
+    return length if 2 * length <= n else n

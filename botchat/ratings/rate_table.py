@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from botchat.errors import ConfigError, DataError, UsageError
+from botchat.metrics.verdicts import LOSS, TIE, WIN
 from botchat.ratings.comparisons import Comparisons
-from botchat.verdicts import LOSS, TIE, WIN
 
 MOST = 10_000_000
 """Comparisons that a table may stand for; the paper's has 40,404."""
@@ -58,13 +61,21 @@ def comparisons_from_rates(
     if len(pairs) * per_pair > MOST:
         most = MOST // len(pairs)
         raise ConfigError(f"{per_pair:,} comparisons a pair are too many: give at most {most:,}")
-    results: list[tuple[str, str, float]] = []
+    models = sorted(set(chain.from_iterable(pairs)))
+    number = {name: i for i, name in enumerate(models)}
+    results = []
     for a, b in pairs:
         win, win_or_tie = _one_way(table.get((a, b)), table.get((b, a)), rounding)
-        wins, wins_or_ties = round(win * per_pair), round(win_or_tie * per_pair)
-        counts = {WIN: wins, TIE: wins_or_ties - wins, LOSS: per_pair - wins_or_ties}
-        results += [(a, b, result) for result, n in counts.items() for _ in range(n)]
-    return Comparisons.of(results)
+        wins = round(win * per_pair)
+        wins_or_ties = round(win_or_tie * per_pair)
+        times = [wins, wins_or_ties - wins, per_pair - wins_or_ties]
+        results.append(np.repeat([WIN, TIE, LOSS], times))
+    return Comparisons(
+        tuple(models),
+        np.repeat([number[a] for a, _ in pairs], per_pair),
+        np.repeat([number[b] for _, b in pairs], per_pair),
+        np.concatenate(results),
+    )
 
 
 def _rated_pair(place: str, cells: Mapping[str, Any]) -> _RatedPair:
@@ -86,14 +97,18 @@ def _shares(rows: Sequence[_RatedPair], where: str) -> tuple[list[_RatedPair], f
     rates = [rate for row in rows for rate in (row.win, row.win_or_tie) if rate > 0]
     # By majority, so that one wrong value does not decide the table's unit.
     is_percent = sum(rate > 1 for rate in rates) * 2 > len(rates)
-    top = 100 if is_percent else 1
+    top = 1
+    if is_percent:
+        top = 100
     for row in rows:
         if not 0 <= row.win <= row.win_or_tie <= top:
             raise DataError(
                 f"{row.place}: win_rate {row.win:g} and win_or_tie_rate {row.win_or_tie:g} are not "
                 f"in order within 0..{top}, as those of this table: the second counts wins too"
             )
-    digits = max(row.digits for row in rows) + (2 if is_percent else 0)
+    digits = max(row.digits for row in rows)
+    if is_percent:
+        digits += 2
     shares = [row._replace(win=row.win / top, win_or_tie=row.win_or_tie / top) for row in rows]
     return shares, 10.0**-digits + 1e-9
 
@@ -102,8 +117,11 @@ def _one_way(
     row: _RatedPair | None, mirrored: _RatedPair | None, rounding: float
 ) -> tuple[float, float]:
     """Return win and win-or-tie rate of a pair's first model from one or both of its rows."""
-    rates = [] if row is None else [(row.win, row.win_or_tie)]
-    rates += [] if mirrored is None else [(1 - mirrored.win_or_tie, 1 - mirrored.win)]
+    rates = []
+    if row is not None:
+        rates.append((row.win, row.win_or_tie))
+    if mirrored is not None:
+        rates.append((1 - mirrored.win_or_tie, 1 - mirrored.win))
     if row and mirrored and max(abs(x - y) for x, y in zip(*rates, strict=True)) > rounding:
         raise DataError(
             f"{mirrored.place}: {row.model_b} against {row.model_a} contradicts {row.place}: a win "

@@ -13,19 +13,19 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
 import msgspec
 import numpy as np
 
 from botchat.metrics.statistics import clustered_proportions
+from botchat.protocols import kinds
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERRORS, Report, parse, reports
 from botchat.records import (
     HUMAN,
     N_SEED,
-    UNKNOWN_INDEX,
     Dialogue,
     Dialogues,
     Judgment,
@@ -43,9 +43,7 @@ ByJudge = Mapping[str, Mapping[str, Sequence[Judgment]]]
 
 _CHOICE = ("1", "2", "both", "neither")
 
-_RESULTS = {None: "?", 1.0: "w", 0.5: "t", 0.0: "l"}
-"""Results for the contestant shown first, as lists have them; ``-`` is not judged."""
-
+_RESULTS = kinds.RESULT_CODES
 _VALUES = {code: value for value, code in _RESULTS.items() if value is not None}
 
 
@@ -220,18 +218,8 @@ def scores(pairs: Mapping[str, str]) -> dict[str, list[float]]:
 
 
 def _code(protocol: Protocol, verdict: Verdict | None) -> Any:
-    """Return a verdict as lists have it; see `_RESULTS` for pairs.
-
-    Of a place its index, 0 for ``"No"``, -1 for an unreadable one, -3 for `UNKNOWN_INDEX`; of the
-    others the numbers, an empty list for an unreadable one. What is not judged is -2 and ``None``.
-    """
-    if protocol.shows != "one":
-        return _RESULTS[protocol.result(verdict)]
-    if protocol.kind == "place":
-        known = {None: -1, "No": 0, UNKNOWN_INDEX: -3}
-        return known[verdict] if verdict is None or verdict in known else int(verdict)
-    numbers = protocol.scores(verdict) or ()
-    return [int(n) if n is not None and n.is_integer() else n for n in numbers]
+    """Return a verdict as lists have it; what is not judged is -2, ``None`` or ``-``."""
+    return protocol.answer.code(verdict)
 
 
 def _row(who: int, number: int, judgment: Judgment, shown: Sequence[int], reason: str) -> list[Any]:
@@ -258,13 +246,18 @@ def about_protocol(protocol: Protocol) -> dict[str, Any]:
         "about_ai": protocol.about_ai,
         "question": protocol.question,
     }
-    if protocol.kind == "choice":
-        answers = zip(_CHOICE, protocol.labels, strict=False)
-        about["answers"] = [[answer, label, _code(protocol, answer)] for answer, label in answers]
-    if protocol.scale is not None:
-        about["numbers"] = protocol.scale.names
-        about["fields"] = protocol.asked_scale.names
-        about["scale"] = [protocol.scale.lowest, protocol.scale.highest]
+    match protocol.answer:
+        case kinds.Pairwise(labels=labels):
+            answers = zip(_CHOICE, labels, strict=False)
+            about["answers"] = [[each, label, _code(protocol, each)] for each, label in answers]
+        case kinds.Score(scale=scale) as score:
+            about["numbers"] = scale.names
+            about["fields"] = score.asked.names
+            about["scale"] = [scale.lowest, scale.highest]
+        case kinds.Detection() | kinds.Report():
+            pass
+        case _ as unknown:
+            assert_never(unknown)
     return about
 
 

@@ -246,15 +246,21 @@ def _length_charts(board: Board) -> Iterator[Chart]:
 
 def judge_charts(report: AgreementReport) -> Iterator[Chart]:
     """Yield agreement over price, where both are known, and judges against each other."""
-    rows = [row for row in report.judges if row.get("accuracy") is not None]
-    every = [row["judge"] for row in report.judges]
+    accuracy = {}
+    for judge in report.agreement.judges:
+        if judge.accuracy.is_known:
+            accuracy[judge.judge] = judge.accuracy.stretched(0.0, 100.0)
+    usd = {name: price.usd for name, price in report.prices.items() if price.usd}
+    every = [judge.judge for judge in report.agreement.judges]
     models = {(re.findall(r"@([^ ]+)", name) or [name])[0] for name in every}
     names = {name: re.sub("@[^ ]+", "", name) if len(models) == 1 else name for name in every}
-    if rows and all(row.get("usd") for row in rows):
-        ends = ("accuracy", "accuracy_low", "accuracy_high")
+    if accuracy and not accuracy.keys() - usd.keys():
+        numbers = []
+        for name, percent in accuracy.items():
+            numbers.append([1000 * usd[name], percent.value, percent.low, percent.high])
         points = pd.DataFrame(
-            [[1000 * row["usd"], *(100 * row[end] for end in ends)] for row in rows],
-            index=[names[row["judge"]] for row in rows],
+            numbers,
+            index=[names[name] for name in accuracy],
             columns=["x", "value", "low", "high"],
         )
         yield Chart(
@@ -265,11 +271,13 @@ def judge_charts(report: AgreementReport) -> Iterator[Chart]:
             partial(_points, points, "USD per 1,000 verdicts", "accuracy (%)"),
             6 + len(points),
         )
-    if report.pairs:
+    if report.agreement.pairs:
         same = pd.DataFrame(math.nan, index=[*names.values()], columns=[*names.values()])
-        for pair in report.pairs:
-            a, b = names[pair["judge_a"]], names[pair["judge_b"]]
-            same.loc[a, b] = same.loc[b, a] = pair["agreement"]
+        for pair in report.agreement.pairs:
+            a = names[pair.judge_a]
+            b = names[pair.judge_b]
+            same.loc[a, b] = pair.agreement.value
+            same.loc[b, a] = pair.agreement.value
         yield Chart(
             "judge-agreement",
             "Same verdict of two judges (%)",

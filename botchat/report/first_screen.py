@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -15,7 +16,8 @@ from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.judge_checks import Check, JudgeTrust
 from botchat.boards.protocols import DetectionResult, GTEvalResult, ProtocolResult
-from botchat.boards.tables import Column, Table, is_floor_bot, labels, value_and_ci
+from botchat.boards.tables import Column, Table, estimate_in, interval_text, is_floor_bot, labels
+from botchat.estimates import Estimate
 from botchat.interfaces import Row
 from botchat.protocols.catalogue import VOTES
 from botchat.records import HUMAN, N_SEED
@@ -45,16 +47,22 @@ class Bar(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, values: Sequence[float], ends: tuple[float, float] = (0.0, 1.0)) -> Bar:
-        """``values``: the number and its interval; what is outside the scale is at its edge."""
-        low, high = ends
-        parts = [(min(max(value, low), high) - low) / (high - low) for value in values]
-        return cls(*(round(100 * part, 2) for part in parts))
+    def of(cls, number: Estimate, ends: tuple[float, float] = (0.0, 1.0)) -> Bar:
+        """Return the bar of a number; what is outside the scale is at its edge."""
+        return cls(
+            _percent(number.value, ends), _percent(number.low, ends), _percent(number.high, ends)
+        )
 
     @property
     def width(self) -> float:
         """Width of the interval."""
         return round(self.high - self.low, 2)
+
+
+def _percent(value: float, ends: tuple[float, float]) -> float:
+    """Return where a value stands on a scale, in percent of its width."""
+    low, high = ends
+    return round(100 * (min(max(value, low), high) - low) / (high - low), 2)
 
 
 class Cell(NamedTuple):
@@ -109,11 +117,12 @@ def printed_rows(board: Board, costs: Mapping[str, float]) -> list[Row]:
             heading += " (95 % CI)"
         headings.add(heading)
         values, digits = numbers(part.table, part.ranking[0])
+        form = partial(_decimals, digits=digits)
         for row in rows:
-            known = [f"{value:.{digits}f}" for value in values.get(row["model"], ())]
             row[heading] = "–"
-            if known:
-                row[heading] = "{} ({}–{})".format(*known)
+            if row["model"] in values:
+                number = values[row["model"]]
+                row[heading] = f"{form(number.value)} ({interval_text(number, form)})"
     if any(costs.values()):
         for row in rows:
             usd = costs.get(row["model"])
@@ -162,18 +171,23 @@ def protocol_columns(board: Board) -> list[ProtocolResult]:
     return list(by_base.values())[:MOST_SHOWN]
 
 
-def numbers(table: Table, column: Column) -> tuple[dict[str, list[float]], int]:
+def numbers(table: Table, column: Column) -> tuple[dict[str, Estimate], int]:
     """Return the numbers of a column, and how many decimals are shown.
 
-    Contestant -> value and ends of its 95 % interval, rates in percent; none that is not known.
+    Contestant -> its number, rates in percent; none whose interval is not known.
     """
     factor = 100.0 if column.kind == "rate" else 1.0
-    values = {
-        row["model"]: [factor * value for value in known]
-        for row in table.rows
-        if None not in (known := value_and_ci(row, column.key))
-    }
+    values = {}
+    for row in table.rows:
+        number = estimate_in(row, column.key)
+        if number.is_bounded:
+            values[row["model"]] = number.stretched(0.0, factor)
     return values, 0 if column.kind in ("rate", "rating") else 2
+
+
+def _decimals(value: float, digits: int) -> str:
+    """Return a number with so many decimals, and no minus before what is rounded to 0."""
+    return f"{value:z.{digits}f}"
 
 
 def words(part: ProtocolResult, column: Column) -> tuple[str, str]:
@@ -199,18 +213,27 @@ def _numbers(
 ) -> tuple[Head, list[Cell]]:
     """Return a number of a protocol with its intervals, with bars where it is ``wide``."""
     values, digits = numbers(part.table, column)
-    ends = [end for name in names for end in values.get(name, ())]
+    ends = []
+    for name in names:
+        if name in values:
+            ends += [values[name].value, values[name].low, values[name].high]
     scale = (0.0, 100.0) if column.kind == "rate" else _scale(ends)
     label, unit = words(part, column)
+    form = partial(_decimals, digits=digits)
     cells = []
     for name in names:
         if name not in values:
             cells.append(Cell())
             continue
-        value, low, high = (f"{number:.{digits}f}" for number in values[name])
-        title = f"{column.heading}: {value}, 95 % interval {low}–{high}"
-        href, bar = _evidence(part, name, links), Bar.of(values[name], scale) if wide else None
-        cells.append(Cell(value, f"{low}–{high}", title, href, f"{values[name][0]:.6g}", bar))
+        number = values[name]
+        value = form(number.value)
+        interval = interval_text(number, form)
+        title = f"{column.heading}: {value}, 95 % interval {interval}"
+        bar = None
+        if wide:
+            bar = Bar.of(number, scale)
+        href = _evidence(part, name, links)
+        cells.append(Cell(value, interval, title, href, f"{number.value:.6g}", bar))
     key = part.quote(column).key
     if not wide:
         return Head(key, label, unit, room="room1"), cells
@@ -237,10 +260,10 @@ def axis_ticks(scale: tuple[float, float]) -> list[tuple[float, str]]:
 def _evidence(part: ProtocolResult, name: str, links: Links) -> str:
     """Return a link to what a number of a contestant counts; a rating is of all comparisons."""
     protocol = part.protocol
-    if protocol.shows == "one":
+    if protocol.is_alone:
         show = "lose" if protocol.about_ai else ""
         return links.to(protocol.name, a=name, show=show)
-    if protocol.shows == "human" and name != HUMAN:
+    if protocol.against_human and name != HUMAN:
         return links.to("pair", protocol=protocol.name, a=name, b=HUMAN)
     return ""
 
@@ -350,9 +373,9 @@ def success_curve(board: Board, leader: str | None, *, ranked: bool = True) -> C
         intervals = []
         for n in (4, 8, 12, 16) if len(drawn) <= 4 else ():
             if n <= whole:
-                row = curves[name].row(n, "x")
-                ends_at = (100 - 100 * row["x_low"], 100 - 100 * row["x_high"])
-                intervals.append((n + (1 + len(lines)) / 10, *ends_at))
+                rate_at = curves[name].at(n)
+                place = n + (1 + len(lines)) / 10
+                intervals.append((place, 100 - 100 * rate_at.low, 100 - 100 * rate_at.high))
         kind = "first-line" if name == leader else kinds[kind_of(name)]
         path = _steps(rate, N_SEED, whole, last)
         few = _steps(rate, max(whole, N_SEED), len(rate), last) if whole < len(rate) else ""
@@ -403,16 +426,23 @@ def check_lines(trust: JudgeTrust) -> list[CheckLine]:
     for check in trust.checks:
         name, line, text = check.name, check.line, check.number
         scale = (-1.0, 1.0) if check.key == "label_kappa" else (0.0, 1.0)
-        values = [value for value in (check.value, check.low, check.high) if value is not None]
-        known = len(values) == 3 and all(map(math.isfinite, values))
-        is_second = check.key == "first_preferred" and known and values[0] < 0.5
-        if known and line is not None and (is_second or check.key in _COUNTS_THE_BAD):
-            values, line = [1 - values[0], 1 - values[2], 1 - values[1]], 1 - line
+        number = check.estimate
+        is_second = check.key == "first_preferred" and number.value < 0.5
+        is_turned = is_second or check.key in _COUNTS_THE_BAD
+        if number.is_bounded and line is not None and is_turned:
+            number = (-number).stretched(1.0, 1.0)
+            line = 1 - line
             name = name.replace("First", "Second")
-            text = f"{100 * values[0]:.0f} %"
-        text = "not tested" if check.state == "unknown" else text
-        at = None if line is None else Bar.of([line] * 3, scale).at
-        lines.append(CheckLine(check, name, text, Bar.of(values, scale) if known else None, at))
+            text = f"{100 * number.value:.0f} %"
+        if check.state == "unknown":
+            text = "not tested"
+        at = None
+        if line is not None:
+            at = _percent(line, scale)
+        bar = None
+        if number.is_bounded:
+            bar = Bar.of(number, scale)
+        lines.append(CheckLine(check, name, text, bar, at))
     return lines
 
 

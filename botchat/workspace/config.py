@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 
 from botchat.errors import ConfigError, did_you_mean, listed
-from botchat.records import HUMAN, N_SEED
+from botchat.records import HUMAN, N_SEED, RULES
 from botchat.workspace.criteria import CriterionSettings, is_reserved, with_prompt
 from botchat.workspace.model_settings import (
     OPENAI_URL,
@@ -28,9 +28,6 @@ from botchat.workspace.model_settings import (
 )
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from botchat.workspace.secrets import SECRET_NAME, public, public_url
-
-OFFLINE = ("rules",)
-"""Names of the judges that make no calls."""
 
 Turns = Annotated[int, msgspec.Meta(gt=N_SEED)]
 
@@ -115,10 +112,11 @@ def load(path: Path) -> Config:
         raise ConfigError(f'{place}: {fault}; write key = "text" or key = 1') from None
     file = TomlFile(path, source)
     sections: dict[str, Any] = {}
-    for name in data.keys() - {*Config.__struct_fields__}:
+    for name in data.keys() - set(Config.__struct_fields__):
         raise file.error(name, "", unknown_key(name, Config.__struct_fields__))
     for field in msgspec.structs.fields(Config):
-        section, entries = field.name, data.get(field.name, {})
+        section = field.name
+        entries = data.get(field.name, {})
         types = get_args(field.type)
         sections[section] = file.entry(section, entries, dict if types else field.type)
         for name, entry in entries.items() if types else ():
@@ -178,25 +176,31 @@ def _explained(message: str, kind: type[Any]) -> tuple[str, str]:
     """Return the key and the fault of a message of msgspec."""
     fault, _, place = message.partition(" - at `$")
     key = re.split(r"[`\[.]", place.lstrip("."))[0]
-    if field := re.search(r"(unknown|required) field `([^`]*)`", fault):
+    field = re.search(r"(unknown|required) field `([^`]*)`", fault)
+    if field:
         if field[1] == "required":
             return field[2], "this key is required"
-        known = AgentSettings if key == "agents" else kind
+        known = kind
+        if key == "agents":
+            known = AgentSettings
         return key or field[2], unknown_key(field[2], known.__struct_encode_fields__)
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
     if fault.startswith("Invalid enum value") and key in types:
         literals = [part for part in (types[key], *get_args(types[key])) if get_args(part)]
-        return key, f"{fault}; known: {', '.join(map(str, get_args(literals[-1])))}"
+        return key, f"{fault}; known: {', '.join(str(each) for each in get_args(literals[-1]))}"
     # A struct's own checks begin with the key they are about.
     first, _, rest = fault.partition(": ")
-    return (first, rest) if not key and first in types else (key, fault)
+    if not key and first in types:
+        return (first, rest)
+    return (key, fault)
 
 
 def _check_names(file: TomlFile, models: Mapping[str, ModelSettings]) -> None:
     """Refuse names of models that stand for something else."""
     labels = [model.display_name or name for name, model in models.items()]
     for name, model in models.items():
-        table, label = f"models.{name}", model.display_name
+        table = f"models.{name}"
+        label = model.display_name
         if _is_reserved(name):
             raise file.error(table, "", "this name stands for something else")
         is_other = label != name and label in models
@@ -205,7 +209,7 @@ def _check_names(file: TomlFile, models: Mapping[str, ModelSettings]) -> None:
 
 
 def _is_reserved(name: str, mark: str = ":") -> bool:
-    return name in (HUMAN, *OFFLINE) or name in PRESETS or mark in name or not name.strip()
+    return name in (HUMAN, RULES) or name in PRESETS or mark in name or not name.strip()
 
 
 def _read_prompt(file: TomlFile, name: str, settings: CriterionSettings) -> CriterionSettings:
@@ -254,7 +258,7 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
     except ValueError as error:
         advice = "an endpoint is named URL#MODEL, such as http://localhost:8000/v1#my-model"
         raise ConfigError(f"{public(place)}: {public(str(error))}; {advice}") from None
-    judges = (*config.judges, *config.panels, *PRESETS, *OFFLINE)
+    judges = (*config.judges, *config.panels, *PRESETS, RULES)
     if name in judges:
         raise ConfigError(f"model {name!r}: it is a judge; a contestant is a model")
     near = public(did_you_mean(name, [*config.models, *judges, HUMAN]))
@@ -263,7 +267,9 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
 
 
 def _entry(name: str, settings: ModelSettings) -> ModelName:
-    suffix = f"@{settings.revision}" if settings.revision is not None else ""
+    suffix = ""
+    if settings.revision is not None:
+        suffix = f"@{settings.revision}"
     return ModelName("endpoint", f"{settings.display_name or name}{suffix}", settings)
 
 

@@ -12,8 +12,13 @@ from botchat import prompts
 PLACES = {"single": {"conversation"}, "pair": {"conversation_1", "conversation_2"}}
 """Places that a prompt must have, by what it shows."""
 
-_SHOWS = {"pairwise": ("pair",), "score": ("single", "pair")}
-"""Kind -> dialogues that it may show (any other: a single one)."""
+_SHOWS = {
+    "detection": ("single",),
+    "pairwise": ("pair",),
+    "score": ("single", "pair"),
+    "report": ("single",),
+}
+"""Kind -> dialogues that it may show."""
 
 _ONLY = {"scores": "score", "scale": "score", "labels": "pairwise", "named_is": "pairwise"}
 """Setting -> kind that has it."""
@@ -47,23 +52,31 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
 
     def __post_init__(self) -> None:
         """Refuse what does not fit the kind; each message begins with the key."""
-        if self.shows not in (shows := _SHOWS.get(self.kind, ("single",))):
+        shows = _SHOWS[self.kind]
+        if self.shows not in shows:
             raise ValueError(f"shows: a {self.kind} shows {' or '.join(shows)}")
         for field in msgspec.structs.fields(type(self)):
             kind = _ONLY.get(field.name, self.kind)
             if kind != self.kind and getattr(self, field.name) != field.default:
                 raise ValueError(f"{field.name}: it belongs to kind {kind}")
         if self.kind == "score":
-            plain = [re.sub(r"[\W_]", "", name).lower() for name in self.scores]
-            if not plain or not all(plain) or len(set(plain)) < len(plain):
-                raise ValueError('scores: name each number, such as ["Empathy"]; no two alike')
-            if self.scale is None or self.scale[0] >= self.scale[1]:
-                raise ValueError("scale: give the lowest and the highest number, such as [1, 10]")
+            self._check_scores()
+        self._check_labels()
+
+    def _check_scores(self) -> None:
+        plain = {re.sub(r"[\W_]", "", name).lower() for name in self.scores}
+        if not plain or "" in plain or len(plain) < len(self.scores):
+            raise ValueError('scores: name each number, such as ["Empathy"]; no two alike')
+        if self.scale is None or self.scale[0] >= self.scale[1]:
+            raise ValueError("scale: give the lowest and the highest number, such as [1, 10]")
+
+    def _check_labels(self) -> None:
         labels = {" ".join(re.sub(r"[^\w\s/]", " ", x).lower().split()) for x in self.labels}
         if "" in labels or len(labels) < len(self.labels) or not 2 <= len(labels) <= 4:
             raise ValueError("labels: give two to four different ones")
-        if odd := next((x for x in self.labels if re.search(r"[;,.(\n\"'`*]", x)), None):
-            raise ValueError(f"labels: {odd!r} has a mark that ends a label; use words only")
+        for label in self.labels:
+            if re.search(r"[;,.(\n\"'`*]", label):
+                raise ValueError(f"labels: {label!r} has a mark that ends a label; use words only")
 
 
 def is_reserved(name: str) -> bool:
@@ -74,12 +87,12 @@ def is_reserved(name: str) -> bool:
 def with_prompt(settings: CriterionSettings, text: str) -> CriterionSettings:
     """Return the entry with the text of its prompt file; raises ValueError for an unfit text."""
     text = text.strip("\n")
-    wanted, places = PLACES[settings.shows], prompts.places(text)
-    if places != wanted:
+    wanted = PLACES[settings.shows]
+    if prompts.places(text) != wanted:
         needed = " and ".join(f"{{{{{name}}}}}" for name in sorted(wanted))
         raise ValueError(f"{settings.prompt} must have {needed}, and no other place")
     folded = " ".join(re.sub(r"\{\{.*?\}\}", "", text).casefold().split())
-    for label in settings.labels if settings.kind == "pairwise" else ():
-        if " ".join(label.casefold().split()) not in folded:
+    for label in settings.labels:
+        if settings.kind == "pairwise" and " ".join(label.casefold().split()) not in folded:
             raise ValueError(f"{settings.prompt} never names the label {label!r}; name it there")
     return msgspec.structs.replace(settings, prompt=text)

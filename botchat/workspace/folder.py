@@ -114,7 +114,8 @@ class Workspace:
         """Read a set; raises MissingDataError if it is unknown or empty, DataError if invalid."""
         self.seeds_path(name)
         sets = self.seed_sets()
-        if (path := sets.get(name)) is None:
+        path = sets.get(name)
+        if path is None:
             known = f"{did_you_mean(name, sets)}; sets: {listed(sorted(sets))}"
             advice = f"import it with: botchat import SOURCE --seeds {name}"
             raise MissingDataError(f"no seed set {name!r}{known}; {advice}")
@@ -158,7 +159,8 @@ class Workspace:
 
     def language_named(self, code: str) -> Language:
         """Return the language pack of a code: the workspace's own, or one of BotChat."""
-        folder, packs = self.root / "languages", languages.built_in()
+        folder = self.root / "languages"
+        packs = languages.built_in()
         if code != languages.EN and languages.CODE.fullmatch(code) and (folder / code).is_dir():
             return languages.load(folder / code, code)
         if code in packs:
@@ -193,7 +195,8 @@ class Workspace:
             stored = read_dialogues(path)
             known = [(d, starts[key]) for key, d in stored.items() if key in starts]
             dialogues = {d.seed_id: d for d, start in known if d.utterances[: len(start)] == start}
-            if n_other := len(stored) - len(dialogues):
+            n_other = len(stored) - len(dialogues)
+            if n_other:
                 fault = "do not belong to the set %s and do not count; generate again"
                 log.warning(f"%s: %d dialogues {fault}", path, n_other, seed_set)
             if any(unanswered or dialogue.answered for dialogue in dialogues.values()):
@@ -218,7 +221,8 @@ class Workspace:
         for path in sorted((self.root / "judgments" / seed_set).glob("*/*.jsonl")):
             judgments = chain.from_iterable(jsonl.blocks(path, Judgment))
             answered = (j for j in judgments if j.outcome not in UNANSWERED)
-            if (judgment := next(answered, None)) is not None:
+            judgment = next(answered, None)
+            if judgment is not None:
                 files.setdefault(judgment.judge, {})[judgment.protocol] = path
         return files
 

@@ -84,7 +84,9 @@ def records(data: bytes, record: type[R], place: str) -> list[R]:
 def whole_lines(data: bytes) -> bytes:
     """Return the lines of a stage file, each with its newline; a torn last one is left out."""
     end = data.rfind(b"\n") + 1
-    return data + b"\n" if _is_whole(data[end:]) else data[:end]
+    if _is_whole(data[end:]):
+        return data + b"\n"
+    return data[:end]
 
 
 def _file_blocks(path: Path) -> Iterator[bytes]:

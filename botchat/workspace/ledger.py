@@ -300,7 +300,7 @@ class Ledger:
 
     def missing(self, keys: Iterable[str]) -> set[str]:
         """Return the calls of ``keys`` that the ledger does not have."""
-        unique = {*keys} - {""}
+        unique = set(keys) - {""}
         sql = "SELECT calls.key FROM json_each(?) AS k CROSS JOIN calls ON calls.key = k.value"
         return unique - {key for (key,) in self.select(sql, json.dumps(sorted(unique)))}
 
@@ -319,7 +319,7 @@ class Ledger:
         They stay as superseded: spent, and never published.
         """
         which = "WHERE key IN (SELECT value FROM json_each(?))"
-        listed = (json.dumps([*keys]),)
+        listed = (json.dumps(list(keys)),)
         moved = f"INSERT OR IGNORE INTO superseded ({_COLUMNS}) SELECT {_COLUMNS} FROM calls"
         with self.transaction():
             self._db.execute(f"{moved} {which}", listed)

@@ -31,7 +31,8 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 Price = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Rate = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
 
-UTTERANCE_TOKENS, VERDICT_TOKENS = 256, 512
+UTTERANCE_TOKENS = 256
+VERDICT_TOKENS = 512
 """Longest utterance, and verdict without debate, by default; the paper states no limit."""
 
 
@@ -95,7 +96,8 @@ def url_fault(url: str, shown: str = "") -> str | None:
         is_url = False
     if not (is_url and _HOST.fullmatch(parts.hostname or "") and _URL_TEXT.fullmatch(plain)):
         return f"{shown} is not a URL such as http://localhost:8000/v1"
-    if end := re.search(r"/(chat/completions|completions|responses|messages)/?$", parts.path):
+    end = re.search(r"/(chat/completions|completions|responses|messages)/?$", parts.path)
+    if end:
         return f"{shown} ends with {end[0]}, which is added to it; leave that out"
     return None
 
@@ -135,7 +137,9 @@ def _query_values(query: str) -> Iterator[str]:
     """Yield the value of each field as servers may read it; of a field without one its name."""
     for field in query.split("&"):
         name, equals, value = field.partition("=")
-        text = value if equals else name
+        text = name
+        if equals:
+            text = value
         yield unquote(text)
         yield unquote_plus(text)
 
@@ -161,7 +165,28 @@ def _address_values(settings: ModelSettings, env: Mapping[str, str]) -> dict[str
 
 
 def _faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
-    variable = settings.api_key_env
+    """Yield each key that no request can have, and why."""
+    yield from _name_faults(settings)
+    fault = url_fault(settings.base_url)
+    if fault:
+        yield "base_url", fault
+    if _VARIABLE.search(settings.base_url) and settings.identity is None:
+        yield "base_url", "with an environment variable in it, set identity too"
+    for name, value in settings.headers.items():
+        fault = _header_fault(name, value, list(settings.headers))
+        if fault:
+            yield "headers", fault
+    reserved = sorted({"model", "messages", "stream"} & set(settings.extra_body))
+    if reserved:
+        yield "extra_body", f"{reserved[0]} is set by BotChat; leave it out"
+    for key, value in settings.extra_body.items():
+        fault = _body_fault(key, value)
+        if fault:
+            yield "extra_body", fault
+
+
+def _name_faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
+    """Yield each key that holds no name."""
     names = {
         "model": settings.model,
         "display_name": settings.display_name,
@@ -177,26 +202,15 @@ def _faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
             yield key, "give a name of printable characters"
     if settings.model == HUMAN or settings.model.startswith("bot:"):
         yield "model", f"{settings.model!r} is no model of an endpoint"
-    if fault := url_fault(settings.base_url):
-        yield "base_url", fault
-    if _VARIABLE.search(settings.base_url) and settings.identity is None:
-        yield "base_url", "with an environment variable in it, set identity too"
+    variable = settings.api_key_env
     if variable and (not re.fullmatch(r"[A-Za-z_]\w*", variable, re.A) or KEY.search(variable)):
         yield "api_key_env", "this is no name of an environment variable; put the key into one"
-    for name, value in settings.headers.items():
-        if fault := _header_fault(name, value, [*settings.headers]):
-            yield "headers", fault
-    if reserved := sorted({"model", "messages", "stream"} & set(settings.extra_body)):
-        yield "extra_body", f"{reserved[0]} is set by BotChat; leave it out"
-    for key, value in settings.extra_body.items():
-        if fault := _body_fault(key, value):
-            yield "extra_body", fault
 
 
 def _header_fault(name: str, value: str, names: list[str]) -> str | None:
     if not _HEADER_NAME.fullmatch(name) or not _fits_header(value):
         return f"{name!r} or its value has a character that no header can have"
-    if _RESERVED_HEADER.fullmatch(name) or [*map(str.lower, names)].count(name.lower()) > 1:
+    if _RESERVED_HEADER.fullmatch(name) or [each.lower() for each in names].count(name.lower()) > 1:
         return f"{name} is set by BotChat, or twice; leave it out"
     is_secret = SECRET_NAME.search(name) or re.search(r"(?i)token|secret|key|auth|cookie", name)
     if (is_secret or KEY.search(value)) and not _HEADER_VARIABLE.fullmatch(value):
@@ -227,7 +241,8 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
     if set; else ``OPENAI_API_KEY``, but only for ``OPENAI_BASE_URL`` and this machine: a key is
     never sent to a host that it is not meant for. Raises ConfigError for none or no key.
     """
-    variable, host = settings.api_key_env, _host(settings.base_url)
+    variable = settings.api_key_env
+    host = _host(settings.base_url)
     if variable is None and host == _host(OPENAI_URL):
         variable = "OPENAI_API_KEY"
     if variable is None:
@@ -247,9 +262,11 @@ def header_values(
     settings: ModelSettings, env: Mapping[str, str] = os.environ
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the headers of requests, and their values from the environment; raises ConfigError."""
-    headers, secrets = dict(settings.headers), []
+    headers = dict(settings.headers)
+    secrets = []
     for name, value in settings.headers.items():
-        if match := _HEADER_VARIABLE.fullmatch(value):
+        match = _HEADER_VARIABLE.fullmatch(value)
+        if match:
             scheme, variable = match.groups()
             missing = f"no header {name} for {settings.model}"
             secrets.append(_value(env, variable, missing))
@@ -266,11 +283,14 @@ def _fits_header(value: str) -> bool:
 
 
 def _host(url: str) -> str | None:
-    return None if url_fault(url) else urlsplit(url).hostname
+    if url_fault(url):
+        return None
+    return urlsplit(url).hostname
 
 
 def _value(env: Mapping[str, str], variable: str, missing: str) -> str:
-    if value := env.get(variable, "").strip():
+    value = env.get(variable, "").strip()
+    if value:
         return value
     raise ConfigError(f"{missing}: {_variable_text(variable)} is not set; set it and try again")
 
@@ -278,4 +298,6 @@ def _value(env: Mapping[str, str], variable: str, missing: str) -> str:
 def _variable_text(variable: str) -> str:
     """Return a variable for messages, unless a key itself seems to stand where its name belongs."""
     is_name = (variable.isupper() or SECRET_NAME.search(variable)) and not KEY.search(variable)
-    return f"the environment variable {variable}" if is_name else "a variable of its entry"
+    if is_name:
+        return f"the environment variable {variable}"
+    return "a variable of its entry"

@@ -5,7 +5,6 @@ A new preset is a table of ``presets.toml``, a new role a name in `ROLES` and it
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from importlib import resources
 from typing import Literal, TypeAlias
@@ -25,9 +24,6 @@ DECOMPOSER = "Decomposer"
 FEEDBACK = "Feedback"
 SUMMARIZER = "Summarizer"
 """Speakers that take part in a debate but have no vote."""
-
-CONTROL = "control:"
-"""Prefix of a panel's name: single judges asked as often as it makes calls."""
 
 StrategyName: TypeAlias = Literal[
     "ensemble",
@@ -78,6 +74,8 @@ class Strategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Name of an agent without a role."""
     rounds: int = 1
     aggregation: Literal["mean", "summary"] = "mean"
+    in_turn: bool = False
+    """Whether agents hear what was said before them in the same round."""
     is_summarized: bool = False
     """Whether a summariser speaks after every round."""
     reflects: bool = False
@@ -144,7 +142,9 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         names = [str(agent.name) for agent in self.members]
         is_alone = len(self.how.agents) == 1
         if is_discussion and is_alone != (len(names) == 1):
-            needed = "1 agent" if is_alone else "at least 2"
+            needed = "at least 2"
+            if is_alone:
+                needed = "1 agent"
             raise ValueError(f"agents: the strategy {self.strategy} needs {needed}")
         if len(set(names)) < len(names):
             raise ValueError(f"agents: two have the same name; names: {', '.join(names)}")
@@ -179,13 +179,12 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
                 role = role or self.how.role
             model = agent.model or self.model
             agents.append(AgentSettings(role=role, text=agent.text, name=name, model=model))
-        times = Counter([agent.name for agent in agents])
-        seen: Counter[str | None] = Counter()
+        names = [agent.name for agent in agents]
         members = []
-        for agent in agents:
-            seen[agent.name] += 1
-            if times[agent.name] > 1:
-                agent = msgspec.structs.replace(agent, name=f"{agent.name} {seen[agent.name]}")
+        for n, agent in enumerate(agents, 1):
+            if names.count(agent.name) > 1:
+                number = names[:n].count(agent.name)
+                agent = msgspec.structs.replace(agent, name=f"{agent.name} {number}")
             members.append(agent)
         return tuple(members)
 

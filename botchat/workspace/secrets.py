@@ -20,7 +20,7 @@ _STARTS = (  # looked for first, which is faster than the pattern alone
     *("github_pat_", "ya29.", "AKIA", "eyJ", "Bearer ", "bearer ", "Basic ", "basic "),
 )
 KEY = re.compile(  # the form of a key
-    rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, _STARTS))})\s*(?=\S*[A-Z0-9])"
+    rf"(?<![A-Za-z0-9])(?:{'|'.join(re.escape(each) for each in _STARTS)})\s*(?=\S*[A-Z0-9])"
     r"(?:[\w.~+/=-]|\\+u[0-9A-Fa-f]{4}|&#x?[0-9A-Fa-f]+;){12,}"
 )
 _SPELT = re.compile(  # one character in the spelling of JSON, JavaScript, a URL or HTML
@@ -102,7 +102,9 @@ def _hidden(text: str, forms: Sequence[str]) -> str:
 
 def _character(match: re.Match[str]) -> str:
     code = match[1] or match[2] or match[4]
-    return chr(int(code, 16)) if code else unescape(match[5] or match[3] or " ")
+    if code:
+        return chr(int(code, 16))
+    return unescape(match[5] or match[3] or " ")
 
 
 def _forms(secret: str) -> Iterator[str]:

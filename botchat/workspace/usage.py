@@ -75,7 +75,9 @@ Figure: TypeAlias = Literal["tokens", "cost_usd", "latency_s"]
 def total(paid: Mapping[str, Bill], calls: Collection[str], figure: Figure) -> float | None:
     """Return the sum of a figure over calls; None if it is not known of each."""
     known = [getattr(paid[call], figure) for call in calls if call in paid]
-    return math.fsum(known) if None not in known and len(known) == len(calls) else None
+    if None not in known and len(known) == len(calls):
+        return math.fsum(known)
+    return None
 
 
 # total() of absurd counts that an older version stored does not overflow, as sum() does.
@@ -84,7 +86,12 @@ _SUMS = ", ".join(f"CAST(total({name}) AS INTEGER)" for name in Usage.__struct_f
 
 def stats(ledger: Ledger) -> list[ModelStats]:
     """Calls, tokens, money and outcomes by model and stage, superseded calls apart; by name."""
-    failed = _failed(ledger)
+    # Failed attempts by model and the stage of the call; no stage if it was never answered.
+    sql = (
+        "SELECT tried.model, coalesce(stage, '') AS stage, count(*) FROM attempts AS tried"
+        " LEFT JOIN calls USING (key) GROUP BY 1, 2"
+    )
+    failed = {(model, stage): n for model, stage, n in ledger.select(sql)}
     result = []
     for table in ("calls", "superseded"):
         rows = ledger.select(
@@ -151,15 +158,6 @@ CHECK = "check"
 """Stage of calls that only ask whether a model answers."""
 
 
-def _failed(ledger: Ledger) -> Counter[tuple[str, str]]:
-    """Failed attempts by model and the stage of the call; no stage if it was never answered."""
-    sql = (
-        "SELECT tried.model, coalesce(stage, '') AS stage, count(*) FROM attempts AS tried"
-        " LEFT JOIN calls USING (key) GROUP BY 1, 2"
-    )
-    return Counter({(model, stage): n for model, stage, n in ledger.select(sql)})
-
-
 def record_provenance(
     workspace: Workspace,
     ledger: Ledger,
@@ -199,7 +197,7 @@ _ENDS_OF_DAYS = (  # the first and the last call of every day
 def _provenance(
     ledger: Ledger, stage: str, name: str, keys: Collection[str]
 ) -> Iterator[Provenance]:
-    listed = json.dumps(sorted({*keys} - {""}))
+    listed = json.dumps(sorted(set(keys) - {""}))
     for model, n_calls, tokens, cost_usd, first, last in ledger.select(_AMOUNTS, listed):
         calls = ledger.calls(_ENDS_OF_DAYS, model, listed)
         ends = [call_facts(call) for call in calls]

@@ -8,8 +8,8 @@ import msgspec
 
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS
-from botchat.report import View, files
 from botchat.report.archive import build
+from botchat.report.page import View, files
 from botchat.workspace.criteria import CriterionSettings
 from botchat.workspace.jsonl import write_all
 from tests.boards import Records, judgment, make_records

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from botchat.records import HUMAN, natural_sort_key
-from botchat.report import View, files
 from botchat.report.archive import build
+from botchat.report.page import View, files
 from botchat.workspace.jsonl import write_all
 from tests.boards import Records, consistent, make_records
 from tests.browser.conftest import SHOWN_AT, Browser, assert_fits, serious_faults

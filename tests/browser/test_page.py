@@ -13,8 +13,8 @@ import pytest
 
 from botchat.protocols.reports import ERRORS
 from botchat.records import Remark, Utterance
-from botchat.report import View, files
 from botchat.report.archive import build
+from botchat.report.page import View, files
 from botchat.workspace.jsonl import write_all
 from tests.boards import Records, judgment, make_records
 from tests.browser.conftest import Browser, serious_faults

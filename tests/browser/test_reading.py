@@ -13,8 +13,8 @@ import pytest
 
 from botchat.boards.board import build_board
 from botchat.records import HUMAN, Judgment, Remark, natural_sort_key
-from botchat.report import View, files
 from botchat.report.archive import build
+from botchat.report.page import View, files
 from botchat.workspace.jsonl import write_all
 from tests.boards import QUICK, Records, make_records
 from tests.browser.conftest import SHOWN_AT, Browser, assert_fits, serious_faults

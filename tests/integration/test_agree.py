@@ -75,7 +75,7 @@ def test_tables_and_figures_are_written_where_asked(small, tmp_path, capsys):
     ("command", "message"),
     [
         (["agree", "{small}", "--judge", "nobody"], "no verdicts of the judge 'nobody'"),
-        (["agree", "{small}", "--truth", "gold"], "names that start with 'gold'"),
+        (["agree", "{small}", "--truth", "gold"], "called 'gold'"),
         (["agree", "{small}", "--protocol", "gteval"], "no judgments in"),
         (["agree", "--seeds", "sample"], "no judgments in"),
     ],
@@ -229,14 +229,14 @@ def test_a_verdict_has_its_price(judged, tmp_path, capsys):
 
 def test_people_who_were_asked_stand_beside_the_stage_files(judged, tmp_path, capsys):
     """A CSV about the same seeds: people are the truth, or judges where who wrote what is."""
-    lines = [f"s{n},human,bot:verbose,human-1,{'2' if n else '1'}" for n in range(N_SEEDS)]
+    lines = [f"s{n},human,bot:verbose,human:amy,{'2' if n else '1'}" for n in range(N_SEEDS)]
     path = tmp_path / "people.csv"
     path.write_text(HEADER + "\n".join(lines) + "\n")
     by_people = agreed(capsys, judged, "gteval", str(path), "--truth", "human")
     assert (row(by_people, "umpire")["n"], row(by_people, "umpire")["accuracy"]) == (8, 0.25)
     assert agreed(capsys, judged, "gteval", str(path))["judges"] == by_people["judges"]
     known = agreed(capsys, judged, "gteval", str(path), "--truth", "built-in")
-    assert row(known, "human-1")["accuracy"] == 0.25
+    assert row(known, "human:amy")["accuracy"] == 0.25
 
 
 def test_seeds_of_one_topic_are_one_case(judged, tmp_path, capsys):

@@ -6,10 +6,12 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from botchat.cli.main import main
+from botchat.interfaces import Kind
 from botchat.pipeline.load import load
 from botchat.pipeline.session import catalogue_of
 from botchat.protocols.reports import ERRORS
@@ -121,7 +123,7 @@ def test_every_protocol_is_everywhere(tmp_path, capsys):
         here = workspace(tmp_path / "w", server)
         place = ["--seeds", "small", "--dir", here.root]
         asked = list(catalogue_of(here))
-        assert {p.kind for p in asked} == {"place", "choice", "score", "report"}
+        assert {p.kind for p in asked} == set(get_args(Kind))
         filed = {}
         kinds = {protocol.kind: protocol.name for protocol in asked}
         for protocol in asked:

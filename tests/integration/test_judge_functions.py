@@ -17,7 +17,6 @@ import botchat
 from botchat.errors import BotChatError, ConfigError, FatalModelError, MissingDataError
 from botchat.interfaces import settings_digest
 from botchat.judges.function import JudgeFunction
-from botchat.judges.single import FunctionJudge
 from tests.conftest import ROOT
 
 TEXT = "Choice: No\nIndex: None\nReason: natural."
@@ -259,7 +258,7 @@ def test_a_plain_function_is_called_for_one_case_at_a_time(folder):
 @pytest.mark.parametrize("judge", [asynchronous, plain, Grader().grade, JUDGES["<lambda>"]])
 def test_a_function_in_a_file_has_the_digest_of_its_source(judge):
     """Judgments that were stored stay as they are."""
-    assert FunctionJudge(judge).digest == settings_digest(inspect.getsource(judge))
+    assert JudgeFunction(judge).digest == settings_digest(inspect.getsource(judge))
 
 
 OBJECT = """

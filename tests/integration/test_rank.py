@@ -69,7 +69,7 @@ def test_what_cannot_be_read_leaves_nothing_behind(tmp_path, monkeypatch, capsys
         assert BAD[content] in refused(capsys, ["rank", *files])
     assert "no file none.csv; name a csv, tsv, json" in refused(capsys, ["rank", "none.csv"])
     # Everything is made before the first file is written.
-    monkeypatch.setattr("botchat.report.files", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("botchat.report.page.files", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["rank", "good.csv"])
     assert not Path("leaderboards").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 
 import pytest
@@ -60,7 +61,7 @@ def test_an_aspect_is_asked_with_its_scale(aspect):
     """Conversation, fact and response are shown; the verdict line names aspect and range."""
     line = "Naturalness: 3\nA: <chat_end>"
     case = chateval.aspect_case(response(text=line), aspect)
-    scale = ASPECTS[aspect].asked_scale
+    scale = ASPECTS[aspect].score.asked
     lowest, highest = scale.lowest, scale.highest
     assert case.protocol == f"aspect-{aspect}"
     assert case.contestants == ("s1",)
@@ -89,8 +90,8 @@ def judgment(verdict, *contestants):
 
 
 CALIBRATED = [
-    ("8 6", "6 8", "1"), ("8 6", "8 6", "tie"), ("8 6", "9 6", "2"), ("8.1 8", "8.1 8", "tie"),
-    ("8.3333 7.6667", "8 8", "1"), ("8 6", None, None), (None, None, None),
+    ("8 6", "6 8", 1), ("8 6", "8 6", 0.5), ("8 6", "9 6", 0), ("8.1 8", "8.1 8", 0.5),
+    ("8.3333 7.6667", "8 8", 1), ("8 6", None, math.nan), (None, None, math.nan),
 ]  # fmt: skip
 
 
@@ -98,11 +99,13 @@ CALIBRATED = [
 def test_position_calibration_adds_the_scores_of_both_orders(forward, backward, better):
     """A preference for the first cancels; a missing order leaves nothing to calibrate with."""
     both = [judgment(forward, "left", "right"), judgment(backward, "right", "left")]
-    assert [a.verdict for a in calibrated(both, ANSWERS)] == [better]
+    results = [row.result for row in calibrated(both, ANSWERS)]
+    assert results == pytest.approx([better], nan_ok=True)
     # A panel that has asked both orders itself gives one verdict, which stands.
-    alone = [a.verdict for a in calibrated([judgment("6 8.5", "left", "right")], ANSWERS)]
+    (alone,) = calibrated([judgment("6 8.5", "left", "right")], ANSWERS)
     orders = [judgment(verdict, "left", "right") for verdict in ("7 7", None)]
-    assert [*alone, *(a.verdict for a in preferences(orders, ANSWERS))] == ["2", "tie", None]
+    results = [row.result for row in (alone, *preferences(orders, ANSWERS))]
+    assert results == pytest.approx([0, 0.5, math.nan], nan_ok=True)
 
 
 def upstream(**changed):
@@ -125,7 +128,7 @@ def test_upstream_files_are_joined_by_question():
     one, two = chateval.read_faireval(upstream())
     assert one == AnswerPair("1", "why one?", ("gpt35", "m-1b"), ("g one", "m one"), "1")
     assert (two.answers, two.label) == (("g two", "m two"), "2")
-    assert [a.verdict for a in pair_labels([one, two])] == ["1", "2"]
+    assert [row.result for row in pair_labels([one, two])] == [1, 0]
 
 
 def topical(**changed):

@@ -63,7 +63,7 @@ def test_a_line_that_cannot_be_read_is_missing_and_the_rest_stays():
     assert "? ? ? ? ?" not in choices
     assert aggregate([verdict, "-2 ? ? 0 -6"], choices) == "-1.5 0 ? 0 -6.5"
     judgment = Judgment("stories", "1", ("story",), "j", verdict, "", 1, "d", "s")
-    assert [*STORIES.scores(judgment.verdict)] == [-1, 0, None, 0, -7]
+    assert [*STORIES.score.scores(judgment.verdict)] == [-1, 0, None, 0, -7]
 
 
 def test_a_story_cannot_speak_for_the_judge():

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from itertools import permutations
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
+from botchat.boards.judge_agreement import AgreementReport, agreement_json
+from botchat.boards.tables import spread
 from botchat.errors import DataError, MissingDataError
 from botchat.importers import vote_files
 from botchat.metrics.agreement import Agreement, ItemScore, compare, compare_scores
-from botchat.metrics.annotations import NO_CONTESTANT, Annotation
+from botchat.metrics.verdicts import NO_CONTESTANT, PairVerdict, PairVerdicts
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.rates import preferences, truth
 from botchat.records import HUMAN, Judgment
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-MIRROR = {"1": "2", "2": "1", "tie": "tie", None: None}
 
 
 def judgment(verdict, *contestants, judge="j", protocol="arena-n8", seed="s1"):
@@ -30,17 +34,23 @@ def judgment(verdict, *contestants, judge="j", protocol="arena-n8", seed="s1"):
     return Judgment(protocol, seed, contestants, judge, verdict, "", 8, "digest", "sig")
 
 
+RESULTS = {"1": 1.0, "2": 0.0, "tie": 0.5, "-": math.nan}
+
+
 def lines(text):
-    """Annotations from ``item first second judge verdict`` lines; ``-`` is unreadable."""
-    return [
-        Annotation(*words[:4], None if words[4] == "-" else words[4])
-        for words in map(str.split, text.strip().splitlines())
-    ]
+    """Verdicts from ``item first second judge verdict`` lines; ``-`` is unreadable."""
+    rows = map(str.split, text.strip().splitlines())
+    return PairVerdicts.of(PairVerdict(*words[:4], RESULTS[words[4]]) for words in rows)
 
 
 def row_of(agreement: Agreement, judge: str):
     """The row of one judge."""
-    return next(row for row in agreement.judges if row["judge"] == judge)
+    return next(row for row in agreement.judges if row.judge == judge)
+
+
+def report(agreement: Agreement) -> AgreementReport:
+    """The comparison as it is published."""
+    return AgreementReport(subject="votes", labels="", signature="s", agreement=agreement)
 
 
 def test_dialogues_judged_alone_have_true_and_false_positives():
@@ -51,36 +61,29 @@ def test_dialogues_judged_alone_have_true_and_false_positives():
         for name in verdicts
         for n, verdict in enumerate(verdicts[name])
     ]
-    annotations = preferences(records, UNIEVAL)
-    assert {a.second for a in annotations} == {NO_CONTESTANT}
-    labels = truth(annotations, "human")
-    agreement = compare([*annotations, *labels])
+    rows = preferences(records, UNIEVAL)
+    assert {row.second for row in rows} == {NO_CONTESTANT}
+    verdicts = PairVerdicts.of(rows)
+    agreement = compare(PairVerdicts.together([verdicts, truth(verdicts, "human")]))
     row = row_of(agreement, "j")
-    assert (row["n"], row["unreadable"], row["accuracy"]) == (7, 2, pytest.approx(5 / 7))
-    assert row["true_positive_rate"] == pytest.approx(3 / 4)
-    assert row["false_positive_rate"] == pytest.approx(1 / 3)
-    assert row["true_positive_rate_low"] < 3 / 4 < row["true_positive_rate_high"]
-    assert row["consistency"] is None
-    assert [r["contestant"] for r in agreement.rankings if r["judge"] == "j"] == [HUMAN, "m"]
+    assert (row.n, row.unreadable, row.accuracy.value) == (7, 2, pytest.approx(5 / 7))
+    assert row.true_positive_rate.value == pytest.approx(3 / 4)
+    assert row.false_positive_rate.value == pytest.approx(1 / 3)
+    assert row.true_positive_rate.low < 3 / 4 < row.true_positive_rate.high
+    assert not row.consistency.is_known
+    assert [r.contestant for r in agreement.rankings if r.judge == "j"] == [HUMAN, "m"]
 
 
 @pytest.mark.parametrize(
-    ("votes", "majority"),
-    [
-        ("1 1 2", "1"),
-        ("1 tie tie", "1"),
-        ("1 2 tie", "tie"),
-        ("tie tie", "tie"),
-        ("1 -", "1"),
-        ("- - 2", "2"),
-    ],
+    "case", ["1 1 2 = 1", "1 tie tie = 1", "1 2 tie = tie", "tie tie = tie", "1 - = 1", "- - 2 = 2"]
 )
-def test_annotators_decide_by_the_side_that_more_of_them_prefer(votes, majority):
+def test_annotators_decide_by_the_side_that_more_of_them_prefer(case):
     """Ties count for neither side, a level vote is a tie, the order of annotators is no matter."""
+    votes, majority = case.split(" = ")
     for order in set(permutations(votes.split())):
-        labels = "\n".join(f"1 a b human-{i} {vote}" for i, vote in enumerate(order))
+        labels = "\n".join(f"1 a b human:{i} {vote}" for i, vote in enumerate(order))
         agreement = compare(lines(f"1 a b j {majority}\n1 b a j -\n{labels}"))
-        assert row_of(agreement, "j")["accuracy"] == 1.0
+        assert row_of(agreement, "j").accuracy.value == 1.0
 
 
 SMALL = """
@@ -103,9 +106,8 @@ def test_every_figure_of_a_small_example_by_hand():
     row = row_of(compare(lines(SMALL), lengths=lengths), "j")
     # Labels in the order shown: 1 2 1 2 tie; verdicts: 1 2 1 1 tie.
     kappa = cohen_kappa_score(["1", "2", "1", "2", "tie"], ["1", "2", "1", "1", "tie"])
+    assert (row.n, row.unreadable) == (5, 1)
     expected = {
-        "n": 5,
-        "unreadable": 1,
         "accuracy": 4 / 5,
         "accuracy_decided": 3 / 4,
         "kappa": kappa,
@@ -119,18 +121,18 @@ def test_every_figure_of_a_small_example_by_hand():
         "spearman": 1,
         "kendall": 1,
     }
-    assert {key: row[key] for key in expected} == pytest.approx(expected)
+    assert {key: getattr(row, key).value for key in expected} == pytest.approx(expected)
 
 
 def test_an_annotator_is_measured_against_the_others_only():
     """Alone, nobody is left to agree with; beside one who disagrees, nothing is right."""
     alone = compare(lines("1 a b human 1\n1 a b j 1"))
-    assert (alone.annotators[0]["n"], alone.annotator_kappa) == (0, None)
-    two = compare(lines("1 a b human-1 1\n1 a b human-2 2\n1 a b j tie"))
-    assert [row["accuracy"] for row in two.annotators] == [0.0, 0.0]
-    assert two.judges[0]["accuracy"] == 1.0
+    assert (alone.annotators[0].n, alone.annotator_kappa) == (0, None)
+    two = compare(lines("1 a b human:1 1\n1 a b human:2 2\n1 a b j tie"))
+    assert [row.accuracy.value for row in two.annotators] == [0.0, 0.0]
+    assert two.judges[0].accuracy.value == 1.0
     assert two.annotator_kappa is not None
-    assert (two.annotator_kappa["raters"], two.annotator_kappa["units"]) == (2, 1)
+    assert (two.annotator_kappa.raters, two.annotator_kappa.units) == (2, 1)
 
 
 def test_two_judges_on_the_same_items_are_compared_pairwise():
@@ -138,20 +140,21 @@ def test_two_judges_on_the_same_items_are_compared_pairwise():
     rng = random.Random(5)
 
     def coin(judge, right):
-        return [Annotation(str(i), "a", "b", judge, "1" if rng.random() < right else "2")
-                for i in range(200)]  # fmt: skip
+        results = [float(rng.random() < right) for _ in range(200)]
+        return [PairVerdict(str(i), "a", "b", judge, result) for i, result in enumerate(results)]
 
     good, bad, human = coin("good", 0.8), coin("bad", 0.55), coin("human", 1)
-    copy = [Annotation(a.item, a.first, a.second, "copy", a.verdict) for a in good]
-    agreement = compare(good + copy + bad + human)
+    copy = [row._replace(judge="copy") for row in good]
+    agreement = compare(PairVerdicts.of(good + copy + bad + human))
     same, other, _ = agreement.pairs
-    assert (same["judge_a"], same["judge_b"], same["p"]) == ("good", "copy", 1.0)
-    assert same["accuracy_difference"] == 0
-    assert same["agreement"] == same["kappa"] == 1.0
-    gap = row_of(agreement, "good")["accuracy"] - row_of(agreement, "bad")["accuracy"]
-    assert other["accuracy_difference"] == pytest.approx(gap)
-    assert 0 < other["accuracy_difference_low"] < gap < other["accuracy_difference_high"]
-    assert other["p"] < 0.001
+    assert (same.judge_a, same.judge_b, same.p) == ("good", "copy", 1.0)
+    assert same.accuracy_difference.value == 0
+    assert same.agreement.value == same.kappa.value == 1.0
+    gap = row_of(agreement, "good").accuracy.value - row_of(agreement, "bad").accuracy.value
+    difference = other.accuracy_difference
+    assert difference.value == pytest.approx(gap)
+    assert 0 < difference.low < gap < difference.high
+    assert other.p < 0.001
 
 
 def test_rankings_stand_beside_each_other():
@@ -166,31 +169,33 @@ def test_rankings_stand_beside_each_other():
         1 a c j tie
     """)
     )
-    ranks = {(r["judge"], r["contestant"]): (r["rank"], r["score"]) for r in agreement.rankings}
+    ranks = {(r.judge, r.contestant): (r.rank, r.score.value) for r in agreement.rankings}
     assert ranks["human", "a"] == (1, 1.0)
     assert ranks["human", "c"] == (3, 0.0)
     assert ranks["j", "b"] == (1, 1.0)
     assert ranks["j", "a"] == ranks["j", "c"] == (2, 0.25)
     expected = stats.kendalltau([0.25, 1.0, 0.25], [1.0, 0.5, 0.0])[0]
-    assert row_of(agreement, "j")["kendall"] == pytest.approx(expected, nan_ok=True)
+    assert row_of(agreement, "j").kendall.value == pytest.approx(expected, nan_ok=True)
 
 
 def test_judges_are_compared_without_labels_too():
     """No accuracy and no p, but consistency, agreement and rankings."""
     text = "1 a b j 1\n1 b a j 2\n1 a b k 2\n1 b a k 2\n2 a b j 1\n2 a b k 1"
-    agreement = compare(lines(text), truth_prefix=None)
+    agreement = compare(lines(text), truth_name=None)
     row = row_of(agreement, "j")
-    assert (row["accuracy"], row["consistency"], row["longer_preferred"]) == (None, 1.0, None)
-    assert agreement.pairs[0]["agreement"] == pytest.approx(2 / 3)
-    assert agreement.pairs[0]["p"] is None
-    json.dumps([agreement.judges, agreement.pairs, agreement.rankings], allow_nan=False)
+    assert not row.accuracy.is_known
+    assert row.consistency.value == 1.0
+    assert not row.longer_preferred.is_known
+    assert agreement.pairs[0].agreement.value == pytest.approx(2 / 3)
+    assert agreement.pairs[0].p is None
+    json.dumps(agreement_json(report(agreement)), allow_nan=False)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 a b human-1 1", "nothing to compare: .* start with 'human'\\); found human-1$"),
-        ("1 a b j 1", "nothing to compare: .* start with 'human'\\); found j$"),
+        ("1 a b human:1 1", "nothing to compare: .* called 'human'.*; found human:1$"),
+        ("1 a b humanoid-7b 1", "nothing to compare: .* called 'human'.*; found humanoid-7b$"),
         ("", "nothing to compare: .*; found none$"),
         ("1 a b j 1\n1 a b j 2\n1 a b human 1", "j has judged item 1, a before b, twice"),
     ],
@@ -204,11 +209,11 @@ def test_a_comparison_needs_judges_and_annotators(text, message):
 KEYS = st.tuples(
     st.sampled_from("12345"),
     st.sampled_from(list(permutations("abc", 2))),
-    st.sampled_from(["j", "k", "human-1", "human-2"]),
+    st.sampled_from(["j", "k", "human:1", "human:2"]),
 )
 ANNOTATED = st.tuples(
     st.lists(KEYS, max_size=30),
-    st.lists(st.sampled_from(["1", "2", "tie", None]), min_size=33, max_size=33),
+    st.lists(st.sampled_from([1.0, 0.0, 0.5, math.nan]), min_size=33, max_size=33),
 )
 """Verdicts of two judges and two annotators on up to five items and three contestants."""
 
@@ -217,19 +222,22 @@ ANNOTATED = st.tuples(
 @given(ANNOTATED, st.randoms(use_true_random=False))
 def test_neither_the_order_of_lines_nor_the_side_of_showing_changes_a_figure(annotated, shuffler):
     """Lines shuffled: all the same. All sides swapped: position bias mirrored, no more."""
-    keys = dict.fromkeys([*(("1", ("a", "b"), j) for j in ("j", "k", "human-1")), *annotated[0]])
-    annotations = [
-        Annotation(item, *pair, judge, verdict)
-        for (item, pair, judge), verdict in zip(keys, annotated[1], strict=False)
+    keys = dict.fromkeys([*(("1", ("a", "b"), j) for j in ("j", "k", "human:1")), *annotated[0]])
+    rows = [
+        PairVerdict(item, *pair, judge, result)
+        for (item, pair, judge), result in zip(keys, annotated[1], strict=False)
     ]
-    agreement = compare(annotations)
-    shuffled = compare(shuffler.sample(annotations, len(annotations)))
+    agreement = compare(PairVerdicts.of(rows))
+    shuffled = compare(PairVerdicts.of(shuffler.sample(rows, len(rows))))
     swapped = compare(
-        [Annotation(a.item, a.second, a.first, a.judge, MIRROR[a.verdict]) for a in annotations]
+        PairVerdicts.of(
+            row._replace(first=row.second, second=row.first, result=1 - row.result) for row in rows
+        )
     )
-    for row in agreement.judges:
-        assert row_of(shuffled, row["judge"]) == pytest.approx(row, nan_ok=True)
-        other = dict(row_of(swapped, row["judge"]))
+    for judge in agreement.judges:
+        row = spread(vars(judge))
+        assert spread(vars(row_of(shuffled, judge.judge))) == pytest.approx(row, nan_ok=True)
+        other = spread(vars(row_of(swapped, judge.judge)))
         for key, value in row.items():
             if not key.startswith("first_preferred") and not key.endswith(("_low", "_high")):
                 assert other[key] == pytest.approx(value, nan_ok=True)
@@ -251,9 +259,9 @@ def prd():
     path = DATA / "prd" / "verdicts.csv"
     if not path.exists():
         pytest.skip("PRD's verdicts are not beside this checkout")
-    votes = vote_files.read_votes(path.read_bytes(), path.name).votes
-    annotations = votes.annotations()
-    return annotations, compare(annotations)
+    called = path.read_bytes().replace(b",human-", b",human:")
+    votes = vote_files.read_votes(called, path.name).votes
+    return votes, compare(votes)
 
 
 @pytest.mark.parametrize(
@@ -261,23 +269,29 @@ def prd():
 )
 def test_prd_as_its_authors_counted(prd, judge, accuracy):
     """Accuracy in each order against the human majority (Li et al. 2023); kappa by scikit-learn."""
-    annotations, agreement = prd
+    votes, agreement = prd
     names = ["gpt4", "claude", "gpt35", "vicuna-13b", "bard"]
-    assert [row["judge"] for row in agreement.judges] == names
+    assert [row.judge for row in agreement.judges] == names
     row = row_of(agreement, judge)
-    assert (row["n"], row["accuracy"]) == (1600, pytest.approx(accuracy))
-    lead: dict[tuple[str, str, str], int] = {}
-    for a in annotations:
-        if a.judge.startswith("human"):
-            for sides, sign in (((a.first, a.second), 1), ((a.second, a.first), -1)):
-                vote = sign * {"1": 1, "2": -1}.get(a.verdict, 0)
-                lead[a.item, *sides] = lead.get((a.item, *sides), 0) + vote
-    labels = {key: "1" if n > 0 else "2" if n < 0 else "tie" for key, n in lead.items()}
-    of_judge = {(a.item, a.first, a.second): a.verdict for a in annotations if a.judge == judge}
-    kappa = cohen_kappa_score([labels[key] for key in of_judge], list(of_judge.values()))
-    assert row["kappa"] == pytest.approx(kappa)
-    assert row["kappa_low"] < kappa < row["kappa_high"]
-    assert agreement.annotator_kappa["raters"] == 4
-    everything = [agreement.judges, agreement.annotators, agreement.pairs, agreement.rankings]
-    assert all(everything)
-    json.dumps(everything, allow_nan=False)
+    assert (row.n, row.accuracy.value) == (1600, pytest.approx(accuracy))
+    rows = pd.DataFrame(
+        {
+            "item": np.array(votes.items)[votes.item],
+            "first": np.array(votes.contestants)[votes.first],
+            "second": np.array(votes.contestants)[votes.second],
+            "judge": np.array(votes.judges)[votes.judge],
+            "lead": np.sign(np.nan_to_num(votes.result, nan=0.5) - 0.5),
+        }
+    )
+    case = ["item", "first", "second"]
+    people = rows[rows["judge"].str.startswith("human")]
+    swapped = people.rename(columns={"first": "second", "second": "first"})
+    both = pd.concat([people, swapped.assign(lead=-swapped["lead"])])
+    labels = np.sign(both.groupby(case)["lead"].sum())
+    of_judge = rows[rows["judge"] == judge].set_index(case)["lead"]
+    kappa = cohen_kappa_score(labels[of_judge.index], of_judge)
+    assert row.kappa.value == pytest.approx(kappa)
+    assert row.kappa.low < kappa < row.kappa.high
+    assert agreement.annotator_kappa.raters == 4
+    assert all([agreement.annotators, agreement.pairs, agreement.rankings])
+    json.dumps(agreement_json(report(agreement)), allow_nan=False)

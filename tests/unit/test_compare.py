@@ -15,9 +15,9 @@ from scipy.stats import binomtest
 from botchat.boards.changes import p_fell
 from botchat.boards.files import by_seed
 from botchat.errors import ConfigError, DataError, MissingDataError
-from botchat.metrics.annotations import NOT_SAID, UNTOLD
 from botchat.metrics.statistics import holm
 from botchat.pipeline.compare import compare as compare_boards
+from botchat.protocols.verdicts import NOT_SAID, UNTOLD
 from botchat.workspace.folder import Workspace
 from tests.boards import make_records
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.metrics.criteria import FLOORS, fit_thresholds, flags, values
+from botchat.judges.criteria import FLOORS, fit_thresholds, flags, values
 from tests.rows import rows
 
 SEED = ("Where did you park the van?", "Behind the bakery, under the lamp.")

@@ -217,16 +217,7 @@ def test_swapping_the_sides_of_every_vote_swaps_the_verdict(choices, data):
 
 
 @pytest.mark.parametrize(
-    ("votes", "verdict"),
-    [
-        ("Yes Yes 5", "Yes"),
-        ("Yes 5 No", "Yes"),
-        ("3 3 Yes", "3"),
-        ("Yes No No", "No"),
-        ("4 9 Yes", "Yes"),
-        ("4 4 4 Yes No", "4"),
-        ("Yes", "Yes"),
-    ],
+    ("votes", "verdict"), rows("a_panel_names_a_place_only_where_its_votes_do")
 )
 def test_a_panel_names_a_place_only_where_its_votes_do(votes, verdict):
     """The median, wherever the votes without a place would fall."""
@@ -253,11 +244,8 @@ def test_a_sampled_judge_is_another_judge():
     """Name and digest change with the number of samples, and the decoding."""
     model = Scripted("", name="m")
     one = SingleJudge("m", model, Decoding(0.7))
-    several = [
-        repeated_judge("m", model, Decoding(0.7), 3),
-        repeated_judge("m", model, Decoding(0.7), 5),
-        repeated_judge("m", model, Decoding(0.8), 3),
-    ]
+    kinds = ((0.7, 3), (0.7, 5), (0.8, 3))
+    several = [repeated_judge("m", model, Decoding(heat), n) for heat, n in kinds]
     assert len({judge.digest for judge in (one, *several)}) == 4
     assert several[1].name == "m (5 samples)"
     assert [base_judge_name(judge.name) for judge in (one, *several)] == ["m"] * 4

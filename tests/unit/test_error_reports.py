@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.languages import ENGLISH, built_in
-from botchat.metrics.error_reports import read_kinds
 from botchat.papers.stories import STRATEGIES, asked_in
+from botchat.protocols.error_reports import read_kinds
 from botchat.protocols.reports import ERROR_TYPES
 from tests.rows import rows
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import itertools
-from dataclasses import replace
 from functools import cache
 
 import matplotlib as mpl
@@ -15,8 +14,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 from botchat.boards.judge_agreement import AgreementReport
+from botchat.estimates import VerdictPrice
 from botchat.metrics.agreement import compare
-from botchat.metrics.annotations import Annotation
+from botchat.metrics.verdicts import PairVerdict, PairVerdicts
 from botchat.records import HUMAN
 from botchat.report.figures import FORMATS, MOST_DRAWN, Chart, board_charts, judge_charts
 from tests.boards import make_records
@@ -46,14 +46,16 @@ def judges() -> dict[str, Chart]:
     """Figures of a comparison of three judges with human labels and prices."""
     rng = np.random.default_rng(0)
     rows = [
-        Annotation(f"q{i}", "a", "b", judge, str(rng.choice(["1", "2", "tie"])))
+        PairVerdict(f"q{i}", "a", "b", judge, float(rng.choice([1, 0, 0.5])))
         for i in range(60)
-        for judge in ("human-1", "small", "large", "debate of three models")
+        for judge in ("human:1", "small", "large", "debate of three models")
     ]
-    compared = compare(rows, "human")
-    priced = [row | {"usd": 0.001 * 4**i} for i, row in enumerate(compared.judges)]
+    compared = compare(PairVerdicts.of(rows), "human")
+    prices = {}
+    for i, judge in enumerate(compared.judges):
+        prices[judge.judge] = VerdictPrice(1, None, 0.001 * 4**i, None)
     report = AgreementReport(
-        **vars(replace(compared, judges=priced)), subject="s", labels="human labels", signature="x"
+        subject="s", labels="human labels", signature="x", agreement=compared, prices=prices
     )
     return {chart.name: chart for chart in judge_charts(report)}
 

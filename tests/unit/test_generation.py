@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from botchat import prompts
 from botchat.interfaces import Decoding, Quirks, Reply, reply_tokens
-from botchat.metrics.reply_faults import dialogue_faults, fault_clauses, find_mark, is_loop
+from botchat.protocols import generation
 from botchat.protocols.generation import (
     Speaker,
     TokenCounter,
@@ -156,14 +156,14 @@ def test_a_reply_takes_a_quarter_of_the_window_at_most():
 )
 def test_a_mark_is_found_and_nothing_else(text, mark):
     """Plain sentences have none."""
-    assert find_mark(text) == mark
+    assert generation.find_mark(text) == mark
 
 
 def test_a_loop_is_twelve_of_fourteen():
     """A short dialogue is none."""
-    assert is_loop(["Bye."] * 12 + ["a", "b"])
-    assert not is_loop(["Bye."] * 11 + ["a", "b", "c"])
-    assert not is_loop(["Bye."] * 6)
+    assert generation.is_loop(["Bye."] * 12 + ["a", "b"])
+    assert not generation.is_loop(["Bye."] * 11 + ["a", "b", "c"])
+    assert not generation.is_loop(["Bye."] * 6)
 
 
 def test_the_board_names_models_with_marks_and_cut_replies():
@@ -171,8 +171,8 @@ def test_the_board_names_models_with_marks_and_cut_replies():
     facts = (Utterance("truncated"), Utterance("ok"))
     utterances = ("Hi.", "Ho.", "Well<|im_end|>", "Yes.")
     dialogue = Dialogue("s", "m", utterances, 2, facts, "complete", "sig")
-    assert [kind for kind, _ in dialogue_faults(dialogue)] == ["mark"]
-    notes = [*fault_clauses({"m": {"s": dialogue}, "human": {"s": dialogue}})]
+    assert [kind for kind, _ in generation.dialogue_faults(dialogue)] == ["mark"]
+    notes = [*generation.fault_clauses({"m": {"s": dialogue}, "human": {"s": dialogue}})]
     assert notes == [
         "replies with marks of a chat template or another speaker: m 1 of 2",
         "replies cut by max_tokens: m 50 %",

@@ -32,7 +32,7 @@ def prefers(order: Sequence[str], n_ties: Sequence[int] = ()) -> Judge:
     place = {name: i for i, name in enumerate((HUMAN, *order))}
 
     def judge(protocol: Protocol, dialogues: Sequence[Dialogue]) -> str:
-        if protocol.shows == "one":
+        if protocol.is_alone:
             return "No"
         first, second = (place[dialogue.contestant] for dialogue in dialogues)
         return "both" if protocol.n in n_ties else "1" if first > second else "2"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -13,9 +14,9 @@ from scipy.stats import binomtest, t
 from botchat.metrics import statistics
 from botchat.metrics.statistics import (
     Z,
-    bootstrap_ci,
+    bootstrap,
     clustered_proportions,
-    proportion_ci,
+    proportion,
     ratio,
     separated,
     wilson,
@@ -28,9 +29,9 @@ def test_shares_of_independent_cases_are_wilsons(n):
     for hits in {*range(0, n + 1, 9), *range(min(5, n)), n}:
         theirs = binomtest(hits, n).proportion_ci(method="wilson")
         assert wilson(hits / n, 1 / n) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
-        row = proportion_ci([1.0] * hits + [0.0] * (n - hits), None, "x")
+        share = proportion([1.0] * hits + [0.0] * (n - hits), None)
         if n > 2:
-            assert (row["x_low"], row["x_high"]) == pytest.approx(
+            assert (share.low, share.high) == pytest.approx(
                 (theirs.low, theirs.high), abs=0.06 if n < 50 else 0.002
             )
 
@@ -44,10 +45,10 @@ def test_clusters_by_hand():
     seen = 4 * 0.5
     alike = (seen * alike + 0.25) / (seen + 0.25)
     each = min(t.ppf(0.975, 3) ** 2 / Z**2 * (1 + alike) / 8 * 4 / 3, 1 / 4)
-    row = proportion_ci(won, seed, "win")
+    share = proportion(won, seed)
     low, high = wilson(0.5, each)
-    assert (row["win_low"], row["win_high"]) == pytest.approx((float(low), float(high)))
-    assert proportion_ci(won, [f"s{i}" for i in seed], "win") == row
+    assert (share.low, share.high) == pytest.approx((float(low), float(high)))
+    assert proportion(won, [f"s{i}" for i in seed]) == share
 
 
 CASES = st.lists(
@@ -77,21 +78,20 @@ def test_ends_hold_the_share_and_never_meet(cases):
 @given(st.lists(st.sampled_from((0.0, 1.0)), min_size=1, max_size=60))
 def test_one_case_a_seed_is_the_plain_interval(values):
     """The same whether seeds are known or not, but for Student's t, which the seeds bound."""
-    known = proportion_ci(values, np.arange(len(values)), "x")
-    plain = proportion_ci(values, None, "x")
-    assert list(known.values()) == pytest.approx(list(plain.values()))
+    known = proportion(values, np.arange(len(values)))
+    plain = proportion(values, None)
+    assert astuple(known) == pytest.approx(astuple(plain))
 
 
 def test_means_of_scores_and_of_scores_all_alike():
     """Many scores are as Student's t has them; five fours of 1 to 5 may have hidden others."""
     many = [2.0, 3, 5, 4, 4, 3] * 50
     low, high = t.interval(0.95, 299, loc=3.5, scale=np.std(many, ddof=1) / math.sqrt(300))
-    expected = {"x": 3.5, "x_low": low, "x_high": high}
-    assert proportion_ci(many, None, "x", (1, 7)) == pytest.approx(expected, abs=2e-3)
+    assert astuple(proportion(many, None, (1, 7))) == pytest.approx((3.5, low, high), abs=2e-3)
     unseen = binomtest(0, 5).proportion_ci(method="wilson").high
-    expected = {"x": 4, "x_low": 4 - 3 * unseen, "x_high": 4 + unseen}
-    assert proportion_ci([4] * 5, None, "x", (1, 5)) == pytest.approx(expected)
-    assert proportion_ci([], None, "x", (1, 5)) == {"x": None, "x_low": None, "x_high": None}
+    expected = (4, 4 - 3 * unseen, 4 + unseen)
+    assert astuple(proportion([4] * 5, None, (1, 5))) == pytest.approx(expected)
+    assert not proportion([], None, (1, 5)).is_known
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.5])
@@ -106,9 +106,9 @@ def test_equal_shares_are_told_apart_once_in_twenty(share, n):
     assert wrong / 400 < 0.075  # .05 and three standard errors more
 
 
-def mean(sums: np.ndarray) -> dict[str, np.ndarray]:
+def mean(sums: np.ndarray) -> list[np.ndarray]:
     """A figure of sums of values and of their numbers."""
-    return {"mean": ratio(sums[:, 0], sums[:, 1])}
+    return [ratio(sums[:, 0], sums[:, 1])]
 
 
 @pytest.mark.parametrize("n", [10, 40, 5000])
@@ -116,17 +116,17 @@ def test_a_bootstrap_of_a_mean_is_students(n, monkeypatch):
     """Also of ten clusters, and of more than are drawn one by one."""
     monkeypatch.setattr(statistics, "RESAMPLES", 3000)
     values = np.random.default_rng(n).normal(3, 2, n)
-    row = bootstrap_ci(np.arange(n), [values, np.ones(n)], mean)
+    (drawn,) = bootstrap(np.arange(n), [values, np.ones(n)], mean)
     half = t.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n)
-    assert row["mean"] == pytest.approx(values.mean())
-    assert row["mean_high"] - row["mean_low"] == pytest.approx(2 * half, rel=0.06)
-    assert row["mean_low"] < row["mean"] < row["mean_high"]
+    assert drawn.value == pytest.approx(values.mean())
+    assert drawn.high - drawn.low == pytest.approx(2 * half, rel=0.06)
+    assert drawn.low < drawn.value < drawn.high
 
 
 @pytest.mark.parametrize("values", [[], [2.0], [2.0, 2.0, 2.0]])
 def test_a_figure_that_does_not_vary_has_no_ends(values):
-    """None, as JSON has it; without a cluster there is no value either."""
+    """Without a cluster there is no value either."""
     n = len(values)
-    row = bootstrap_ci(np.arange(n), [np.array(values), np.ones(n)], mean)
-    expected = 2.0 if values else None
-    assert row == {"mean": expected, "mean_low": None, "mean_high": None}
+    (drawn,) = bootstrap(np.arange(n), [np.array(values), np.ones(n)], mean)
+    assert not drawn.is_bounded
+    assert drawn.is_known == (n > 0)

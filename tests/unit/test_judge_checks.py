@@ -7,15 +7,16 @@ import re
 import msgspec
 import pytest
 
-from botchat import report as pages
 from botchat.boards import judge_checks
 from botchat.boards.board import Board
 from botchat.boards.files import as_json
 from botchat.boards.judge_checks import NO_ANSWER, RULES, Check, JudgeTrust, judge_trust
+from botchat.estimates import UNKNOWN, Estimate
 from botchat.pipeline.leaderboard import board_result
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.records import Remark
-from botchat.report import View
+from botchat.report import page as pages
+from botchat.report.page import View
 from tests.judges import USELESS, World, always
 from tests.rows import rows
 
@@ -42,7 +43,7 @@ def states(trust: JudgeTrust) -> dict[str, str]:
 def check(key: str, low: float, high: float) -> Check:
     """The check of a number with this interval."""
     middle = (low + high) / 2
-    return judge_checks._check(key, {key: middle, f"{key}_low": low, f"{key}_high": high})
+    return judge_checks._check(key, Estimate(middle, low, high))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_each_rule_by_its_whole_interval(key, passes, warns, fails, finding):
     text = finding.removesuffix(".").partition(" (")[0].removeprefix("It ")
     line = JudgeTrust("do not trust", (), checks[2:]).sentence("j" * 60)
     assert line == f"Judge {'j' * 39}…: do not trust. It {text}."
-    assert judge_checks._check(key, {}).state == "unknown"
+    assert judge_checks._check(key, UNKNOWN).state == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -103,8 +104,8 @@ def test_an_ideal_judge_is_trusted(ideal):
 )
 def test_human_labels_count_by_the_interval_of_kappa(ideal, low, high, level):
     """Never by kappa itself."""
-    row = {"kappa": (low + high) / 2, "kappa_low": low, "kappa_high": high}
-    assert judge_trust(ideal, row).level == level
+    kappa = Estimate((low + high) / 2, low, high)
+    assert judge_trust(ideal, kappa).level == level
 
 
 def test_ties_beside_a_human_are_a_warning(world):

@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from botchat.errors import BotChatError, ConfigError, DataError, MissingDataError
 from botchat.interfaces import ShownDialogue, case_digest
+from botchat.pipeline.agree import agree
 from botchat.pipeline.label import label
+from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.load import load
 from botchat.records import HUMAN, slug
+from botchat.report import archive
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace, stage_order
 from tests.boards import make_records
@@ -70,10 +74,11 @@ def filed(workspace: Workspace, *rows: dict[str, Any]) -> list[int]:
 def test_a_label_is_filed_under_its_case(
     workspace: Workspace, protocol: str, names: tuple[str, ...], verdict: str
 ) -> None:
-    """The digest says what was shown; the judgment counts like any judge's."""
+    """The digest says what was shown; the judgment counts like any judge's, and is on the page."""
     assert filed(workspace, row(protocol, names, verdict)) == [1]
-    judged = load(workspace, "made-up", ["human:amy"]).judgments
-    (label,) = judged["human:amy"][protocol]
+    data = load(workspace, "made-up", ["human:amy"])
+    assert archive.build(data.seeds, data.dialogues, data.judgments, data.catalogue).files
+    (label,) = data.judgments["human:amy"][protocol]
     assert (label.contestants, label.verdict, label.seed_id) == (names, verdict, SEED.id)
     shown = {"gteval": len(SEED.utterances), "arena-n8": 8}
     assert label.shown == shown.get(protocol, len(RECORDS.dialogues[names[0]][SEED.id].utterances))
@@ -147,6 +152,18 @@ def test_human_dialogues_are_of_seeds_that_a_model_was_given(workspace: Workspac
         jsonl.finish(workspace.dialogues_path("made-up", name), few, stage_order)
     seeds = {seed_id for seed_id, _, _ in page(workspace, "unieval", 99)[1]}
     assert seeds == {dialogue.seed_id for dialogue in few}
+
+
+def test_a_judge_whose_name_begins_so_is_no_person(workspace: Workspace) -> None:
+    """Its protocol is labelled, it is ranked by, and human labels say how good it is."""
+    filed(workspace, row("arena-n8", ("o", "m"), "both"), row("arena-n8", ("m", "o"), "1"))
+    labels = load(workspace, "made-up").judgments["human:amy"]["arena-n8"]
+    path = workspace.judgments_path("made-up", "arena-n8", "humanoid-7b")
+    jsonl.finish(path, [replace(each, judge="humanoid-7b") for each in labels], stage_order)
+    assert label(workspace, "made-up").data["protocol"] == "arena-n8"
+    assert leaderboard(workspace, "made-up").data["judge"]["name"] == "humanoid-7b"
+    found = agree(workspace, seed_set="made-up", protocol="arena-n8").data
+    assert [found["labels"], found["judges"][0]["judge"]] == ["human labels", "humanoid-7b"]
 
 
 @pytest.mark.parametrize(

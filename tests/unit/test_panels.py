@@ -22,7 +22,7 @@ from botchat.judges.panel import (
 )
 from botchat.languages import ENGLISH, built_in
 from botchat.protocols.catalogue import ARENA
-from botchat.records import Judgment, Remark
+from botchat.records import JudgeId, Judgment, Remark
 from botchat.workspace.config import TomlFile
 from botchat.workspace.panels import (
     DECOMPOSER,
@@ -32,7 +32,9 @@ from botchat.workspace.panels import (
     STRATEGIES,
     SUMMARIZER,
     PanelSettings,
+    StrategyName,
 )
+from tests.rows import rows
 from tests.scripted import Scripted, accusation, arena_case, choice, unieval_case
 
 
@@ -105,6 +107,7 @@ def test_the_golden_digests_cover_every_preset_and_strategy():
     """A new one needs an entry there."""
     assert set(GOLDEN["digests"]) == set(PRESETS) | set(GOLDEN["panels"])
     assert {table["strategy"] for table in GOLDEN["panels"].values()} == set(STRATEGIES)
+    assert set(STRATEGIES) == set(get_args(StrategyName))
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -135,33 +138,36 @@ def test_votes_of_a_talk_are_counted_as_the_panel_counts_them():
     """On the swapped order turned back; an index by which more than half accuse."""
     opening = [turn("A", "1", "k1"), turn("A", "2", "k2")]
     mirrored = [turn(f"A{SWAPPED}", "2", "k3"), turn(f"A{SWAPPED}", "1", "k4")]
-    (control,) = votes_before_debate(
-        [judgment([*opening, *mirrored])], lambda _: ARENA.reading().choices
-    )
+    made = judgment([*opening, *mirrored])
+    (control,) = votes_before_debate([made], ARENA.reading().choices)
     assert control.verdict == "1"
     assert control.calls == ("k1", "k3")
     opening = [turn("A", "3"), turn("B", "No"), turn("C", "5"), turn("D", None)]
     made = judgment([*opening, *opening], "3", "unieval", ("m",))
-    (control,) = votes_before_debate([made], lambda _: {"No", "1"})
+    (control,) = votes_before_debate([made], {"No", "1"})
     assert control.verdict == "5"
 
 
 @pytest.mark.parametrize(
-    ("speakers", "expected"),
-    [
-        ([], False),
-        (["judge"], False),
-        (["A", "B"], False),
-        (["A", "B", f"A{SWAPPED}", f"B{SWAPPED}"], False),
-        (["A", SUMMARIZER], False),
-        (["A", "B", "A", "B"], True),
-        (["A", "B", FEEDBACK, SUMMARIZER], True),
-        ([DECOMPOSER, "A", "B", "A", "B"], False),
-    ],
+    ("text", "panel", "model", "role"), rows("who_judged_is_read_out_of_a_name_and_printed_again")
 )
-def test_only_those_who_heard_each_other_have_talked(speakers, expected):
+def test_who_judged_is_read_out_of_a_name_and_printed_again(text, panel, model, role):
+    """Files keep their names."""
+    judge = JudgeId.parse(text)
+    assert (judge.panel, judge.model, judge.role, str(judge)) == (panel, model, role, text)
+    assert judge.is_annotator() == (role == "annotator")
+    assert [judge.is_annotator(truth) for truth in (text, text[:4], None)] == [True, False, False]
+
+
+HEARD = [["A", "B", "A", "B"], ["A", "B", FEEDBACK, SUMMARIZER]]
+ALONE = [[], ["judge"], ["A", "B"], ["A", SUMMARIZER], [DECOMPOSER, "A", "B", "A", "B"]]
+
+
+@pytest.mark.parametrize("speakers", [*HEARD, *ALONE, ["A", "B", f"A{SWAPPED}", f"B{SWAPPED}"]])
+def test_only_those_who_heard_each_other_have_talked(speakers):
     """Singles, ensembles and single reports have no votes before a talk."""
-    assert is_debate([judgment([turn(speaker, "1") for speaker in speakers])]) is expected
+    talked = is_debate([judgment([turn(speaker, "1") for speaker in speakers])])
+    assert talked is (speakers in HEARD)
 
 
 @pytest.mark.parametrize(

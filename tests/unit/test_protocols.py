@@ -24,6 +24,7 @@ from botchat.boards.protocols import (
 from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue
 from botchat.languages import ENGLISH
+from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.answers import AnswerPair, pair_case
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.frame import prompt_frame
@@ -31,7 +32,6 @@ from botchat.protocols.mateval import DIAGNOSIS, OwnText, text_case
 from botchat.protocols.rates import successes
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Dialogue, Seed, human_dialogue
-from botchat.verdicts import Verdicts
 from tests.boards import judgment, make_records
 from tests.rows import rows
 
@@ -205,7 +205,9 @@ def test_the_curve_is_scipys_kaplan_meier(ends):
 def test_where_none_is_cut_short_it_is_the_success_rate():
     """Dialogues that all reach 16 utterances: the curve at N is the share that passes at N."""
     records = make_records({"a": 0.9, "b": 0.3}, 30, unreadable=0.2)
-    judged = ProtocolVerdicts(UNIEVAL, records.judgments["unieval"], Verdicts.of([], UNIEVAL))
+    judged = ProtocolVerdicts(
+        UNIEVAL, records.judgments["unieval"], PairVerdicts.of_judgments([], UNIEVAL)
+    )
     curves = success_curves(judged, records.dialogues)
     for name in ("a", "b"):
         judgments = [j for j in records.judgments["unieval"] if j.contestants == (name,)]

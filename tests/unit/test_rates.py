@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import permutations
 
@@ -14,11 +15,11 @@ from hypothesis import strategies as st
 from botchat.boards.judge_table import judge_table, pair_rates
 from botchat.boards.pairs import comparisons_of, model_results, pair_results, with_missing
 from botchat.boards.protocols import ProtocolVerdicts
+from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.rates import passes, successes
 from botchat.ratings.comparisons import Comparisons
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
-from botchat.verdicts import Verdicts
 from tests.boards import judgment, make_records
 
 
@@ -89,8 +90,9 @@ PAIRWISE = st.sampled_from(["1", "2", "both", "neither", None])
 
 def compared(judgments: list[Judgment]) -> Comparisons:
     """The readable ones."""
-    verdicts = Verdicts.of(judgments, ARENA)
-    return comparisons_of(verdicts.only(verdicts.readable), np.arange(len(verdicts.seed_ids)))
+    verdicts = PairVerdicts.of_judgments(judgments, ARENA)
+    readable = verdicts.only(verdicts.readable)
+    return comparisons_of(readable, readable.item)
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), PAIRWISE))
@@ -127,17 +129,18 @@ def test_pair_results_are_those_by_hand(verdicts):
         # No order: mirrored verdicts and two ties agree; a pair readable in one order is missing.
         ("w ab 1, w ba 2, x ab both, x ba neither, y ab 1, y ba -, z ba 1",
          (1, 1 / 2, 2 / 6, 1 / 7)),
-        ("w ab 1", (None, None, 0, 0)),
+        ("w ab 1", (math.nan, math.nan, 0, 0)),
     ],
 )  # fmt: skip
 def test_verdict_rates_of_a_judge_by_hand(verdicts, expected):
     """Consistency, the first preferred, ties and unreadable verdicts."""
     rows = [row.split() for row in verdicts.split(", ")]
     judgments = [judgment("arena-n8", s, (p[0], p[1]), None if v == "-" else v) for s, p, v in rows]
-    seen = Verdicts.of(judgments, ARENA)
-    rates = pair_rates(seen, np.arange(len(seen.seed_ids)))
+    seen = PairVerdicts.of_judgments(judgments, ARENA)
+    rates = pair_rates(seen, seen.item)
     names = ("consistency", "first_preferred", "ties", "unreadable_rate")
-    assert tuple(rates[name] for name in names) == pytest.approx(expected)
+    values = tuple(rates[name].value for name in names)
+    assert values == pytest.approx(expected, nan_ok=True)
     assert (rates["judged"], rates["unreadable"]) == (len(rows), verdicts.count("-"))
 
 
@@ -158,7 +161,7 @@ DIALOGUES = {
 
 def row_of(judgments: list[Judgment]) -> dict[str, object]:
     """The row of one pairwise protocol."""
-    judged = ProtocolVerdicts(ARENA.at(8), (), Verdicts.of(judgments, ARENA))
+    judged = ProtocolVerdicts(ARENA.at(8), (), PairVerdicts.of_judgments(judgments, ARENA))
     (row,) = judge_table([judged], DIALOGUES, ["x"]).records
     return row
 

@@ -12,10 +12,10 @@ import pytest
 from botchat.boards.board import Board, build_board
 from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue, case_digest
+from botchat.metrics.verdicts import PairVerdicts
 from botchat.pipeline.load import CurrentCases, load
 from botchat.protocols.catalogue import Catalogue
 from botchat.records import HUMAN, Dialogue, Judgment, Remark
-from botchat.verdicts import Verdicts
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 from tests.boards import Records, make_records
@@ -81,7 +81,7 @@ def change_dialogue(workspace: Workspace, records: Records, seed_id: str) -> Dia
     return new
 
 
-def columns(workspace: Workspace, protocol: str) -> tuple[Verdicts, int]:
+def columns(workspace: Workspace, protocol: str) -> tuple[PairVerdicts, int]:
     """The file of one protocol in columns, and how many of its judgments are stale."""
     seeds = workspace.seeds("set")
     human = {s.id: Dialogue(s.id, HUMAN, s.utterances, 2, (), "complete", "") for s in seeds}

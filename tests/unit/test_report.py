@@ -17,9 +17,9 @@ import msgspec
 import pytest
 
 from botchat.records import HUMAN
-from botchat.report import ICON, View, files
 from botchat.report.archive import Archive, build
 from botchat.report.first_screen import axis_ticks
+from botchat.report.page import ICON, View, files
 from tests.boards import Records, make_records
 
 HOSTILE = (

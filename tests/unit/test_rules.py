@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.interfaces import Case, Judge, JudgeAnswer, ShownDialogue
+from botchat.judges.criteria import flags
 from botchat.judges.rules import RulesJudge
-from botchat.metrics.criteria import flags
 
 ROOT = Path(__file__).resolve().parents[2]
 BOTCHAT = ROOT.parent / "shared" / "data" / "botchat"

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from botchat.boards.pairs import pair_results
-from botchat.boards.votes import vote_comparisons, votes_board, votes_digest
+from botchat.boards.votes import clusters, vote_comparisons, votes_board, votes_digest
 from botchat.errors import DataError
 from botchat.importers.vote_files import read_votes
-from botchat.metrics.annotations import VerdictArrays, Votes
+from botchat.metrics.agreement import compare
+from botchat.metrics.verdicts import PairVerdicts
 from botchat.ratings.bradley_terry import ELO, fit
 from botchat.ratings.elo import EloSettings, play
 
@@ -57,7 +58,7 @@ WRITERS = {
 }
 
 
-def rows_of(votes: Votes) -> list[tuple]:
+def rows_of(votes: PairVerdicts) -> list[tuple]:
     """(item, first, second, judge, result) of every vote."""
     result = votes.result.astype(object)
     result[~votes.readable] = None
@@ -67,7 +68,7 @@ def rows_of(votes: Votes) -> list[tuple]:
     return list(zip(*named, result, strict=True))
 
 
-def read_as_csv(rows) -> Votes:
+def read_as_csv(rows) -> PairVerdicts:
     """The votes of (model_a, model_b, winner, question_id, judge), by csv."""
     names = ("model_a", "model_b", "winner", "question_id", "judge")
     return read_votes(as_csv([dict(zip(names, row, strict=True)) for row in rows]), "f.csv").votes
@@ -130,14 +131,12 @@ def test_cells_of_parquet_that_are_lists_or_objects(name, cell):
 def test_a_judge_gives_a_verdict_once():
     """Capitals, spaces and the order of columns do not matter; two of one judge are refused."""
     text = "\ufeffjudge,Verdict,item,note,second,first\r\nj,Tie,1,x,b,a\r\n\r\nj, ,2,,b,a\r\n"
-    annotations = read_votes(text.encode(), "f.csv").votes.annotations()
-    assert [(a.item, a.first, a.verdict) for a in annotations] == [
-        ("1", "a", "tie"), ("2", "a", None),
-    ]  # fmt: skip
+    votes = read_votes(text.encode(), "f.csv").votes
+    assert rows_of(votes) == [("1", "a", "b", "j", 0.5), ("2", "a", "b", "j", None)]
     twice = read_votes(OURS + b"1,a,b,j,1\n1,a,b,j,2\n", "f.csv").votes
     assert len(twice.latest()) == 1
     with pytest.raises(DataError, match="j has judged item 1, a before b, twice; keep one"):
-        VerdictArrays.of(twice.annotations(), None)
+        compare(twice.with_turns_named(), None)
 
 
 def test_what_does_not_count_is_left_out_and_counted():
@@ -209,7 +208,7 @@ VOTES = st.lists(
 )
 
 
-def counted(votes: Votes) -> tuple[tuple[str, ...], list]:
+def counted(votes: PairVerdicts) -> tuple[tuple[str, ...], list]:
     """Models, and wins, ties and losses of each pair."""
     comparisons = vote_comparisons(votes)
     results = pair_results(comparisons)
@@ -228,7 +227,7 @@ def test_neither_order_nor_sides_nor_files_change_a_count(rows, more, random):
     mirror = {"model_a": "model_b", "model_b": "model_a"}
     swapped = read_as_csv([(b, a, mirror.get(w, w), *rest) for a, b, w, *rest in rows])
     assert counted(votes) == counted(shuffled) == counted(swapped)
-    assert rows_of(Votes.together([votes, read_as_csv(more)])) == rows_of(
+    assert rows_of(PairVerdicts.together([votes, read_as_csv(more)])) == rows_of(
         read_as_csv([*rows, *more])
     )
 
@@ -261,9 +260,10 @@ def test_scores_of_a_crowd_are_those_of_other_peoples_code():
     crowd = pd.read_csv(shared("llmfao.csv"))
     crowd = crowd.rename(columns={"left": "model_a", "right": "model_b"})
     votes = read_votes(crowd.to_csv(index=False).encode(), "llmfao.csv").votes
-    clusters, comparisons = votes.clusters(len(votes.contestants)), vote_comparisons(votes)
+    comparisons = vote_comparisons(votes)
     models = comparisons.models
-    assert (len(comparisons), len(models), clusters and clusters[1]) == (8931, 59, "judges")
+    assert (len(comparisons), len(models)) == (8931, 59)
+    np.testing.assert_array_equal(clusters(votes, len(models)), votes.judge)
     scores = golden.pivot(index="item", columns="algorithm", values="score").loc[[*models]]
     results = pair_results(comparisons)
     rates = results["win"] + results["tie"] / 2

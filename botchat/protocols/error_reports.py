@@ -33,13 +33,16 @@ class KindReport:
         stated = self.written
         if stated is None and not self.unclear and (self.deducted or self.present is False):
             stated = self.deducted
-        return None if stated is None else 0.0 - abs(stated)
+        if stated is None:
+            return None
+        return 0.0 - abs(stated)
 
     def read(self, line: str, w: _ReportPatterns) -> None:
         """Read one more line of its part."""
         plain = line.translate(PLAIN)
         self.deducted += sum(abs(_number(each["number"])) for each in w.deduction.finditer(plain))
-        if scores := [*w.score.finditer(plain)]:
+        scores = list(w.score.finditer(plain))
+        if scores:
             self.unclear = scores[-1]["unclear"] is not None
             if not self.unclear:
                 self.written = _number(scores[-1]["number"] or "0")
@@ -61,7 +64,8 @@ def read_kinds(text: str, language: Language = ENGLISH) -> list[KindReport]:
     # Some write the two characters where they mean a new line.
     for line in text.replace("\\n", "\n").splitlines():
         plain = line.translate(PLAIN)
-        if scores := w.closing_scores(plain):
+        scores = w.closing_scores(plain)
+        if scores:
             for place, score in scores:
                 reports.setdefault(place, KindReport(place)).written = score
             report = KindReport(-1)
@@ -146,17 +150,24 @@ class _ReportPatterns:
 
     def heading(self, line: str) -> tuple[int | None, int]:
         """Return (kind, end of the heading) of a line that opens a part, (None, 0) of others."""
-        if match := self.headed.match(line):
+        match = self.headed.match(line)
+        if match:
             return self.kinds[_plain(match["name"])], match.end()
         end = line.find("?") + 1 or len(line)
         kinds = {self.kinds[_plain(match[0])] for match in self.name.finditer(line, 0, end)}
-        kind = kinds.pop() if len(kinds) == 1 and not self.total.match(line) else -1
+        kind = -1
+        if len(kinds) == 1 and not self.total.match(line):
+            kind = kinds.pop()
         asks = kind >= 0 and "?" in line and self.kind_question.match(line, 0, end)
-        return (kind, end) if asks or self.ends.match(line) else (None, 0)
+        if asks or self.ends.match(line):
+            return (kind, end)
+        return (None, 0)
 
     def closing_scores(self, line: str) -> list[tuple[int, float]]:
         """Return (kind, score) of each pair of a line that begins with one."""
-        pairs = self.pair.finditer(line) if self.closing.match(line) else ()
+        if not self.closing.match(line):
+            return []
+        pairs = self.pair.finditer(line)
         return [(self.kinds[_plain(pair["name"])], _number(pair["number"])) for pair in pairs]
 
 
@@ -178,4 +189,6 @@ def _plain(name: str) -> str:
 def _number(text: str) -> float:
     """Return a number as it stands; a word for taking off is a minus."""
     ((before, digits),) = re.findall(r"\A(\D*)(\d+(?:\.\d+)?)", text)
-    return -float(digits) if before.strip() else float(digits)
+    if before.strip():
+        return -float(digits)
+    return float(digits)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -60,7 +60,14 @@ class Thresholds(NamedTuple):
 
 FLOORS = Thresholds()
 CRITERIA = Thresholds._fields
-Evidence = Mapping[str, tuple[str, str]]  # criterion -> words that show it, and a note
+
+
+class Measure(NamedTuple):
+    """A criterion's number of an utterance, and the words that show it."""
+
+    value: float
+    words: str
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,12 +78,21 @@ class Flag:
     index: int
     value: float
     threshold: float
-    evidence: str
+    quote: str
+    """At most 60 printable characters of the words."""
+    note: str
+
+    @property
+    def evidence(self) -> str:
+        """The quote in quotation marks, and the note."""
+        return f'"{self.quote}"{self.note}'
 
     @property
     def strength(self) -> float:
         """Value in multiples of the threshold; infinite where humans show none at all."""
-        return self.value / self.threshold if self.threshold else math.inf
+        if self.threshold:
+            return self.value / self.threshold
+        return math.inf
 
 
 def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
@@ -95,47 +111,43 @@ def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
 
 def flags(utterances: tuple[str, ...], thresholds: Thresholds, n_seed: int = N_SEED) -> list[Flag]:
     """Return every criterion that an utterance after the first ``n_seed`` exceeds, by utterance."""
-    return [
-        Flag(criterion, at + 1, value, limit, _quote(*evidence[criterion]))
-        for at, (numbers, evidence) in enumerate(_survey(utterances))
-        for criterion, value, limit in zip(CRITERIA, numbers, thresholds, strict=True)
-        if value > limit and at >= n_seed
-    ]
+    exceeding = []
+    for index, measures in enumerate(_survey(utterances), 1):
+        for criterion, measure, limit in zip(CRITERIA, measures, thresholds, strict=True):
+            if measure.value > limit and index > n_seed:
+                quote = _quote(measure.words)
+                exceeding.append(Flag(criterion, index, measure.value, limit, quote, measure.note))
+    return exceeding
 
 
 def values(utterances: tuple[str, ...]) -> list[Thresholds]:
     """Return what each utterance shows of each criterion, the ChatSEED's included."""
-    return [numbers for numbers, _ in _survey(utterances)]
+    numbers = []
+    for measures in _survey(utterances):
+        numbers.append(Thresholds._make([measure.value for measure in measures]))
+    return numbers
 
 
-def _survey(utterances: tuple[str, ...]) -> Iterator[tuple[Thresholds, Evidence]]:
-    """Yield what each utterance shows of each criterion, and the words that show it."""
-    texts = [*map(ReadText, utterances)]
+def _survey(utterances: tuple[str, ...]) -> Iterator[list[Measure]]:
+    """Yield what each utterance shows of each of `CRITERIA`."""
+    texts = [ReadText(utterance) for utterance in utterances]
     keys = [text.words or [text.raw.strip()] for text in texts]
     columns = zip(texts, _closing_chains(texts), _runs(texts), _drifts(texts), strict=True)
     for at, (text, chain, run, drift) in enumerate(columns):
-        repeats = [earlier for earlier in range(at) if keys[earlier] == keys[at]]
+        raw = text.raw
+        n_repeats = keys[:at].count(keys[at])
         overlap, like = _overlap(texts, at)
-        evidence = dict.fromkeys(CRITERIA, (text.raw, "")) | {
-            "ai_phrases": (", ".join(text.ai_phrases), ""),
-            "formality": (", ".join(text.formal_phrases) or text.raw, ""),
-            "verbatim_run": (" ".join(run), ""),
-            "exact_repeat": (text.raw, f" (as utterance {min(repeats, default=at) + 1})"),
-            "overlap": (text.raw, f" (like utterance {1 - like})"),
-            "closing_chain": (text.raw, f" (closing since utterance {at + 2 - chain})"),
-        }
-        numbers = Thresholds(
-            len(text.ai_phrases),
-            len(keys[at]) * len(repeats),
-            chain,
-            text.layout_marks(),
-            len(text.words),
-            len(run),
-            overlap,
-            drift,
-            text.formality(),
-        )
-        yield numbers, evidence
+        yield [
+            Measure(len(text.ai_phrases), ", ".join(text.ai_phrases)),
+            Measure(len(keys[at]) * n_repeats, raw, f" (as utterance {keys.index(keys[at]) + 1})"),
+            Measure(chain, raw, f" (closing since utterance {at + 2 - chain})"),
+            Measure(text.layout_marks(), raw),
+            Measure(len(text.words), raw),
+            Measure(len(run), " ".join(run)),
+            Measure(overlap, raw, f" (like utterance {1 - like})"),
+            Measure(drift, raw),
+            Measure(text.formality(), ", ".join(text.formal_phrases) or raw),
+        ]
 
 
 def _closing_chains(texts: Iterable[ReadText]) -> list[int]:
@@ -144,7 +156,8 @@ def _closing_chains(texts: Iterable[ReadText]) -> list[int]:
     A closing has a closing phrase, no question, and at most half as many words with a subject as
     courtesies, or one. A reply without a subject ("I will.") only continues a chain.
     """
-    chains, length = [], 0
+    chains = []
+    length = 0
     for text in texts:
         courtesies = len(text.content) - len(text.subject)
         most = max(1, courtesies / 2) if text.closes else 0 if length else -1
@@ -165,7 +178,8 @@ def _runs(texts: Iterable[ReadText]) -> list[list[str]]:
             for end in range(_NGRAM, len(words) + 1):
                 ngram = tuple(words[end - _NGRAM : end])
                 length = (length or _NGRAM - 1) + 1 if ngram in ngrams else 0
-                longest = words[end - length : end] if length > len(longest) else longest
+                if length > len(longest):
+                    longest = words[end - length : end]
                 ngrams.add(ngram)
         runs.append(longest)
     return runs
@@ -183,7 +197,8 @@ def _overlap(texts: Sequence[ReadText], at: int) -> tuple[float, int]:
 
 def _drifts(texts: Iterable[ReadText]) -> list[int]:
     """Return the content words without a link to the context, less the links."""
-    drifts, drift = [], 0
+    drifts = []
+    drift = 0
     near: deque[frozenset[str]] = deque(maxlen=NEAR_CONTEXT)
     for text in texts:
         if near:
@@ -195,7 +210,9 @@ def _drifts(texts: Iterable[ReadText]) -> list[int]:
     return drifts
 
 
-def _quote(text: str, note: str) -> str:
-    """Return at most 60 printable characters on one line, in quotation marks, and the note."""
+def _quote(text: str) -> str:
+    """Return at most 60 printable characters on one line."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * _QUOTE]).split())
-    return f'"{line if len(line) <= _QUOTE else line[: _QUOTE - 1] + chr(0x2026)}"{note}'
+    if len(line) <= _QUOTE:
+        return line
+    return f"{line[: _QUOTE - 1]}\u2026"

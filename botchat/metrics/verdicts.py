@@ -1,0 +1,496 @@
+"""Verdicts on pairs, in columns: every pairwise number is computed from these."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import lru_cache
+from hashlib import sha256
+from itertools import chain
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from botchat.errors import DataError
+from botchat.estimates import Codes, Flags, Floats, Indices
+from botchat.interfaces import settings_digest
+from botchat.records import JudgeId, Judgment, PairJudgment, Verdict, lacks_room
+
+WIN = 1.0
+TIE = 0.5
+LOSS = 0.0
+"""Result of a comparison for the contestant shown first."""
+
+NO_CONTESTANT = ""
+"""The second contestant where a dialogue was judged alone."""
+
+
+class PairOutcome(IntEnum):
+    """Verdict on a pair, seen from the side shown first, where verdicts stand side by side."""
+
+    LOSS = -1
+    TIE = 0
+    WIN = 1
+    UNREADABLE = 2
+    ABSENT = 3
+    """Not judged in that order."""
+
+
+class ResultReader(Protocol):
+    """A protocol: knows what a verdict means."""
+
+    def result(self, verdict: Verdict | None) -> float | None:
+        """Return 1, ½ or 0 for the contestant shown first; `DataError` for any other verdict."""
+
+
+class PairVerdict(NamedTuple):
+    """One verdict of one judge on a pair, in the order it was shown."""
+
+    item: str
+    """Subject of the comparison (a question, a seed); it may have many pairs."""
+    first: str
+    second: str
+    judge: str
+    result: float
+    """1, ½ or 0 for ``first``, or between; NaN: unreadable."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairVerdicts:
+    """n verdicts on pairs; all arrays have shape (n,), indices are into the names.
+
+    ``item``: -1 not known. ``turn``: part of an item, 0 where it has one. ``result``: 1, ½ or 0 for
+    ``first``, or between; nan unreadable. ``shown``: utterances shown of each dialogue. ``weight``:
+    how often a verdict counts. ``no_room``: see `lacks_room`.
+    """
+
+    items: tuple[str, ...]
+    contestants: tuple[str, ...]
+    judges: tuple[str, ...]
+    known_signatures: tuple[str, ...]
+    item: Indices
+    turn: Indices
+    first: Indices
+    second: Indices
+    judge: Indices
+    result: Floats
+    shown: Indices
+    weight: Floats
+    signature: Indices
+    no_room: Flags
+
+    @classmethod
+    def of_columns(
+        cls,
+        items: tuple[str, ...],
+        contestants: tuple[str, ...],
+        judges: tuple[str, ...],
+        item: Indices,
+        first: Indices,
+        second: Indices,
+        judge: Indices,
+        result: Floats,
+        turn: Indices | None = None,
+    ) -> PairVerdicts:
+        """Return verdicts without signatures, each counting once."""
+        nothing = np.zeros(len(first), np.intp)
+        return cls(
+            items,
+            contestants,
+            judges,
+            ("",),
+            item=item,
+            turn=nothing if turn is None else turn,
+            first=first,
+            second=second,
+            judge=judge,
+            result=result,
+            shown=nothing,
+            weight=np.ones(len(first)),
+            signature=nothing,
+            no_room=np.zeros(len(first), np.bool_),
+        )
+
+    @classmethod
+    def of(cls, rows: Iterable[PairVerdict]) -> PairVerdicts:
+        """Return rows in columns, names in the order in which they appear.
+
+        >>> len(PairVerdicts.of([PairVerdict("q1", "a", "b", "judge", 1.0)]))
+        1
+        """
+        rows = list(rows)
+        n = len(rows)
+        items = _Numbers()
+        contestants = _Numbers()
+        judges = _Numbers()
+        item = items.of((row.item for row in rows), n)
+        sides = contestants.of(chain.from_iterable((row.first, row.second) for row in rows), 2 * n)
+        judge = judges.of((row.judge for row in rows), n)
+        result = np.array([row.result for row in rows], np.float64)
+        return cls.of_columns(
+            tuple(items),
+            tuple(contestants),
+            tuple(judges),
+            item,
+            sides[::2],
+            sides[1::2],
+            judge,
+            result,
+        )
+
+    @classmethod
+    def of_judgments(cls, judgments: Iterable[Judgment], protocol: ResultReader) -> PairVerdicts:
+        """Return the verdicts of a pairwise protocol; raises as `VerdictsBuilder.add`."""
+        collected = VerdictsBuilder(protocol)
+        collected.add(list(judgments))
+        return collected.verdicts()
+
+    @classmethod
+    def together(cls, parts: Sequence[PairVerdicts]) -> PairVerdicts:
+        """Return several as one; items, contestants and judges of one name are one."""
+        if not parts:
+            return cls.of([])
+        items, item = _joined([part.items for part in parts], [part.item for part in parts])
+        names = [part.contestants for part in parts]
+        contestants, first = _joined(names, [part.first for part in parts])
+        _, second = _joined(names, [part.second for part in parts])
+        judges, judge = _joined([part.judges for part in parts], [part.judge for part in parts])
+        result = np.concatenate([part.result for part in parts])
+        turn = np.concatenate([part.turn for part in parts])
+        return cls.of_columns(items, contestants, judges, item, first, second, judge, result, turn)
+
+    def __len__(self) -> int:
+        """Number of verdicts, unreadable ones among them."""
+        return len(self.first)
+
+    @property
+    def readable(self) -> Flags:
+        """Flags of the verdicts that have a result."""
+        return ~np.isnan(self.result)
+
+    @property
+    def judged_contestants(self) -> list[str]:
+        """Names of the judged contestants, sorted."""
+        m = len(self.contestants)
+        counts = np.bincount(self.first, minlength=m) + np.bincount(self.second, minlength=m)
+        return sorted(self.contestants[i] for i in np.flatnonzero(counts).tolist())
+
+    @property
+    def signatures(self) -> Counter[str]:
+        """Signature -> number of verdicts."""
+        counts = np.bincount(self.signature, minlength=len(self.known_signatures)).tolist()
+        return +Counter(dict(zip(self.known_signatures, counts, strict=True)))
+
+    @property
+    def cases(self) -> Indices:
+        """Number of each verdict's item and turn; of an unknown item the verdict's own."""
+        n_turns = int(self.turn.max(initial=0)) + 1
+        own = len(self.items) * n_turns + np.arange(len(self))
+        return np.where(self.item < 0, own, self.item * n_turns + self.turn)
+
+    def both_orders(self) -> tuple[Indices, Codes]:
+        """Put the verdicts of a judge on a case and two contestants side by side.
+
+        Returns the number of a verdict of each such comparison, shape (c,), in the order of cases
+        and contestants, and its `PairOutcome`, shape (c, 2): column 0 shows the contestant of the
+        smaller number first, column 1 the other.
+        """
+        m = len(self.contestants)
+        case = self.cases * max(1, len(self.judges)) + self.judge
+        low = np.minimum(self.first, self.second)
+        high = np.maximum(self.first, self.second)
+        key = (case * m + low) * m + high
+        _, begin, comparison = np.unique(key, return_index=True, return_inverse=True)
+        outcomes = np.full((len(begin), 2), PairOutcome.ABSENT, np.int8)
+        outcomes[comparison, (self.first > self.second).astype(np.intp)] = self.outcomes
+        return begin, outcomes
+
+    @property
+    def outcomes(self) -> Codes:
+        """`PairOutcome` of each verdict; of a soft result the nearer side's."""
+        sign = np.sign(np.nan_to_num(self.result, nan=TIE) - TIE)
+        return np.where(self.readable, sign, PairOutcome.UNREADABLE).astype(np.int8)
+
+    def only(self, kept: Flags) -> PairVerdicts:
+        """Return the verdicts that ``kept`` flags."""
+        if kept.all():
+            return self
+        return self.take(np.flatnonzero(kept))
+
+    def take(self, rows: Indices) -> PairVerdicts:
+        """Return some verdicts, by their numbers."""
+        return replace(
+            self,
+            item=self.item[rows],
+            turn=self.turn[rows],
+            first=self.first[rows],
+            second=self.second[rows],
+            judge=self.judge[rows],
+            result=self.result[rows],
+            shown=self.shown[rows],
+            weight=self.weight[rows],
+            signature=self.signature[rows],
+            no_room=self.no_room[rows],
+        )
+
+    def on(self, items: Collection[str]) -> PairVerdicts:
+        """Return the verdicts on some items."""
+        return self.only(np.isin(self.items, list(items))[self.item])
+
+    def between(self, contestants: Collection[str]) -> PairVerdicts:
+        """Return the verdicts between some contestants."""
+        known = np.isin(self.contestants, list(contestants))
+        return self.only(known[self.first] & known[self.second])
+
+    def by(self, judges: Collection[str]) -> PairVerdicts:
+        """Return the verdicts of some judges."""
+        return self.only(np.isin(self.judges, list(judges))[self.judge])
+
+    def latest(self) -> PairVerdicts:
+        """Return the last of each judge on an item, turn and order; all of unknown items."""
+        key = self.cases
+        for column in (self.first, self.second, self.judge):
+            _, key = np.unique(
+                key * (int(column.max(initial=-1)) + 1) + column, return_inverse=True
+            )
+        last = np.zeros(int(key.max(initial=-1)) + 1, np.intp)
+        last[key] = np.arange(len(self))
+        return self.only(last[key] == np.arange(len(self)))
+
+    def with_turns_named(self) -> PairVerdicts:
+        """Return the same, each turn an item of its own, and each verdict without an item."""
+        cases, place = np.unique(self.cases, return_inverse=True)
+        n_turns = int(self.turn.max(initial=0)) + 1
+        names = []
+        for case in cases.tolist():
+            at, turn = divmod(case, n_turns)
+            if at >= len(self.items):
+                names.append(f"vote {case - len(self.items) * n_turns + 1}")
+            elif n_turns > 1:
+                names.append(f"{self.items[at]}, turn {turn}")
+            else:
+                names.append(self.items[at])
+        turn = np.zeros(len(self), np.intp)
+        return replace(self, items=tuple(names), item=place, turn=turn)
+
+
+def _joined(
+    names: Sequence[tuple[str, ...]], columns: Sequence[Indices]
+) -> tuple[tuple[str, ...], Indices]:
+    """Return the names of several parts as one list, and their columns renumbered."""
+    numbers = _Numbers()
+    joined = []
+    for of_part, column in zip(names, columns, strict=True):
+        # -1, the last place, is that of an unknown name.
+        places = np.append(numbers.of(of_part, len(of_part)), -1)
+        joined.append(places[column])
+    return tuple(numbers), np.concatenate(joined)
+
+
+class _Block(NamedTuple):
+    """Columns of some judgments; see `PairVerdicts`."""
+
+    seed: Indices
+    first: Indices
+    second: Indices
+    result: Floats
+    shown: Indices
+    signature: Indices
+    no_room: Flags
+    is_current: Flags
+
+
+class VerdictsBuilder:
+    """Verdicts of one judge while they are read, a block at a time."""
+
+    def __init__(self, protocol: ResultReader) -> None:
+        """Hold no verdict yet; ``protocol`` knows what a verdict means."""
+        self._result = lru_cache(maxsize=1 << 12)(protocol.result)
+        self._seeds = _Numbers()
+        self._contestants = _Numbers()
+        self._signatures = _Numbers()
+        self._blocks: list[_Block] = []
+        self.n_outdated = 0
+        """Verdicts that `verdicts` left out."""
+
+    def add(
+        self, judgments: Sequence[Judgment | PairJudgment], current: Sequence[bool] | None = None
+    ) -> None:
+        """Add judgments, older ones first; raises `DataError` as `ResultReader.result`.
+
+        ``current``: whether each is on the dialogues as they are, by default all.
+        """
+        n = len(judgments)
+        names = chain.from_iterable([judgment.contestants for judgment in judgments])
+        sides = self._contestants.of(names, 2 * n)
+        results = [self._result(judgment.verdict) for judgment in judgments]
+        if current is None:
+            current = [True for _ in judgments]
+        block = _Block(
+            seed=self._seeds.of([judgment.seed_id for judgment in judgments], n),
+            first=sides[::2],
+            second=sides[1::2],
+            result=np.array(results, np.float64),
+            shown=np.array([judgment.shown for judgment in judgments], np.intp),
+            signature=self._signatures.of([judgment.signature for judgment in judgments], n),
+            no_room=np.array([lacks_room(judgment) for judgment in judgments], np.bool_),
+            is_current=np.array(current, np.bool_),
+        )
+        self._blocks.append(block)
+
+    def verdicts(self) -> PairVerdicts:
+        """Return the last on each seed and order, if it is current, as they first appeared."""
+        if not self._blocks:
+            self.add([])
+        whole = _Block(*map(np.concatenate, zip(*self._blocks, strict=True)))
+        verdicts = replace(
+            PairVerdicts.of_columns(
+                tuple(self._seeds),
+                tuple(self._contestants),
+                ("",),
+                whole.seed,
+                whole.first,
+                whole.second,
+                np.zeros(len(whole.seed), np.intp),
+                whole.result,
+            ),
+            known_signatures=tuple(self._signatures),
+            shown=whole.shown,
+            signature=whole.signature,
+            no_room=whole.no_room,
+        )
+        m = len(self._contestants)
+        key = (whole.seed * m + whole.first) * m + whole.second
+        is_current = whole.is_current
+        ordered = np.sort(key)
+        if (ordered[1:] == ordered[:-1]).any():
+            appeared = np.unique(key, return_index=True)[1]
+            from_end = np.unique(key[::-1], return_index=True)[1]
+            latest = (len(key) - 1 - from_end)[np.argsort(appeared)]
+            verdicts = verdicts.take(latest)
+            is_current = is_current[latest]
+        self.n_outdated = int((~is_current).sum())
+        return verdicts.only(is_current)
+
+
+class _Numbers(dict[str, int]):
+    """Name -> its number, in the order in which names were first asked for."""
+
+    def __missing__(self, name: str) -> int:
+        self[name] = len(self)
+        return len(self) - 1
+
+    def of(self, names: Iterable[str], n: int) -> Indices:
+        """Return the numbers of n names."""
+        return np.fromiter((self.__getitem__(each) for each in names), np.intp, n)
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedPairs:
+    """Verdicts of judges on the same c comparisons (item and two contestants), in both orders.
+
+    Column 0 is the order in which annotators saw the comparison first, or else the first found.
+    """
+
+    annotators: tuple[str, ...]
+    judges: tuple[str, ...]
+    """Names that are no annotators, in order of appearance."""
+    items: tuple[str, ...]
+    contestants: tuple[str, ...]
+    item: Indices
+    """Shape (c,)."""
+    sides: Indices
+    """Contestants in the order of column 0, shape (c, 2)."""
+    outcomes: Mapping[str, Codes]
+    """Judge or annotator -> `PairOutcome`, shape (c, 2)."""
+
+    @classmethod
+    def of(cls, verdicts: PairVerdicts, truth_name: str | None) -> JudgedPairs:
+        """Put verdicts beside each other; raises `DataError` for two of a judge on one case."""
+        numbers, begin = np.unique(verdicts.judge, return_index=True)
+        present = [verdicts.judges[i] for i in numbers[np.argsort(begin)].tolist()]
+        annotators = tuple(name for name in present if JudgeId.parse(name).is_annotator(truth_name))
+        # Column 0 is the order in which annotators saw a comparison.
+        is_annotated = np.isin(verdicts.judges, annotators)[verdicts.judge]
+        rows = verdicts.take(np.argsort(~is_annotated, kind="stable"))
+        # Sorted, so that a bootstrap does not depend on the order of the verdicts.
+        items, item = _sorted(rows.items, rows.item)
+        contestants, sides = _sorted(rows.contestants, np.concatenate([rows.first, rows.second]))
+        first, second = np.split(sides, 2)
+        m = len(contestants)
+        key = (item * m + np.minimum(first, second)) * m + np.maximum(first, second)
+        _, seen, comparison = np.unique(key, return_index=True, return_inverse=True)
+        mirrored = (first != first[seen][comparison]).astype(np.intp)
+        cell = (rows.judge * len(seen) + comparison) * 2 + mirrored
+        _refuse_twice(rows, cell)
+        outcomes = np.full((len(verdicts.judges), len(seen), 2), PairOutcome.ABSENT, np.int8)
+        outcomes[rows.judge, comparison, mirrored] = rows.outcomes
+        return cls(
+            annotators=annotators,
+            judges=tuple(name for name in present if name not in annotators),
+            items=items,
+            contestants=contestants,
+            item=item[seen],
+            sides=np.stack([first[seen], second[seen]], axis=1),
+            outcomes={name: outcomes[verdicts.judges.index(name)] for name in present},
+        )
+
+    def by_topic(self, topics: Mapping[str, str]) -> JudgedPairs:
+        """Return the same with an item's topic in its place, where it has one."""
+        names = [topics.get(item, item) for item in self.items]
+        items, place = np.unique(np.array(names, object), return_inverse=True)
+        return replace(self, items=tuple(items), item=place[self.item])
+
+    def majority(self, annotators: Sequence[str]) -> Codes:
+        """Return the side that more of the annotators prefer, or a tie, if any gave a verdict."""
+        lead = np.zeros(len(self.item), np.intp)
+        voters = np.zeros(len(self.item), np.intp)
+        orders = np.array([1, -1])
+        for name in annotators:
+            readable = self.outcomes[name] < PairOutcome.UNREADABLE
+            lead += (np.where(readable, self.outcomes[name], 0) * orders).sum(1)
+            voters += readable.sum(1)
+        mirrored = np.sign(lead)[:, None] * orders
+        known = (voters > 0)[:, None]
+        return np.asarray(np.where(known, mirrored, PairOutcome.ABSENT), np.int8)
+
+
+def verdicts_digest(verdicts: PairVerdicts) -> str:
+    """Return a digest of all verdicts, in whatever order they came."""
+    table = JudgedPairs.of(verdicts, None)
+    sides = np.stack([table.sides, table.sides[:, ::-1]], axis=1)
+    m = len(table.contestants)
+    case = (table.item[:, None] * m + sides[..., 0]) * m + sides[..., 1]
+    digests = []
+    for judge in sorted(table.outcomes):
+        outcomes = table.outcomes[judge]
+        cells = np.sort((case * 4 + outcomes % 4)[outcomes != PairOutcome.ABSENT])
+        digests.append([judge, sha256(cells.astype("<i8").tobytes()).hexdigest()])
+    return settings_digest(table.items, table.contestants, digests)
+
+
+def _sorted(names: Sequence[str], column: Indices) -> tuple[tuple[str, ...], Indices]:
+    """Return the names that a column has, sorted, and the column renumbered."""
+    numbers = np.unique(column)
+    order = sorted(numbers.tolist(), key=names.__getitem__)
+    place = np.zeros(len(names), np.intp)
+    place[order] = np.arange(len(order))
+    return tuple(names[number] for number in order), place[column]
+
+
+def _refuse_twice(rows: PairVerdicts, cell: Indices) -> None:
+    """Raise `DataError` where a judge has two verdicts in one cell, shape (n,)."""
+    if not len(rows):
+        return
+    times = np.bincount(cell)
+    if times.max() < 2:
+        return
+    at = int(np.flatnonzero(times[cell] > 1)[1])
+    second = rows.contestants[rows.second[at]]
+    pair = ""
+    if second != NO_CONTESTANT:
+        pair = f", {rows.contestants[rows.first[at]]} before {second},"
+    fault = f"{rows.judges[rows.judge[at]]} has judged item {rows.items[rows.item[at]]}{pair} twice"
+    raise DataError(f"{fault}; keep one of the two")
