@@ -8,12 +8,13 @@ from contextlib import closing
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from botchat.errors import BotChatError, MissingDataError, UsageError, did_you_mean, listed
 from botchat.models.stored import rough_tokens, visible_reply
 from botchat.pipeline.contestants import stored_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment
+from botchat.report.archive import PageCall, PageMessage
 from botchat.results import Result
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, read_dialogues, stage_order
@@ -21,9 +22,6 @@ from botchat.workspace.ledger import Ledger
 from botchat.workspace.usage import VerdictPrice
 
 T = TypeVar("T", Dialogue, Judgment)
-
-CallText: TypeAlias = tuple[list[tuple[str, str]], str, int | None, float | None]
-"""Text of a call: messages (role and content), the reply's text, tokens, USD."""
 
 
 def stats(workspace: Workspace) -> Result:
@@ -230,19 +228,20 @@ def _share(total: float | None, n: int) -> float | None:
     return None if total is None else total / n
 
 
-def call_texts(workspace: Workspace, keys: Sequence[str]) -> dict[str, CallText]:
-    """Return messages, reply, tokens and USD of the calls ``keys`` that the ledger has."""
+def call_texts(workspace: Workspace, keys: Sequence[str]) -> dict[str, PageCall]:
+    """Return the calls ``keys`` that the ledger has."""
     which = "WHERE key IN (SELECT value FROM json_each(?))"
+    calls = {}
     with closing(workspace.ledger(readonly=True)) as ledger:
-        return {
-            call.key: (
-                [(m["role"], m["content"]) for m in json.loads(bytes(call.request))["messages"]],
-                call.text or call.detail,
-                call.reply().usage.total,
-                call.cost_usd,
+        for call in ledger.calls(which, json.dumps(keys)):
+            sent = json.loads(bytes(call.request))["messages"]
+            calls[call.key] = PageCall(
+                messages=[PageMessage(message["role"], message["content"]) for message in sent],
+                reply=call.text or call.detail,
+                tokens=call.reply().usage.total,
+                usd=call.cost_usd,
             )
-            for call in ledger.calls(which, json.dumps(keys))
-        }
+    return calls
 
 
 def _bills(workspace: Workspace, keys: Iterable[str]) -> dict[str, usage.Bill]:
