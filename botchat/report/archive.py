@@ -34,6 +34,7 @@ from botchat.records import (
     Dialogue,
     Dialogues,
     Judgment,
+    Remark,
     Seed,
     Verdict,
     natural_sort_key,
@@ -87,19 +88,6 @@ class PageRemark(_Row):
     outcome: str
 
 
-class PageVerdict(_Row):
-    """A verdict; ``contestants`` in the order shown, ``shown`` utterances of each."""
-
-    judge: int
-    protocol: int
-    contestants: Sequence[int]
-    verdict: Verdict | None
-    reason: str
-    shown: int
-    outcome: str
-    remarks: Sequence[PageRemark]
-
-
 class PageError(_Row):
     """An error that a report names; ``utterance``: None or 0 where it names none."""
 
@@ -111,26 +99,31 @@ class PageError(_Row):
 
 
 class PageSpeaker(_Row):
-    """Who reported which errors."""
+    """A speaker of a report with the errors that it names."""
 
     name: str
     errors: Sequence[PageError]
 
 
-class PageReport(_Row):
-    """A judge's reports on a dialogue."""
+class PageVerdict(_Row):
+    """A verdict; ``contestants`` in the order shown, ``shown`` utterances of each."""
 
     judge: int
     protocol: int
-    contestant: int
-    score: Verdict | None
-    speakers: Sequence[PageSpeaker]
+    contestants: Sequence[int]
+    verdict: Verdict | None
+    reason: str
+    shown: int
+    outcome: str
+    remarks: Sequence[PageRemark]
+    speakers: Sequence[PageSpeaker] | None
+    """Members of the panel that reported, or the judge; None: the verdict is no report."""
 
 
 class PageDialogue(msgspec.Struct, omit_defaults=True):
     """A dialogue; ``dropped`` and ``outcomes`` by utterance, from 1."""
 
-    said: Sequence[str]
+    utterances: Sequence[str]
     begun: int = N_SEED
     dropped: Mapping[int, int] = {}
     outcomes: Mapping[int, str] = {}
@@ -138,11 +131,10 @@ class PageDialogue(msgspec.Struct, omit_defaults=True):
 
 
 class PageSeed(msgspec.Struct):
-    """All of a seed, dialogues in the order of the contestants."""
+    """Dialogues on a seed, in the order of the contestants, and all verdicts on them."""
 
     dialogues: list[PageDialogue | None]
     verdicts: list[PageVerdict]
-    reports: list[PageReport]
 
 
 class PageOpening(_Row):
@@ -165,15 +157,15 @@ class PageScore(_Row):
 
 
 class PageAnswer(msgspec.Struct):
-    """A choice; ``result``: its letter, for the contestant shown first."""
+    """A choice; ``result``: 1, ½ or 0 for the contestant shown first."""
 
     verdict: str
     label: str
-    result: str
+    result: float | None
 
 
 class PageProtocol(msgspec.Struct, omit_defaults=True):
-    """What the page must know of a protocol; ``fields``: the numbers that are asked for."""
+    """A protocol; ``fields``: the numbers that are asked for."""
 
     name: str
     base: str
@@ -206,12 +198,12 @@ class PageJudge(msgspec.Struct):
 
 
 class PageIndex(msgspec.Struct):
-    """What lists and filters need; ``human``: -1 where there is none."""
+    """Facts that lists and filters need; ``human``: -1 where there is none."""
 
     seeds: Sequence[PageOpening]
     contestants: Sequence[str]
     human: int
-    there: Sequence[Sequence[int]]
+    has_dialogue: Sequence[Sequence[int]]
     """1 where a contestant, the row, has a dialogue on a seed, else 0."""
     judges: Sequence[PageJudge]
     about: Sequence[PageProtocol]
@@ -224,7 +216,6 @@ class Archive(NamedTuple):
     """The chunks, and what the page must know before it loads one."""
 
     files: Mapping[str, str] = {}  # path relative to the page -> script
-    folder: str = ""
     view: str = ""  # the protocol that the reader opens with
     protocols: Mapping[str, str] = {}  # name -> what it shows
 
@@ -248,12 +239,7 @@ def build(
     Raises:
         DataError: a verdict that its protocol does not offer.
     """
-    catalogue = catalogue or Catalogue()
-    # Dialogues can be read where no judge has judged them alone: the first view is always on.
-    names = {protocol.name for protocol in catalogue if protocol.shows == "one" and protocol.leads}
-    for by_protocol in judged.values():
-        names.update(by_protocol)
-    protocols = list(catalogue.among(names).values())
+    protocols = _protocols(catalogue or Catalogue(), judged)
     packed = _Packed(sorted(seeds, key=lambda seed: natural_sort_key(seed.id)), dialogues)
     for judge, by_protocol in judged.items():
         packed.judges.append(PageJudge(name=judge, single={}, pairs={}, scores={}))
@@ -264,7 +250,7 @@ def build(
         seeds=[PageOpening(seed.id, _opening(seed, dialogues)) for seed in packed.seeds],
         contestants=list(packed.numbers),
         human=packed.numbers.get(HUMAN, -1),
-        there=packed.there(),
+        has_dialogue=packed.has_dialogue(),
         judges=packed.judges,
         about=[about_protocol(protocol) for protocol in protocols],
         error_types=ERRORS,
@@ -279,7 +265,15 @@ def build(
             of_part = packed.calls(part, known_calls)
             files[f"{FOLDER}/calls-{n}.js"] = script(f"calls-{n}", of_part)
     shows = {protocol.name: protocol.shows for protocol in protocols}
-    return Archive(files, FOLDER, _first_view(protocols, packed.judges), shows)
+    return Archive(files, _first_view(protocols, packed.judges), shows)
+
+
+def _protocols(catalogue: Catalogue, judged: ByJudge) -> list[Protocol]:
+    """Return the protocols of the page."""
+    # Dialogues can be read where no judge has judged them alone: the first view is always on.
+    names = {protocol.name for protocol in catalogue if protocol.shows == "one" and protocol.leads}
+    names.update(chain.from_iterable(judged.values()))
+    return list(catalogue.among(names).values())
 
 
 def _first_view(protocols: Sequence[Protocol], judges: Sequence[PageJudge]) -> str:
@@ -304,8 +298,8 @@ class _Packed:
         self._places = {seed.id: i for i, seed in enumerate(seeds)}
         self._calls: list[list[tuple[str, ...]]] = []
         for seed in seeds:
-            said = [_dialogue(dialogues[name].get(seed.id)) for name in self.numbers]
-            self.content.append(PageSeed(dialogues=said, verdicts=[], reports=[]))
+            texts = [_dialogue(dialogues[name].get(seed.id)) for name in self.numbers]
+            self.content.append(PageSeed(dialogues=texts, verdicts=[]))
             self._calls.append([])
 
     @property
@@ -313,7 +307,7 @@ class _Packed:
         """Whether a verdict names a call."""
         return any(any(verdicts) for verdicts in self._calls)
 
-    def there(self) -> list[list[int]]:
+    def has_dialogue(self) -> list[list[int]]:
         """Return 1 where a contestant has a dialogue on a seed, else 0; shape (m, seeds)."""
         rows = []
         for name in self.numbers:
@@ -341,44 +335,24 @@ class _Packed:
         """Whether its seed and its contestants are in the archive."""
         n_shown = 1 if protocol.shows == "one" else 2
         is_here = judgment.seed_id in self._places and len(judgment.contestants) == n_shown
-        return is_here and self.numbers.keys() >= {*judgment.contestants}
+        return is_here and self.numbers.keys() >= set(judgment.contestants)
 
     def _add_verdict(self, number: int, protocol: Protocol, judgment: Judgment) -> None:
         at = self._places[judgment.seed_id]
-        judge = len(self.judges) - 1
-        contestants = [self.numbers[name] for name in judgment.contestants]
         reason = judgment.reason
         speakers = self._speakers(protocol, judgment)
-        if speakers is not None:
-            report = PageReport(
-                judge=judge,
-                protocol=number,
-                contestant=contestants[0],
-                score=judgment.verdict,
-                speakers=speakers,
-            )
-            self.content[at].reports.append(report)
         if speakers:
             reason = ""  # it is the errors once more
-        remarks = []
-        for remark in judgment.transcript:
-            remarks.append(
-                PageRemark(
-                    speaker=remark.speaker,
-                    text=remark.text,
-                    verdict=remark.verdict,
-                    outcome=remark.outcome,
-                )
-            )
         verdict = PageVerdict(
-            judge=judge,
+            judge=len(self.judges) - 1,
             protocol=number,
-            contestants=contestants,
+            contestants=[self.numbers[name] for name in judgment.contestants],
             verdict=judgment.verdict,
             reason=reason,
             shown=judgment.shown,
             outcome=judgment.outcome,
-            remarks=remarks,
+            remarks=[_remark(remark) for remark in judgment.transcript],
+            speakers=speakers,
         )
         self.content[at].verdicts.append(verdict)
         self._calls[at].append(judgment.calls)
@@ -407,14 +381,18 @@ class _Packed:
 
     def calls(self, part: slice, calls: CallsOf) -> list[list[list[PageCall]]]:
         """Return the calls of each verdict on some seeds."""
-        keys: list[str] = []
-        for verdicts in self._calls[part]:
-            keys.extend(chain.from_iterable(verdicts))
-        known = calls(keys)
+        of_verdicts = chain.from_iterable(self._calls[part])
+        known = calls(list(chain.from_iterable(of_verdicts)))
         content = []
         for verdicts in self._calls[part]:
             content.append([_known_calls(of_verdict, known) for of_verdict in verdicts])
         return content
+
+
+def _remark(remark: Remark) -> PageRemark:
+    return PageRemark(
+        speaker=remark.speaker, text=remark.text, verdict=remark.verdict, outcome=remark.outcome
+    )
 
 
 def _known_calls(keys: Sequence[str], known: Mapping[str, PageCall]) -> list[PageCall]:
@@ -423,7 +401,7 @@ def _known_calls(keys: Sequence[str], known: Mapping[str, PageCall]) -> list[Pag
 
 @dataclass(frozen=True, eq=False)
 class PairOutcomes:
-    """What a judge said in one protocol of p pairs of contestants, each in the order shown."""
+    """Verdicts of a judge in one protocol on p pairs of contestants, each in the order shown."""
 
     pairs: Indices
     """Numbers of the contestants, sorted, shape (p, 2)."""
@@ -454,38 +432,31 @@ class PairOutcomes:
     def scores(self) -> dict[str, PageScore]:
         """Return who is ahead, over both orders; contestants, the smaller number first -> score."""
         pair, seed = np.nonzero(self.outcomes < PairOutcome.UNREADABLE)
-        low = self.pairs.min(axis=1)
-        mirrored = np.where(self.pairs[:, 0] == low, 1, -1)
-        outcome = self.outcomes[pair, seed] * mirrored[pair]
-        key = low * (int(self.pairs.max(initial=0)) + 1) + self.pairs.max(axis=1)
-        _, begin, row = np.unique(key[pair], return_index=True, return_inverse=True)
-        n = len(begin)
+        m = int(self.pairs.max(initial=0)) + 1
+        key = self.pairs.min(axis=1) * m + self.pairs.max(axis=1)
+        keys, row = np.unique(key[pair], return_inverse=True)
+        n = len(keys)
+        is_first = self.pairs[pair, 0] < self.pairs[pair, 1]
+        outcome = self.outcomes[pair, seed] * np.where(is_first, 1, -1)
         share = clustered_proportions(row, seed, (outcome + 1) / 2, n)
-        won = np.bincount(row[outcome == PairOutcome.WIN], minlength=n)
-        tied = np.bincount(row[outcome == PairOutcome.TIE], minlength=n)
-        lost = np.bincount(row[outcome == PairOutcome.LOSS], minlength=n)
+        counts = np.bincount(row * 3 + outcome + 1, minlength=n * 3).reshape(n, 3)
         n_seeds = self.outcomes.shape[1]
         seeds = np.bincount(np.unique(row * n_seeds + seed) // n_seeds, minlength=n)
         scores = {}
-        for i, first in enumerate(pair[begin].tolist()):
+        for i, pair_key in enumerate(keys.tolist()):
+            first, second = divmod(pair_key, m)
             score = share.at(i)
-            a, b = sorted(self.pairs[first].tolist())
-            scores[f"{a},{b}"] = PageScore(
+            lost, tied, won = counts[i].tolist()
+            scores[f"{first},{second}"] = PageScore(
                 score=round(score.value, 4),
                 low=round(score.low, 4),
                 high=round(score.high, 4),
-                won=int(won[i]),
-                tied=int(tied[i]),
-                lost=int(lost[i]),
+                won=won,
+                tied=tied,
+                lost=lost,
                 seeds=int(seeds[i]),
             )
         return scores
-
-
-def _letter(result: float | None) -> str:
-    """Return the letter of a result, 1, ½ or 0; None: unreadable."""
-    outcome = PairOutcome.UNREADABLE if result is None else round(2 * result - 1)
-    return chr(_LETTERS[outcome - PairOutcome.LOSS])
 
 
 def _code(protocol: Protocol, verdict: Verdict | None) -> Code:
@@ -516,7 +487,7 @@ def about_protocol(protocol: Protocol) -> PageProtocol:
     if protocol.kind == "choice":
         answers = []
         for verdict, label in zip(_CHOICE, protocol.labels, strict=False):
-            answers.append(PageAnswer(verdict, label, _letter(protocol.result(verdict))))
+            answers.append(PageAnswer(verdict, label, protocol.result(verdict)))
         about.answers = answers
     if protocol.scale is not None:
         about.numbers = protocol.scale.names

@@ -9,21 +9,19 @@ const botchat = (() => {
   const read = {
     about: ({ folder, view, protocols, pages, judge, order, lang, invented }) =>
       ({ folder, view, protocols, pages, judge, order, lang, invented }),
-    index: ({ seeds, contestants, human, there, judges, about, error_types, per_chunk, calls }) =>
-      ({ seeds: seeds.map(read.opening), contestants, human, there, judges: judges.map(read.judge), about: about.map(read.protocol), error_types, per_chunk, calls }),
+    index: ({ seeds, contestants, human, has_dialogue, judges, about, error_types, per_chunk, calls }) =>
+      ({ seeds: seeds.map(read.opening), contestants, human, has_dialogue, judges: judges.map(read.judge), about: about.map(read.protocol), error_types, per_chunk, calls }),
     opening: ([id, text]) => ({ id, text }),
     judge: ({ name, single, pairs, scores }) => ({ name, single, pairs, scores: every((by) => every(read.score, by), scores) }),
     score: ([score, low, high, won, tied, lost, seeds]) => ({ score, low, high, won, tied, lost, seeds }),
     protocol: ({ name, base, title, kind, shows, n, about_ai, question, answers = [], numbers = [], fields = [], scale = [] }) =>
       ({ name, base, title, kind, shows, n, about_ai, question, answers: answers.map(read.answer), numbers, fields, scale }),
     answer: ({ verdict, label, result }) => ({ verdict, label, result }),
-    seed: ({ dialogues, verdicts, reports }) =>
-      ({ dialogues: dialogues.map((each) => each && read.dialogue(each)), verdicts: verdicts.map(read.verdict), reports: reports.map(read.report) }),
-    dialogue: ({ said, begun = 2, dropped = {}, outcomes = {}, stopped = "" }) => ({ said, begun, dropped, outcomes, stopped }),
-    verdict: ([judge, protocol, contestants, verdict, reason, shown, outcome, remarks]) =>
-      ({ judge, protocol, contestants, verdict, reason, shown, outcome, remarks: remarks.map(read.remark) }),
+    seed: ({ dialogues, verdicts }) => ({ dialogues: dialogues.map((each) => each && read.dialogue(each)), verdicts: verdicts.map(read.verdict) }),
+    dialogue: ({ utterances, begun = 2, dropped = {}, outcomes = {}, stopped = "" }) => ({ utterances, begun, dropped, outcomes, stopped }),
+    verdict: ([judge, protocol, contestants, verdict, reason, shown, outcome, remarks, speakers]) =>
+      ({ judge, protocol, contestants, verdict, reason, shown, outcome, remarks: remarks.map(read.remark), speakers: speakers && speakers.map(read.speaker) }),
     remark: ([speaker, text, verdict, outcome]) => ({ speaker, text, verdict, outcome }),
-    report: ([judge, protocol, contestant, score, speakers]) => ({ judge, protocol, contestant, score, speakers: speakers.map(read.speaker) }),
     speaker: ([name, errors]) => ({ name, errors: errors.map(read.error) }),
     error: ([type, utterance, quote, evidence, explanation]) => ({ type, utterance, quote, evidence, explanation }),
     call: ([messages, reply, tokens, usd]) => ({ messages: messages.map(read.message), reply, tokens, usd }),
@@ -133,12 +131,15 @@ const botchat = (() => {
 
   // The same of a verdict. `protocol` is always an entry of the index's `about`.
   const result = (protocol, verdict) => {
-    if (protocol.kind !== "score") return outcome(protocol.answers.find((answer) => answer.verdict === verdict)?.result);
     if (verdict === null) return "none";
+    const winner = (lead) => (Math.abs(lead) < 1e-9 ? "tie" : lead > 0 ? "win" : "lose");
+    if (protocol.kind !== "score") {
+      const given = protocol.answers.find((answer) => answer.verdict === verdict);
+      return given ? winner(given.result - 0.5) : "none";
+    }
     const all = numbers(verdict);
     const sum = (part) => part.reduce((total, number) => total + number, 0);
-    const lead = sum(all.slice(0, all.length / 2)) - sum(all.slice(all.length / 2));
-    return outcome(Math.abs(lead) < 1e-9 ? "t" : lead > 0 ? "w" : "l");
+    return winner(sum(all.slice(0, all.length / 2)) - sum(all.slice(all.length / 2)));
   };
 
   // Puts the address where one can paste it from.

@@ -1,7 +1,7 @@
 // Utterances with their marks, verdicts in words, a panel's talk, calls, keys. The reader and the
 // comparison of two are made of these.
 botchat.dialogues = (() => {
-  const { about, button, copyLink, el, named, numbers, outcome, result, seed } = botchat;
+  const { about, button, copyLink, el, named, numbers, result, seed } = botchat;
   const LONG = 4000;
   const MARKS = { lose: "✕ ", win: "✓ ", none: "– " };
 
@@ -66,9 +66,9 @@ botchat.dialogues = (() => {
   const reported = (index, content, a, only) => {
     const several = !only && index.about.filter(({ kind }) => kind === "report").length > 1;
     const found = { scores: [], at: {} };
-    for (const { judge, protocol, contestant, score, speakers } of content.reports) {
+    for (const { judge, protocol, contestants, verdict: score, speakers } of content.verdicts) {
       const { name } = index.about[protocol];
-      if (contestant !== a || (only && name !== only)) continue;
+      if (!speakers || contestants[0] !== a || (only && name !== only)) continue;
       found.scores.push({ judge, name, score });
       for (const speaker of speakers) {
         const who = speakers.length > 1 ? speaker.name : judge === about.judge ? "" : index.judges[judge].name;
@@ -95,7 +95,7 @@ botchat.dialogues = (() => {
       { class: ["AB"[i % 2], isHuman ? "seed" : "", isFirstAi ? "first-ai" : ""].filter(Boolean).join(" "), "data-at": at },
       el("div", { class: "bubble" },
         isFirstAi ? el("span", { class: "here" }, options.words.here) : null,
-        paragraph(dialogue.said[i], options.term),
+        paragraph(dialogue.utterances[i], options.term),
         options.errors?.[at]),
       el("span", { class: "no" }, el("span", { class: "hidden" }, isHuman ? "human, utterance " : "utterance "), String(at)),
       marks.length ? el("ul", { class: "flags", "aria-label": "Marks" }, marks) : null);
@@ -104,7 +104,8 @@ botchat.dialogues = (() => {
   // Who a verdict on two dialogues is for, in words. `names`: nodes of the two names as shown.
   const compared = (protocol, verdict, names) => {
     if (verdict === null) return ["unreadable"];
-    const winner = { win: 0, lose: 1 }[result(protocol, verdict)];
+    const who = result(protocol, verdict);
+    const winner = { win: 0, lose: 1 }[who];
     const best = winner === undefined ? null : names[winner]();
     if (protocol.kind === "score") {
       const values = numbers(verdict);
@@ -114,7 +115,7 @@ botchat.dialogues = (() => {
     }
     if (protocol.about_ai) return best ? [best, " is more human"] : [verdict === "both" ? "tie: both are AI" : "tie: neither is AI"];
     const answer = protocol.answers.find((each) => each.verdict === verdict);
-    return [best ? [best, " wins"] : outcome(answer?.result), ` (“${answer ? answer.label : verdict}”)`];
+    return [best ? [best, " wins"] : who, ` (“${answer ? answer.label : verdict}”)`];
   };
 
   // How a member of a panel voted, in words.

@@ -30,7 +30,7 @@ from botchat.interfaces import Row
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.protocol import Protocol
 from botchat.records import VERSION
-from botchat.report.archive import Archive
+from botchat.report.archive import FOLDER, Archive
 from botchat.report.first_screen import (
     CheckLine,
     Curve,
@@ -115,7 +115,7 @@ class Prompt:
 
 
 class PageAbout(msgspec.Struct):
-    """What the scripts of a page must know at once; see `botchat.report.archive.Archive`."""
+    """Facts that the scripts of a page need at once; see `botchat.report.archive.Archive`."""
 
     folder: str
     view: str
@@ -130,10 +130,9 @@ class PageAbout(msgspec.Struct):
 
 @dataclass(frozen=True)
 class PageValues:
-    """What ``page.html`` is filled with."""
+    """Values that fill ``page.html``."""
 
     view: View
-    board: Board
     title: tuple[Pieces, Pieces]
     gist: Sequence[str]
     done: str
@@ -148,7 +147,7 @@ class PageValues:
     prompts: Sequence[Prompt]
     about_json: str
     judges: Sequence[tuple[str, str, View]]
-    """Of each page its file, its judge and its view."""
+    """File, judge and view of each page."""
     checks: Sequence[Sequence[CheckLine]]
     compared: Sequence[JudgeComparison]
     files: Sequence[str]
@@ -208,7 +207,7 @@ def _page_values(
     links = Links(archive.view)
     heads, lines = main_table(board, links, view.costs, ranked=not view.trust.failed)
     about = PageAbout(
-        folder=archive.folder,
+        folder=FOLDER,
         view=links.view,
         protocols=archive.protocols,
         pages=[page for page, _, _ in judges],
@@ -217,13 +216,13 @@ def _page_values(
         lang=_language(protocols).code,
         invented=board.invented,
     )
+    checks = [check_lines(each.trust) for _, _, each in judges]
     # Without the version that last asked otherwise: the page names one version.
     signatures = [s.partition("|")[2] for table in board.tables for s in table.signatures]
     reasons = {check.reason for check in view.trust.checks}
     tables = [] if place else [table.name for table in board.every_table]
     return PageValues(
         view=view,
-        board=board,
         title=_title(view.headline),
         gist=re.split(r"(\d+ of 100|(?<=humans pass in )\d+)", view.headline.lead),
         done=done,
@@ -231,14 +230,14 @@ def _page_values(
         lines=lines,
         curve=success_curve(board, view.headline.leader, ranked=not view.trust.failed),
         links=links,
-        main_checks=main_checks(check_lines(view.trust)),
+        main_checks=main_checks(checks[place]),
         other_reasons=[text for text in view.trust.reasons if text not in reasons],
         explained=protocols,
         signatures=list(dict.fromkeys(signatures)),
         prompts=_prompts(board, protocols) + list(talks),
         about_json=inert(about),
         judges=judges,
-        checks=[check_lines(each.trust) for _, _, each in judges],
+        checks=checks,
         compared=compared,
         files=tables,
     )

@@ -246,10 +246,10 @@
       const both = [a, b].map((i) => content.dialogues[i]);
       const missing = [a, b].find((_, i) => !both[i]);
       if (missing !== undefined) return [el("p", { class: "note" }, "There is no dialogue of ", nameOf(index, missing), " on ", named(id), ".")];
-      const most = Math.max(...both.map(({ said }) => said.length));
+      const most = Math.max(...both.map(({ utterances }) => utterances.length));
       const part = (from, end) => {
         const columns = [a, b].map((which, i) => {
-          const utterances = both[i].said.slice(from, end).map((_, k) => utterance(both[i], from + k, { firstAi: 0, human: which === index.human }));
+          const utterances = both[i].utterances.slice(from, end).map((_, k) => utterance(both[i], from + k, { firstAi: 0, human: which === index.human }));
           return el("ol", { class: "dialogue column", style: `grid-row: span ${Math.max(Math.min(most, end) - from, 1)}`, "aria-label": name(which) }, utterances);
         });
         return most > from ? el("div", { class: "columns" }, columns) : null;

@@ -81,7 +81,7 @@
       const { id, text: opening } = index.seeds[at];
       if (!term || `${id} ${opening}`.toLowerCase().includes(term)) return 0;
       const dialogue = texts.get(at)?.dialogues[a];
-      return dialogue ? dialogue.said.findIndex((text) => text.toLowerCase().includes(term)) : -1;
+      return dialogue ? dialogue.utterances.findIndex((text) => text.toLowerCase().includes(term)) : -1;
     };
 
     const listed = ({ protocol, a, show, term }) => {
@@ -91,7 +91,7 @@
         if (number) return Boolean(each.numbers);
         return { "": true, diagnosed: each.errors, wrong: each.wrong }[show] ?? each.kind === show;
       };
-      const whole = index.seeds.flatMap((_, at) => (index.there[a][at] ? [item(protocol, a, at)] : []));
+      const whole = index.seeds.flatMap((_, at) => (index.has_dialogue[a][at] ? [item(protocol, a, at)] : []));
       const found = whole.filter(passes).map((each) => ({ ...each, hit: hit(term, each) })).filter((each) => each.hit >= 0);
       const sign = way === "up" ? 1 : -1;
       if (number && way !== "at") found.sort((x, y) => sign * (x.numbers[number] - y.numbers[number]));
@@ -112,7 +112,7 @@
       if (!asked.seed) return { ...next, at: ((!next.show && next.found.find(({ kind }) => kind === "lose")) || next.found[0] || next).at };
       const at = bySeed.get(asked.seed) ?? -1;
       if (at < 0) return { ...next, why: `No seed ${asked.seed} is in this set.` };
-      if (!index.there[a][at]) return { ...next, why: `There is no dialogue of ${index.contestants[a]} on ${asked.seed}.` };
+      if (!index.has_dialogue[a][at]) return { ...next, why: `There is no dialogue of ${index.contestants[a]} on ${asked.seed}.` };
       return { ...next, at };
     };
 
@@ -124,7 +124,7 @@
     const excerpt = (each) => {
       const { term } = state;
       if (!each.hit) return marked(index.seeds[each.at].text, term);
-      const text = texts.get(each.at).dialogues[each.a].said[each.hit];
+      const text = texts.get(each.at).dialogues[each.a].utterances[each.hit];
       const from = Math.max(0, text.toLowerCase().indexOf(term) - 24);
       return [el("b", null, `${each.hit + 1} `), from ? "…" : "", ...marked(text.slice(from, from + 120), term)];
     };
@@ -195,7 +195,7 @@
       const alsoReported = reported(index, content, a, isReport ? protocol.name : "").scores
         .filter(({ judge }) => !isReport || judge !== about.judge)
         .map(({ judge, name, score }) => [" · ", score === null ? `${name} unreadable` : `${name} ${score}`, judge === about.judge ? null : [" by ", named(index.judges[judge].name)]]);
-      const rail = el("div", { class: "rail", role: "group", "aria-label": "Utterances" }, content.dialogues[a].said.map((_, i) => {
+      const rail = el("div", { class: "rail", role: "group", "aria-label": "Utterances" }, content.dialogues[a].utterances.map((_, i) => {
         const kind = [i < 2 || a === index.human ? "seed" : "", firstAi && i + 1 === firstAi ? "first-ai" : "", firstAi && i + 1 > firstAi ? "after" : ""].join(" ");
         const label = `Utterance ${i + 1}${i + 1 === firstAi ? `, ${words(protocol).verb}` : ""}`;
         return button("", () => address.set({ at: String(i + 1) }), { class: kind, "data-to": i + 1, title: `Utterance ${i + 1}`, "aria-label": label });
@@ -220,9 +220,9 @@
       }
       const diagnosis = reported(index, content, a, protocol.kind === "report" ? protocol.name : "");
       const options = { errors: diagnosis.at, firstAi, words: words(protocol), others, human: isHuman, term };
-      const utterances = dialogue.said.map((_, i) => utterance(dialogue, i, options));
+      const utterances = dialogue.utterances.map((_, i) => utterance(dialogue, i, options));
       const human = !isHuman && index.human >= 0 ? content.dialogues[index.human] : null;
-      const rest = human ? human.said.slice(2).map((_, i) => utterance(human, i + 2, { firstAi: 0, human: true, words: options.words })) : [];
+      const rest = human ? human.utterances.slice(2).map((_, i) => utterance(human, i + 2, { firstAi: 0, human: true, words: options.words })) : [];
       const toHuman = link({ view: protocol.name, a: index.contestants[index.human], seed: index.seeds[at].id });
       return [
         el("ol", { class: "dialogue" },

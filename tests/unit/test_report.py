@@ -200,7 +200,7 @@ def test_the_archive_holds_every_dialogue_and_verdict() -> None:
         part: PageSeed = unpacked(chunks, f"seeds-{at // SEEDS}", list[PageSeed])[at % SEEDS]
         for name, told in zip(index.contestants, part.dialogues, strict=True):
             assert told is not None
-            assert tuple(told.said) == records.dialogues[name][seed.id].utterances
+            assert tuple(told.utterances) == records.dialogues[name][seed.id].utterances
         seen += len(part.verdicts)
         for given in part.verdicts:
             protocol = index.about[given.protocol].name
