@@ -14,7 +14,7 @@ from botchat.errors import BotChatError, MissingDataError, UsageError, did_you_m
 from botchat.models.stored import rough_tokens, visible_reply
 from botchat.pipeline.contestants import stored_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment
-from botchat.report.archive import PageCall, PageMessage
+from botchat.report.contract import PageCall, PageMessage
 from botchat.results import Result
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, read_dialogues, stage_order

@@ -133,9 +133,6 @@ def read_size(text: str) -> tuple[float, float | None]:
     )
 
 
-# ------------------------------------------------------------------------- figures of a board
-
-
 def board_charts(board: Board, costs: Mapping[str, float] | None = None) -> Iterator[Chart]:
     """Yield each figure a board has numbers for; ``costs``, by contestant, are USD a dialogue."""
     for base in dict.fromkeys(arena.protocol.base for arena in board.arenas):
@@ -198,7 +195,6 @@ def _arena_charts(arenas: Sequence[Arena], costs: Mapping[str, float]) -> Iterat
 
 
 def _n_words(arena: Arena) -> str:
-    """Return the utterances that its dialogues are cut to, in words."""
     return f"N = {arena.protocol.n}" if arena.protocol.n else ""
 
 
@@ -224,10 +220,9 @@ def _detection_charts(part: DetectionResult) -> Iterator[Chart]:
     prefix = "" if part.protocol.leads else f"{part.protocol.name}-"
     rates = {}
     for column in part.table.columns:
-        if not column.key.startswith("success"):
-            continue
-        label = "human length" if column.n is None else f"N = {column.n}"
-        rates[label] = 100 * _with_ends(part.table, column.key)
+        if column.key.startswith("success"):
+            label = "human length" if column.n is None else f"N = {column.n}"
+            rates[label] = 100 * _with_ends(part.table, column.key)
     yield Chart(
         f"{prefix}success",
         f"{part.protocol.title}: success rate with 95 % intervals",
@@ -269,9 +264,6 @@ def _length_charts(board: Board) -> Iterator[Chart]:
             [board.seeds_signature],
             partial(_counts, Counter(board.human_lengths)),
         )
-
-
-# ------------------------------------------------------------------------- figures of judges
 
 
 def judge_charts(report: AgreementReport) -> Iterator[Chart]:
@@ -329,9 +321,6 @@ def _first(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[(np.arange(len(frame)) < MOST_DRAWN) | (frame.index == HUMAN)]
 
 
-# --------------------------------------------------------------------------- how it is drawn
-
-
 def _color(name: object) -> str:
     if name == HUMAN:
         return PEOPLE
@@ -376,12 +365,8 @@ def dots(
         y = np.arange(len(names)) + (i * step - middle)
         shade = SHADES[min(i, 3)]
         colors = [PEOPLE if name == HUMAN else shade for name in names]
-        fill = ["white" for _ in names]
-        width = 1.0
-        if i == 0:
-            fill = colors
-            width = 1.8
-        axes.hlines(y, frame["low"], frame["high"], colors, linewidth=width)
+        fill = ["white" for _ in names] if i else colors
+        axes.hlines(y, frame["low"], frame["high"], colors, linewidth=1.0 if i else 1.8)
         axes.scatter(frame["value"], y, 14, fill, edgecolors=colors, linewidths=1, zorder=3)
         axes.scatter([], [], 14, "white" if i else shade, edgecolors=shade, label=title)
     _name_rows(figure, axes, names)

@@ -1,4 +1,4 @@
-"""The first screen of a page: the main table, the success curve, and the judge's checks."""
+"""The first screen of a page: the main table and the success curve."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import pandas as pd
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
-from botchat.boards.judge_checks import Check, JudgeTrust
 from botchat.boards.protocols import DetectionResult, GTEvalResult, ProtocolResult, SuccessCurve
 from botchat.boards.tables import Column, Table, estimate_in, interval_text, is_floor_bot, labels
 from botchat.estimates import Estimate, Floats
@@ -52,7 +51,7 @@ class Bar(NamedTuple):
     def of(cls, number: Estimate, ends: tuple[float, float] = (0.0, 1.0)) -> Bar:
         """Return the bar of a number; what is outside the scale is at its edge."""
         return cls(
-            _percent(number.value, ends), _percent(number.low, ends), _percent(number.high, ends)
+            percent(number.value, ends), percent(number.low, ends), percent(number.high, ends)
         )
 
     @property
@@ -61,7 +60,7 @@ class Bar(NamedTuple):
         return round(self.high - self.low, 2)
 
 
-def _percent(value: float, ends: tuple[float, float]) -> float:
+def percent(value: float, ends: tuple[float, float]) -> float:
     """Return where a value stands on a scale, in percent of its width."""
     low, high = ends
     return round(100 * (min(max(value, low), high) - low) / (high - low), 2)
@@ -117,9 +116,8 @@ def kind_of(name: str) -> str:
 def printed_rows(board: Board, costs: Mapping[str, float]) -> list[Row]:
     """Return a row a contestant for a terminal: rank, the number of each protocol, and USD."""
     main = board.main
-    rows = []
-    for rank, name in zip(main.texts("rank"), main.frame["model"], strict=True):
-        rows.append({"rank": rank, "model": name})
+    places = zip(main.texts("rank"), main.frame["model"], strict=True)
+    rows = [{"rank": rank, "model": name} for rank, name in places]
     headings = {"rank", "model"}
     for i, part in enumerate(protocol_columns(board)):
         heading = words(part, part.ranking[0])[0].lower()
@@ -137,9 +135,7 @@ def printed_rows(board: Board, costs: Mapping[str, float]) -> list[Row]:
     if any(costs.values()):
         for row in rows:
             usd = costs.get(row["model"])
-            row["USD/dialogue"] = "–"
-            if usd is not None:
-                row["USD/dialogue"] = f"{usd:.4f}"
+            row["USD/dialogue"] = "–" if usd is None else f"{usd:.4f}"
     return rows
 
 
@@ -163,12 +159,7 @@ def main_table(
 
 
 def _columns(
-    board: Board,
-    names: Sequence[str],
-    links: Links,
-    costs: Mapping[str, float],
-    *,
-    ranked: bool,
+    board: Board, names: Sequence[str], links: Links, costs: Mapping[str, float], *, ranked: bool
 ) -> Iterator[ShownColumn]:
     """Yield the columns of the main table in their order."""
     if ranked:
@@ -413,7 +404,7 @@ def _curve_of(
     curves = _drawn_curves(part, board)
     if not curves:
         return None
-    models = [name for name in curves if name != HUMAN]
+    models = curves.keys() - {HUMAN}
     last = max(len(curves[name].rate) for name in models or curves)
     n_named = min(len(models), NAMED_LINES) + len(curves) - len(models)
     height = max(212, 17 * (n_named - 1))
@@ -424,10 +415,9 @@ def _curve_of(
         rate = rate[np.isfinite(rate)]
         whole = len(rate)
         if name == HUMAN:
-            whole = min(whole, _well_reached(board.human_lengths))
-        few = ""
-        if whole < len(rate):
-            few = _steps(rate, max(whole, N_SEED), len(rate), last)
+            longest = sorted(board.human_lengths)[-FEW:]
+            whole = min(whole, longest[0]) if len(longest) == FEW else 0
+        is_rare = whole < len(rate)
         intervals = []
         if len(curves) <= 4:
             intervals = _intervals(curves[name], whole, aside=(1 + len(lines)) / 10)
@@ -436,7 +426,7 @@ def _curve_of(
             label,
             kind=_line_kind(name, leader, is_faint=is_faint),
             path=_steps(rate, N_SEED, whole, last),
-            few=few,
+            few=_steps(rate, max(whole, N_SEED), len(rate), last) if is_rare else "",
             intervals=intervals,
             text=f"{100 * rate[-1]:.0f}",
             end=round(float(height * (1 - rate[-1])), 1),
@@ -454,11 +444,6 @@ def _drawn_curves(part: DetectionResult, board: Board) -> dict[str, SuccessCurve
         if curve is not None and np.isfinite(curve.rate[:N_SEED]).all():
             curves[name] = curve
     return curves
-
-
-def _well_reached(human_lengths: Sequence[int]) -> int:
-    """Return the largest N that `FEW` human dialogues reach, or 0."""
-    return sorted(human_lengths)[-FEW] if len(human_lengths) >= FEW else 0
 
 
 def _intervals(curve: SuccessCurve, whole: int, aside: float) -> list[tuple[float, float, float]]:
@@ -498,9 +483,7 @@ def _steps(rate: Floats, first: int, end: int, last: int) -> str:
         path += f"H{n}"
         if rate[n - 1] != rate[n - 2]:
             path += f"V{100 - 100 * rate[n - 1]:.1f}"
-    if end == last:
-        path += f"H{last + 0.5}"
-    return path
+    return path + f"H{last + 0.5}" if end == last else path
 
 
 def _apart(heights: Mapping[str, float], height: int) -> dict[str, float]:
@@ -514,64 +497,3 @@ def _apart(heights: Mapping[str, float], height: int) -> dict[str, float]:
     for name in reversed(order):
         below = placed[name] = min(placed[name], below - 17)
     return {name: round(at, 1) for name, at in placed.items()}
-
-
-class CheckLine(NamedTuple):
-    """One check of the judge, with its number drawn."""
-
-    check: Check
-    name: str
-    text: str
-    bar: Bar | None
-    line: float | None  # that it should be on the good side of, in percent
-
-
-_COUNTS_THE_BAD = ("ties", "unreadable_rate")  # named by what is good
-
-
-def check_lines(trust: JudgeTrust) -> list[CheckLine]:
-    """Return the checks of a judge with bars of their numbers."""
-    lines = []
-    for check in trust.checks:
-        name = check.name
-        line = check.line
-        text = check.number
-        scale = (-1.0, 1.0) if check.key == "label_kappa" else (0.0, 1.0)
-        number = check.estimate
-        is_second = check.key == "first_preferred" and number.value < 0.5
-        is_turned = is_second or check.key in _COUNTS_THE_BAD
-        if number.is_bounded and line is not None and is_turned:
-            number = (-number).stretched(1.0, 1.0)
-            line = 1 - line
-            name = name.replace("First", "Second")
-            text = f"{100 * number.value:.0f} %"
-        if check.state == "unknown":
-            text = "not tested"
-        at = None
-        if line is not None:
-            at = _percent(line, scale)
-        bar = None
-        if number.is_bounded:
-            bar = Bar.of(number, scale)
-        lines.append(CheckLine(check, name, text, bar, at))
-    return lines
-
-
-_MATTER_MOST = ("false_positive_rate", "model_picked", "label_kappa", "consistency")
-
-
-def main_checks(lines: Sequence[CheckLine]) -> list[CheckLine]:
-    """Return at most three checks for the first screen: what fails, what warns, what matters."""
-    failing = [line for line in lines if line.check.state == "fails"]
-    warning = [line for line in lines if line.check.state == "warns"]
-    if failing or warning:
-        return (failing + warning)[:3]
-    passing = [line for line in lines if line.check.state == "passes"]
-    return sorted(passing, key=_weight)[:3]
-
-
-def _weight(line: CheckLine) -> int:
-    """Return the place of a check among those that matter most, or one after them."""
-    if line.check.key in _MATTER_MOST:
-        return _MATTER_MOST.index(line.check.key)
-    return len(_MATTER_MOST)

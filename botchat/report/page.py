@@ -17,29 +17,29 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 from jinja2 import Environment, StrictUndefined, Template
 
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline, headline
-from botchat.boards.judge_checks import NO_ANSWER, JudgeTrust, judge_trust
+from botchat.boards.judge_checks import NO_ANSWER, Check, JudgeTrust, judge_trust
 from botchat.estimates import Estimate
 from botchat.interfaces import Row
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.protocol import Protocol
 from botchat.records import VERSION
 from botchat.report.archive import FOLDER, Archive
+from botchat.report.contract import PageAbout
 from botchat.report.first_screen import (
-    CheckLine,
+    Bar,
     Curve,
     Head,
     Line,
     Links,
-    check_lines,
-    main_checks,
     main_table,
+    percent,
     success_curve,
 )
 
@@ -112,20 +112,6 @@ class Prompt:
     title: str
     digest: str
     texts: Sequence[str]
-
-
-class PageAbout(msgspec.Struct):
-    """Facts that the scripts of a page need at once; see `botchat.report.archive.Archive`."""
-
-    folder: str
-    view: str
-    protocols: Mapping[str, str]
-    pages: Sequence[str]
-    judge: int
-    order: Sequence[str]
-    """Contestants as the table has them."""
-    lang: str
-    invented: bool
 
 
 @dataclass(frozen=True)
@@ -320,3 +306,64 @@ def _prompts(board: Board, protocols: Sequence[Protocol]) -> list[Prompt]:
 def _language(protocols: Sequence[Protocol]) -> Language:
     """Return the language of a board with these protocols."""
     return protocols[0].language if protocols else ENGLISH
+
+
+class CheckLine(NamedTuple):
+    """One check of the judge, with its number drawn."""
+
+    check: Check
+    name: str
+    text: str
+    bar: Bar | None
+    line: float | None  # that it should be on the good side of, in percent
+
+
+_COUNTS_THE_BAD = ("ties", "unreadable_rate")  # named by what is good
+
+
+def check_lines(trust: JudgeTrust) -> list[CheckLine]:
+    """Return the checks of a judge with bars of their numbers."""
+    lines = []
+    for check in trust.checks:
+        name = check.name
+        line = check.line
+        text = check.number
+        scale = (-1.0, 1.0) if check.key == "label_kappa" else (0.0, 1.0)
+        number = check.estimate
+        is_second = check.key == "first_preferred" and number.value < 0.5
+        is_turned = is_second or check.key in _COUNTS_THE_BAD
+        if number.is_bounded and line is not None and is_turned:
+            number = (-number).stretched(1.0, 1.0)
+            line = 1 - line
+            name = name.replace("First", "Second")
+            text = f"{100 * number.value:.0f} %"
+        if check.state == "unknown":
+            text = "not tested"
+        at = None
+        if line is not None:
+            at = percent(line, scale)
+        bar = None
+        if number.is_bounded:
+            bar = Bar.of(number, scale)
+        lines.append(CheckLine(check, name, text, bar, at))
+    return lines
+
+
+_MATTER_MOST = ("false_positive_rate", "model_picked", "label_kappa", "consistency")
+
+
+def main_checks(lines: Sequence[CheckLine]) -> list[CheckLine]:
+    """Return at most three checks for the first screen: what fails, what warns, what matters."""
+    failing = [line for line in lines if line.check.state == "fails"]
+    warning = [line for line in lines if line.check.state == "warns"]
+    if failing or warning:
+        return (failing + warning)[:3]
+    passing = [line for line in lines if line.check.state == "passes"]
+    return sorted(passing, key=_weight)[:3]
+
+
+def _weight(line: CheckLine) -> int:
+    """Return the place of a check among those that matter most, or one after them."""
+    if line.check.key in _MATTER_MOST:
+        return _MATTER_MOST.index(line.check.key)
+    return len(_MATTER_MOST)

@@ -13,7 +13,8 @@ import pytest
 
 from botchat.protocols.reports import ERRORS
 from botchat.records import Remark, Utterance
-from botchat.report.archive import PageCall, PageMessage, build
+from botchat.report.archive import build
+from botchat.report.contract import PageCall, PageMessage
 from botchat.report.page import View, files
 from botchat.workspace.jsonl import write_all
 from tests.boards import Records, judgment, make_records
