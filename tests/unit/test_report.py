@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
+from itertools import chain
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -23,6 +24,7 @@ from botchat.report.contract import PageIndex, PageSeed
 from botchat.report.first_screen import axis_ticks
 from botchat.report.page import ICON, View, files, join_files
 from tests.boards import Records, make_records
+from tests.browser.pages import hostile_records
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -87,20 +89,7 @@ def html() -> str:
 @pytest.fixture(scope="module")
 def hostile() -> str:
     """A page whose every name, seed id, utterance and reason is an attack."""
-    plain = make_records(dict.fromkeys(HOSTILE, 0.4), 6)
-    attack = " ".join(HOSTILE)
-    dialogues = {
-        name: {
-            seed_id: msgspec.structs.replace(d, utterances=tuple(attack for _ in d.utterances))
-            for seed_id, d in by_seed.items()
-        }
-        for name, by_seed in plain.dialogues.items()
-    }
-    judgments = {
-        protocol: [msgspec.structs.replace(j, reason=attack, judge=HOSTILE[0]) for j in said]
-        for protocol, said in plain.judgments.items()
-    }
-    return page_of(Records(plain.seeds, dialogues, judgments))
+    return page_of(hostile_records(HOSTILE))
 
 
 def test_the_page_is_well_formed(html: str, hostile: str) -> None:
@@ -131,9 +120,8 @@ def test_the_page_asks_for_nothing(html: str, hostile: str) -> None:
         policy = next(attrs["content"] for tag, attrs in page.elements if "http-equiv" in attrs)
         assert policy is not None
         assert policy.startswith("default-src 'none';")
-        script = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
-        assert len(script) == 1
-        digest = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
+        (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         assert f"script-src 'sha256-{digest}' 'self';" in policy
         assert "connect-src" not in policy
         tags = [tag for tag, _ in page.elements]
@@ -144,10 +132,8 @@ def test_the_page_asks_for_nothing(html: str, hostile: str) -> None:
             if name in ("href", "src", "xlink:href", "action"):
                 assert value.startswith("#") or value == ICON or BESIDE.fullmatch(value)
             assert "url(http" not in value
-        styles = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
-        assert len(styles) == 1
-        assert "@import" not in styles[0]
-        assert "url(" not in styles[0]
+        (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+        assert not re.search(r"@import|url\(", style)
 
 
 def test_hostile_text_is_shown_as_text(hostile: str) -> None:
@@ -196,28 +182,25 @@ def test_the_archive_holds_every_dialogue_and_verdict() -> None:
     # Of a pair the result for who is shown first: in the Arena the one named loses.
     pairwise: Mapping[Any, Any] = {None: "?", "both": "t", "neither": "t", "1": "l", "2": "w"}
     single: Mapping[Any, Any] = {None: -1, "No": 0, **{str(i): i for i in range(1, 17)}}
-    seen = 0
+    told_of = {
+        (j.protocol, j.seed_id, j.contestants): j.verdict
+        for j in chain(*records.judgments.values())
+    }
     for at, seed in enumerate(index.seeds):
         part: PageSeed = unpacked(chunks, f"seeds-{at // SEEDS}", list[PageSeed])[at % SEEDS]
         for name, told in zip(index.contestants, part.dialogues, strict=True):
             assert told is not None
             assert tuple(told.utterances) == records.dialogues[name][seed.id].utterances
-        seen += len(part.verdicts)
         for given in part.verdicts:
             protocol = index.about[given.protocol].name
             names = tuple(index.contestants[i] for i in given.contestants)
-            (one,) = (
-                j
-                for j in records.judgments[protocol]
-                if (j.seed_id, j.contestants) == (seed.id, names)
-            )
-            assert one.verdict == given.verdict
+            assert told_of.pop((protocol, seed.id, names)) == given.verdict
             key = ",".join(map(str, given.contestants))
             if len(names) == 2:
                 assert index.judges[0].pairs[protocol][key][at] == pairwise[given.verdict]
             else:
                 assert index.judges[0].single[protocol][int(key)][at] == single[given.verdict]
-    assert seen == sum(map(len, records.judgments.values()))
+    assert not told_of
 
 
 def test_scripts_name_the_fields_of_what_they_load() -> None:
@@ -229,9 +212,8 @@ def test_scripts_name_the_fields_of_what_they_load() -> None:
             packed[name.removeprefix("Page").lower()] = (bracket, list(kind.__struct_fields__))
     (readers,) = re.findall(r"\n  const read = (\{.*?)\n  \};", join_files(["core.js"]), re.S)
     read = {}
-    for name, taken, given in re.findall(
-        r"\n    (\w+): \((.*?)\) =>(.*?)(?=\n    \w|$)", readers, re.S
-    ):
+    reader = re.compile(r"\n    (\w+): \((.*?)\) =>(.*?)(?=\n    \w|$)", re.S)
+    for name, taken, given in reader.findall(readers):
         fields = re.findall(r"(\w+)(?: = [^,]+)?(?:, | *[\]}])", taken)
         read[name] = (taken[0], fields)
         assert {*fields} <= {*re.findall(r"\w+", given)}, name
