@@ -8,11 +8,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline
@@ -20,9 +22,11 @@ from botchat.boards.judge_checks import JudgeTrust
 from botchat.boards.protocols import DetectionResult, ReportResult
 from botchat.boards.tables import DIGITS, Table, one_line
 from botchat.errors import UsageError
+from botchat.estimates import Floats, Indices
 from botchat.interfaces import round_floats, settings_digest
+from botchat.metrics.statistics import holm, sign_flip
 from botchat.protocols.reports import as_prose, as_records, as_text
-from botchat.protocols.verdicts import first_ai_index
+from botchat.protocols.verdicts import NOT_SAID, first_ai_index
 from botchat.records import HUMAN, Dialogues
 
 Content = str | bytes
@@ -292,3 +296,52 @@ def by_seed(board: Board, dialogues: Dialogues) -> dict[str, Any]:
     }
     topics = board.verdicts[leading.protocol.name].topics if leading else {}
     return {"by_seed": first, "dialogues": digests} | ({"topics": topics} if topics else {})
+
+
+# -------------------------------------------------------- changes of models between two boards
+
+
+def success_changes(
+    old: Mapping[str, int | None],
+    new: Mapping[str, int | None],
+    n: int,
+    largest: int,
+    topics: Mapping[str, str],
+) -> tuple[Floats, Indices]:
+    """Return success at N after less before on each seed known on both, and its cluster.
+
+    ``old``, ``new``: seed id -> index of the first AI utterance; 0 if none, None if unknown.
+    ``largest``: the largest N of the boards. ``topics``: seed id -> topic, where it has one.
+    """
+    seeds = sorted(old.keys() & new.keys())
+    before = np.array([_success(old[seed], n, largest) for seed in seeds])
+    changes = np.array([_success(new[seed], n, largest) for seed in seeds]) - before
+    known = np.isfinite(changes)
+    names = [topics.get(seed, seed) for seed in seeds]
+    return changes[known], np.unique(names, return_inverse=True)[1][known]
+
+
+def _success(index: int | None, n: int, largest: int) -> float:
+    """Return whether a dialogue has no AI utterance up to N, given the ``index`` of the first."""
+    if index is None or index < 0 or (index == NOT_SAID and n < largest):
+        return math.nan
+    return float(index != NOT_SAID and not 0 < index <= n)
+
+
+def p_fell(changes: Floats, cluster: Indices) -> float:
+    """Return the one-sided p that a model did not fall: where it did, half of the two-sided one."""
+    sums = np.asarray(np.bincount(cluster, changes), np.float64)
+    return sign_flip(sums) / 2 if changes.sum() < 0 else 1.0
+
+
+def p_values(tests: Sequence[tuple[str, Floats, Indices]]) -> dict[str, float]:
+    """Return model -> p that it did not fall in any of its tests, where it has a seed (Holm).
+
+    ``tests``: a model, and `success_changes` at one N.
+    """
+    known = [test for test in tests if len(test[1])]
+    corrected = holm([p_fell(changes, cluster) for _, changes, cluster in known])
+    p: dict[str, float] = {}
+    for (name, _, _), value in zip(known, corrected, strict=True):
+        p[name] = min(value, p.get(name, 1.0))
+    return p

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from botchat.boards.changes import p_values, success_changes
+from botchat.boards.files import p_values, success_changes
 from botchat.errors import (
     ConfigError,
     DataError,

@@ -28,6 +28,14 @@ LONGEST_NAME = 60
 """Characters of an annotator's name."""
 
 
+class LabelCase(msgspec.Struct):
+    """A case on the page; ``case``: its digest."""
+
+    seed_id: str
+    case: str
+    dialogues: list[tuple[str, ...]]
+
+
 class Label(msgspec.Struct, frozen=True):
     """A line of an exported file: the part of a `Judgment` that the page can know."""
 
@@ -132,7 +140,7 @@ def _page(protocol: Protocol, seed_set: str, cases: Sequence[Case | CaseRef]) ->
     rows = []
     for case in cases:
         utterances = [dialogue.utterances for dialogue in case.dialogues]
-        rows.append([case.seed_id, case.digest, utterances])
+        rows.append(LabelCase(case.seed_id, case.digest, utterances))
     about = {"set": seed_set, "protocol": about_protocol(protocol), "cases": rows}
     script = text("label.js")
     return template("label.html").render(

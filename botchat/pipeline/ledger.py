@@ -8,22 +8,20 @@ from contextlib import closing
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from botchat.errors import BotChatError, MissingDataError, UsageError, did_you_mean, listed
 from botchat.estimates import VerdictPrice
 from botchat.models.stored import rough_tokens, visible_reply
 from botchat.pipeline.contestants import stored_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment
+from botchat.report.contract import PageCall, PageMessage
 from botchat.results import Result
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, read_dialogues, stage_order
 from botchat.workspace.ledger import Ledger
 
 T = TypeVar("T", Dialogue, Judgment)
-
-CallText: TypeAlias = tuple[list[tuple[str, str]], str, int | None, float | None]
-"""Text of a call: messages (role and content), the reply's text, tokens, USD."""
 
 
 def stats(workspace: Workspace) -> Result:
@@ -226,19 +224,20 @@ def cost_per_verdict(
     return prices
 
 
-def call_texts(workspace: Workspace, keys: Sequence[str]) -> dict[str, CallText]:
-    """Return messages, reply, tokens and USD of the calls ``keys`` that the ledger has."""
+def call_texts(workspace: Workspace, keys: Sequence[str]) -> dict[str, PageCall]:
+    """Return the calls ``keys`` that the ledger has."""
     which = "WHERE key IN (SELECT value FROM json_each(?))"
+    calls = {}
     with closing(workspace.ledger(readonly=True)) as ledger:
-        return {
-            call.key: (
-                [(m["role"], m["content"]) for m in json.loads(bytes(call.request))["messages"]],
-                call.text or call.detail,
-                call.reply().usage.total,
-                call.cost_usd,
+        for call in ledger.calls(which, json.dumps(keys)):
+            sent = json.loads(bytes(call.request))["messages"]
+            calls[call.key] = PageCall(
+                messages=[PageMessage(message["role"], message["content"]) for message in sent],
+                reply=call.text or call.detail,
+                tokens=call.reply().usage.total,
+                usd=call.cost_usd,
             )
-            for call in ledger.calls(which, json.dumps(keys))
-        }
+    return calls
 
 
 def _bills(workspace: Workspace, keys: Iterable[str]) -> dict[str, usage.Bill]:

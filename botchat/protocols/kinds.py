@@ -33,10 +33,7 @@ from botchat.records import UNDECIDED, UNKNOWN_INDEX, Judgment, Verdict
 Shows: TypeAlias = Literal["one", "pair", "human"]
 
 # A verdict as the lists of the page have it.
-PageCode: TypeAlias = int | str | list[float | None]
-
-# Results for the contestant shown first, as lists have them; "-" is not judged.
-RESULT_CODES = {None: "?", 1.0: "w", 0.5: "t", 0.0: "l"}
+PageCode: TypeAlias = int | list[float | None]
 
 
 class AnswerKind(ABC):
@@ -89,8 +86,7 @@ class AnswerKind(ABC):
 
     @abstractmethod
     def code(self, verdict: Verdict | None) -> PageCode:
-        """Return a verdict as the lists of the page have it: of two the letter of the result."""
-        return RESULT_CODES[self.result(verdict)]
+        """Return a verdict on one dialogue as the lists of the page have it."""
 
     def result(self, verdict: Verdict | None) -> float | None:
         """Return the result for the contestant shown first: 1 win, ½ tie, 0 loss."""
@@ -188,8 +184,8 @@ class Pairwise(AnswerKind):
         return super().values(verdict, where)
 
     def code(self, verdict: Verdict | None) -> PageCode:
-        """Return the letter of the result."""
-        return super().code(verdict)
+        """Return nothing: it is never about one dialogue."""
+        return []
 
 
 class Graded(AnswerKind):
@@ -217,9 +213,7 @@ class Graded(AnswerKind):
         return numbers
 
     def code(self, verdict: Verdict | None) -> PageCode:
-        """Return the numbers, none for unreadable; of two texts the letter of the result."""
-        if "one" not in self.shows:
-            return super().code(verdict)
+        """Return the numbers, none for unreadable."""
         numbers = self.scores(verdict) or ()
         return [int(n) if n is not None and n.is_integer() else n for n in numbers]
 

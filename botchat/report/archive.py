@@ -9,29 +9,49 @@ and replies of their verdicts.
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
+from itertools import chain
 from operator import attrgetter
-from typing import Any, NamedTuple, assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
 import msgspec
 import numpy as np
 
+from botchat.estimates import Codes, Indices
 from botchat.metrics.statistics import clustered_proportions
+from botchat.metrics.verdicts import PairOutcome, PairVerdicts
 from botchat.protocols import kinds
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERRORS, Report, parse, reports
 from botchat.records import (
     HUMAN,
-    N_SEED,
     Dialogue,
     Dialogues,
     Judgment,
+    Remark,
     Seed,
-    Verdict,
     natural_sort_key,
+)
+from botchat.report.contract import (
+    Code,
+    PageAnswer,
+    PageCall,
+    PageDialogue,
+    PageError,
+    PageIndex,
+    PageJudge,
+    PageOpening,
+    PageProtocol,
+    PageRemark,
+    PageScore,
+    PageSeed,
+    PageSpeaker,
+    PageVerdict,
 )
 
 FOLDER = "chunks"
@@ -43,15 +63,20 @@ ByJudge = Mapping[str, Mapping[str, Sequence[Judgment]]]
 
 _CHOICE = ("1", "2", "both", "neither")
 
-_RESULTS = kinds.RESULT_CODES
-_VALUES = {code: value for value, code in _RESULTS.items() if value is not None}
+_LETTERS = b"ltw?-"
+"""A letter a `PairOutcome`, from LOSS on."""
 
 
 class Archive(NamedTuple):
     """The chunks, and what the page must know before it loads one."""
 
-    files: Mapping[str, str]  # path relative to the page -> script
-    about: Mapping[str, Any]  # JSON-ready; small
+    files: Mapping[str, str] = {}  # path relative to the page -> script
+    view: str = ""  # the protocol that the reader opens with
+    protocols: Mapping[str, str] = {}  # name -> what it shows
+
+
+CallsOf: TypeAlias = Callable[[Sequence[str]], Mapping[str, PageCall]]
+"""Ledger keys -> the calls that are known."""
 
 
 def build(
@@ -59,201 +84,257 @@ def build(
     dialogues: Dialogues,
     judged: ByJudge,
     catalogue: Catalogue | None = None,
-    calls: Callable[[Sequence[str]], Mapping[str, Any]] | None = None,
+    calls: CallsOf | None = None,
 ) -> Archive:
     """Put everything into chunks; the same records give the same bytes.
 
     ``dialogues``: of ``human`` too. ``judged``: verdicts on other seeds or contestants, and of
     protocols that are not in the catalogue (default: the built-in ones), are passed over.
-    ``calls``: of some keys the messages (role and content), the reply's text, tokens and USD.
 
     Raises:
         DataError: a verdict that its protocol does not offer.
     """
-    catalogue = catalogue or Catalogue()
-    # Dialogues can be read where no judge has judged them alone: the first view is always on.
-    first = {protocol.name for protocol in catalogue if protocol.shows == "one" and protocol.leads}
-    names = {name for by_protocol in judged.values() for name in by_protocol}
-    protocols = list(catalogue.among(first | names).values())
+    protocols = _protocols(catalogue or Catalogue(), judged)
     packed = _Packed(sorted(seeds, key=lambda seed: natural_sort_key(seed.id)), dialogues)
-    single: list[dict[str, Any]] = [{} for _ in judged]
-    pairs: list[dict[str, Any]] = [{} for _ in judged]
-    for who, by_protocol in enumerate(judged.values()):
+    for judge, by_protocol in judged.items():
+        packed.judges.append(PageJudge(name=judge, single={}, pairs={}, scores={}))
         for number, protocol in enumerate(protocols):
-            judgments = by_protocol.get(protocol.name, ())
-            if codes := packed.add(who, number, protocol, judgments):
-                (single if protocol.shows == "one" else pairs)[who][protocol.name] = codes
-    chunks = packed.chunks(calls)
-    chunks["index"] = {
-        **packed.index,
-        "judges": list(judged),
-        "about": [about_protocol(protocol) for protocol in protocols],
-        "single": single,
-        "pairs": pairs,
-        "scores": [{name: scores(codes) for name, codes in by.items()} for by in pairs],
-        "error_types": ERRORS,
-        "per_chunk": SEEDS,
-        "calls": "calls-0" in chunks,
-    }
-    alone = [p.name for p in protocols if p.shows == "one" and p.kind != "report"]
-    opens = [*(name for name in alone if any(name in by for by in single)), *alone]
-    return Archive(
-        {f"{FOLDER}/{name}.js": script(name, content) for name, content in chunks.items()},
-        {
-            "folder": FOLDER,
-            "view": next(iter([*opens, *(protocol.name for protocol in protocols)]), ""),
-            "protocols": {protocol.name: protocol.shows for protocol in protocols},
-        },
+            packed.add(number, protocol, by_protocol.get(protocol.name, ()))
+    known_calls = calls if packed.has_calls else None
+    index = PageIndex(
+        seeds=[PageOpening(seed.id, _opening(seed, dialogues)) for seed in packed.seeds],
+        contestants=list(packed.numbers),
+        human=packed.numbers.get(HUMAN, -1),
+        has_dialogue=packed.has_dialogue(),
+        judges=packed.judges,
+        about=[about_protocol(protocol) for protocol in protocols],
+        error_types=ERRORS,
+        per_chunk=SEEDS,
+        calls=known_calls is not None,
     )
+    files = {f"{FOLDER}/index.js": script("index", index)}
+    for n in range(math.ceil(len(seeds) / SEEDS)):
+        part = slice(n * SEEDS, (n + 1) * SEEDS)
+        files[f"{FOLDER}/seeds-{n}.js"] = script(f"seeds-{n}", packed.content[part])
+        if known_calls is not None:
+            of_part = packed.calls(part, known_calls)
+            files[f"{FOLDER}/calls-{n}.js"] = script(f"calls-{n}", of_part)
+    shows = {protocol.name: protocol.shows for protocol in protocols}
+    return Archive(files, _first_view(protocols, packed.judges), shows)
+
+
+def _protocols(catalogue: Catalogue, judged: ByJudge) -> list[Protocol]:
+    """Return the protocols of the page."""
+    # Dialogues can be read where no judge has judged them alone: the first view is always on.
+    names = {protocol.name for protocol in catalogue if protocol.is_alone and protocol.leads}
+    names.update(chain.from_iterable(judged.values()))
+    return list(catalogue.among(names).values())
+
+
+def _first_view(protocols: Sequence[Protocol], judges: Sequence[PageJudge]) -> str:
+    """Return the protocol to read dialogues with: one that was judged, if any was."""
+    alone = [p.name for p in protocols if p.is_alone and p.kind != "report"]
+    for name in alone:
+        if any(name in judge.single for judge in judges):
+            return name
+    others = [protocol.name for protocol in protocols]
+    return next(iter(alone + others), "")
 
 
 class _Packed:
-    """Dialogues, verdicts, reports and calls by seed."""
+    """Dialogues, verdicts, reports and calls by seed; codes and scores by judge."""
 
     def __init__(self, seeds: Sequence[Seed], dialogues: Dialogues) -> None:
+        self.seeds = seeds
+        self.numbers = {name: i for i, name in enumerate(sorted(dialogues))}
+        self.judges: list[PageJudge] = []
+        self.content: list[PageSeed] = []
         self._dialogues = dialogues
-        self._contestants = {name: i for i, name in enumerate(sorted(dialogues))}
         self._places = {seed.id: i for i, seed in enumerate(seeds)}
-        self._entries: list[dict[str, list[Any]]] = [
-            {
-                "dialogues": [_dialogue(dialogues[name].get(id_)) for name in self._contestants],
-                "verdicts": [],
-                "reports": [],
-            }
-            for id_ in self._places
-        ]
-        self._calls: list[list[tuple[str, ...]]] = [[] for _ in seeds]
-        self.index = {
-            "seeds": [[seed.id, _opening(seed, dialogues)] for seed in seeds],
-            "contestants": [*self._contestants],
-            "human": self._contestants.get(HUMAN, -1),
-            "there": [[int(id_ in dialogues[name]) for id_ in self._places]
-                      for name in self._contestants],
-        }  # fmt: skip
+        self._calls: list[list[tuple[str, ...]]] = []
+        for seed in seeds:
+            texts = [_dialogue(dialogues[name].get(seed.id)) for name in self.numbers]
+            self.content.append(PageSeed(dialogues=texts, verdicts=[]))
+            self._calls.append([])
 
-    def add(
-        self, who: int, number: int, protocol: Protocol, judgments: Sequence[Judgment]
-    ) -> dict[str, Any]:
-        """Put one judge's judgments of one protocol at their seeds; return codes by contestants.
+    @property
+    def has_calls(self) -> bool:
+        """Whether a verdict names a call."""
+        return any(any(verdicts) for verdicts in self._calls)
 
-        Of one dialogue a list of codes, of two a text of `_RESULTS`, one a seed; see `_code`.
-        """
-        codes: dict[tuple[int, ...], list[Any]] = {}
-        alone = protocol.shows == "one"
-        absent = "-" if not alone else -2 if protocol.kind == "place" else None
-        code = cache(partial(_code, protocol))
+    def has_dialogue(self) -> list[list[int]]:
+        """Return 1 where a contestant has a dialogue on a seed, else 0; shape (m, seeds)."""
+        rows = []
+        for name in self.numbers:
+            rows.append([int(seed.id in self._dialogues[name]) for seed in self.seeds])
+        return rows
+
+    def add(self, number: int, protocol: Protocol, judgments: Sequence[Judgment]) -> None:
+        """Put the last judge's judgments of one protocol at their seeds."""
+        known = []
         for judgment in sorted(judgments, key=attrgetter("contestants")):
-            at = self._places.get(judgment.seed_id)
-            sides = tuple(self._contestants.get(name, -1) for name in judgment.contestants)
-            if at is None or -1 in sides or len(sides) != (1 if alone else 2):
-                continue
-            entry, by_speaker = self._entries[at], self._reports(protocol, judgment)
-            if by_speaker is not None:
-                entry["reports"].append([who, number, sides[0], judgment.verdict, by_speaker])
-            # The reason of a report is its errors once more.
-            reason = "" if by_speaker else judgment.reason
-            entry["verdicts"].append(_row(who, number, judgment, sides, reason))
-            self._calls[at].append(judgment.calls)
-            codes.setdefault(sides, [absent] * len(self._places))[at] = code(judgment.verdict)
-        return {
-            ",".join(map(str, sides)): values if alone else "".join(values)
-            for sides, values in codes.items()
-        }
+            if self._is_known(judgment, protocol):
+                known.append(judgment)
+                self._add_verdict(number, protocol, judgment)
+        if not known:
+            return
+        if protocol.is_alone:
+            self.judges[-1].single[protocol.name] = self._codes(protocol, known)
+            return
+        verdicts = PairVerdicts.of_judgments(known, protocol)
+        outcomes = PairOutcomes.of(verdicts, self.numbers, self._places)
+        self.judges[-1].pairs[protocol.name] = outcomes.letters()
+        self.judges[-1].scores[protocol.name] = outcomes.scores()
 
-    def _reports(self, protocol: Protocol, judgment: Judgment) -> list[Any] | None:
+    def _is_known(self, judgment: Judgment, protocol: Protocol) -> bool:
+        """Whether its seed and its contestants are in the archive."""
+        n_shown = 1 if protocol.is_alone else 2
+        is_here = judgment.seed_id in self._places and len(judgment.contestants) == n_shown
+        return is_here and self.numbers.keys() >= set(judgment.contestants)
+
+    def _add_verdict(self, number: int, protocol: Protocol, judgment: Judgment) -> None:
+        at = self._places[judgment.seed_id]
+        reason = judgment.reason
+        speakers = self._speakers(protocol, judgment)
+        if speakers:
+            reason = ""  # it is the errors once more
+        verdict = PageVerdict(
+            judge=len(self.judges) - 1,
+            protocol=number,
+            contestants=[self.numbers[name] for name in judgment.contestants],
+            verdict=judgment.verdict,
+            reason=reason,
+            shown=judgment.shown,
+            outcome=judgment.outcome,
+            remarks=[_remark(remark) for remark in judgment.transcript],
+            speakers=speakers,
+        )
+        self.content[at].verdicts.append(verdict)
+        self._calls[at].append(judgment.calls)
+
+    def _speakers(self, protocol: Protocol, judgment: Judgment) -> list[PageSpeaker] | None:
         """Return who diagnosed what in a dialogue; None if it is no report, or has no dialogue."""
+        if protocol.kind != "report":
+            return None
         dialogue = self._dialogues[judgment.contestants[0]].get(judgment.seed_id)
-        if protocol.kind != "report" or dialogue is None:
+        if dialogue is None:
             return None
         by_speaker = reports(judgment, partial(parse, utterances=dialogue.utterances))
-        return [[speaker, _errors(report)] for speaker, report in by_speaker.items()]
+        return [PageSpeaker(name, _errors(report)) for name, report in by_speaker.items()]
 
-    def chunks(self, calls: Callable[[Sequence[str]], Mapping[str, Any]] | None) -> dict[str, Any]:
-        """Return the chunks of the seeds, and of the calls where there are any."""
-        chunks: dict[str, Any] = {}
-        for at in range(0, len(self._entries), SEEDS):
-            part, n = slice(at, at + SEEDS), at // SEEDS
-            chunks[f"seeds-{n}"] = self._entries[part]
-            if calls is not None and any(map(any, self._calls)):
-                keys = [key for seed in self._calls[part] for verdict in seed for key in verdict]
-                known = calls(keys)
-                chunks[f"calls-{n}"] = [
-                    [[known[key] for key in verdict if key in known] for verdict in seed]
-                    for seed in self._calls[part]
-                ]
-        return chunks
+    def _codes(self, protocol: Protocol, judgments: Sequence[Judgment]) -> dict[int, list[Code]]:
+        """Return the codes of judgments on one dialogue: contestant -> one a seed."""
+        absent = -2 if protocol.kind == "place" else None
+        code = cache(protocol.answer.code)
+        codes: dict[int, list[Code]] = {}
+        for judgment in judgments:
+            contestant = self.numbers[judgment.contestants[0]]
+            if contestant not in codes:
+                codes[contestant] = [absent for _ in self.seeds]
+            codes[contestant][self._places[judgment.seed_id]] = code(judgment.verdict)
+        return codes
 
-
-def scores(pairs: Mapping[str, str]) -> dict[str, list[float]]:
-    """Return who is ahead in each pair of contestants: win 1, tie 0.5, loss 0, by seed.
-
-    ``pairs``: as `_Packed.add` returns them of one protocol. Key: the pair, its smaller number
-    first; value: score of that one with the ends of its 95 % interval, its wins, ties and losses,
-    and the seeds with a result.
-    """
-    values = np.full(128, np.nan)
-    for code, worth in _VALUES.items():
-        values[ord(code)] = worth
-    names: dict[tuple[int, ...], int] = {}
-    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    for key, codes in pairs.items():
-        sides = tuple(map(int, key.split(",")))
-        results = values[np.frombuffer(codes.encode("ascii"), np.uint8)]
-        (at,) = np.nonzero(np.isfinite(results))
-        if len(at):
-            name = names.setdefault((min(sides), max(sides)), len(names))
-            result = results[at] if sides[0] < sides[1] else 1 - results[at]
-            parts.append((np.full(len(at), name), at, result))
-    if not names:
-        return {}
-    row, seed, value = (np.concatenate(part) for part in zip(*parts, strict=True))
-    share = clustered_proportions(row, seed, value, len(names))
-    counts = [np.bincount(row[value == worth], minlength=len(names)) for worth in (1.0, 0.5, 0.0)]
-    seeds = np.bincount(np.unique(np.stack([row, seed]), axis=1)[0], minlength=len(names))
-    ends = (share.value, share.low, share.high)
-    return {
-        f"{a},{b}": [*(round(float(x[i]), 4) for x in ends), *(int(n[i]) for n in (*counts, seeds))]
-        for (a, b), i in names.items()
-    }
+    def calls(self, part: slice, calls: CallsOf) -> list[list[list[PageCall]]]:
+        """Return the calls of each verdict on some seeds."""
+        of_verdicts = chain.from_iterable(self._calls[part])
+        known = calls(list(chain.from_iterable(of_verdicts)))
+        content = []
+        for verdicts in self._calls[part]:
+            content.append([_known_calls(of_verdict, known) for of_verdict in verdicts])
+        return content
 
 
-def _code(protocol: Protocol, verdict: Verdict | None) -> Any:
-    """Return a verdict as lists have it; what is not judged is -2, ``None`` or ``-``."""
-    return protocol.answer.code(verdict)
+def _remark(remark: Remark) -> PageRemark:
+    return PageRemark(
+        speaker=remark.speaker, text=remark.text, verdict=remark.verdict, outcome=remark.outcome
+    )
 
 
-def _row(who: int, number: int, judgment: Judgment, shown: Sequence[int], reason: str) -> list[Any]:
-    """Return judge, protocol, contestants, verdict, reason, utterances shown.
-
-    Then how the call ended and the remarks of a panel, where there is anything of it to read.
-    """
-    row = [who, number, shown, judgment.verdict, reason, judgment.shown]
-    if judgment.transcript or judgment.outcome != "ok":
-        row.append(judgment.outcome)
-        row.append([[t.speaker, t.text, t.verdict, t.outcome] for t in judgment.transcript])
-    return row
+def _known_calls(keys: Sequence[str], known: Mapping[str, PageCall]) -> list[PageCall]:
+    return [known[key] for key in keys if key in known]
 
 
-def about_protocol(protocol: Protocol) -> dict[str, Any]:
+@dataclass(frozen=True, eq=False)
+class PairOutcomes:
+    """Verdicts of a judge in one protocol on p pairs of contestants, each in the order shown."""
+
+    pairs: Indices
+    """Numbers of the contestants, sorted, shape (p, 2)."""
+    outcomes: Codes
+    """`PairOutcome` on each seed, shape (p, seeds)."""
+
+    @classmethod
+    def of(
+        cls, verdicts: PairVerdicts, numbers: Mapping[str, int], places: Mapping[str, int]
+    ) -> PairOutcomes:
+        """Put verdicts in their rows; contestants have these numbers, items these places."""
+        number = np.array([numbers[name] for name in verdicts.contestants], np.intp)
+        place = np.array([places[item] for item in verdicts.items], np.intp)
+        key = number[verdicts.first] * len(numbers) + number[verdicts.second]
+        keys, row = np.unique(key, return_inverse=True)
+        outcomes = np.full((len(keys), len(places)), PairOutcome.ABSENT, np.int8)
+        outcomes[row, place[verdicts.item]] = verdicts.outcomes
+        return cls(np.stack(np.divmod(keys, len(numbers)), axis=1), outcomes)
+
+    def letters(self) -> dict[str, str]:
+        """Return the contestants of each pair -> a letter a seed, see `_LETTERS`."""
+        letters = np.frombuffer(_LETTERS, np.uint8)[self.outcomes - PairOutcome.LOSS]
+        rows = {}
+        for (first, second), row in zip(self.pairs.tolist(), letters, strict=True):
+            rows[f"{first},{second}"] = row.tobytes().decode("ascii")
+        return rows
+
+    def scores(self) -> dict[str, PageScore]:
+        """Return who is ahead, over both orders; contestants, the smaller number first -> score."""
+        pair, seed = np.nonzero(self.outcomes < PairOutcome.UNREADABLE)
+        m = int(self.pairs.max(initial=0)) + 1
+        key = self.pairs.min(axis=1) * m + self.pairs.max(axis=1)
+        keys, row = np.unique(key[pair], return_inverse=True)
+        n = len(keys)
+        is_first = self.pairs[pair, 0] < self.pairs[pair, 1]
+        outcome = self.outcomes[pair, seed] * np.where(is_first, 1, -1)
+        share = clustered_proportions(row, seed, (outcome + 1) / 2, n)
+        counts = np.bincount(row * 3 + outcome + 1, minlength=n * 3).reshape(n, 3)
+        n_seeds = self.outcomes.shape[1]
+        seeds = np.bincount(np.unique(row * n_seeds + seed) // n_seeds, minlength=n)
+        scores = {}
+        for i, pair_key in enumerate(keys.tolist()):
+            first, second = divmod(pair_key, m)
+            score = share.at(i)
+            lost, tied, won = counts[i].tolist()
+            scores[f"{first},{second}"] = PageScore(
+                score=round(score.value, 4),
+                low=round(score.low, 4),
+                high=round(score.high, 4),
+                won=won,
+                tied=tied,
+                lost=lost,
+                seeds=int(seeds[i]),
+            )
+        return scores
+
+
+def about_protocol(protocol: Protocol) -> PageProtocol:
     """Return what the page must know of a protocol."""
-    about: dict[str, Any] = {
-        "name": protocol.name,
-        "base": protocol.base,
-        "title": _title(protocol),
-        "kind": protocol.kind,
-        "shows": protocol.shows,
-        "n": protocol.n,
-        "about_ai": protocol.about_ai,
-        "question": protocol.question,
-    }
+    about = PageProtocol(
+        name=protocol.name,
+        base=protocol.base,
+        title=_title(protocol),
+        kind=protocol.kind,
+        shows=protocol.shows,
+        n=protocol.n,
+        about_ai=protocol.about_ai,
+        question=protocol.question,
+    )
     match protocol.answer:
         case kinds.Pairwise(labels=labels):
-            answers = zip(_CHOICE, labels, strict=False)
-            about["answers"] = [[each, label, _code(protocol, each)] for each, label in answers]
+            about.answers = []
+            for verdict, label in zip(_CHOICE, labels, strict=False):
+                about.answers.append(PageAnswer(verdict, label, protocol.answer.result(verdict)))
         case kinds.Score(scale=scale) as score:
-            about["numbers"] = scale.names
-            about["fields"] = score.asked.names
-            about["scale"] = [scale.lowest, scale.highest]
+            about.numbers = scale.names
+            about.fields = score.asked.names
+            about.scale = (scale.lowest, scale.highest)
         case kinds.Detection() | kinds.Report():
             pass
         case _ as unknown:
@@ -264,48 +345,56 @@ def about_protocol(protocol: Protocol) -> dict[str, Any]:
 def _title(protocol: Protocol) -> str:
     """Return the title of the view that shows its verdicts."""
     title = protocol.short or protocol.title
-    if protocol.shows == "pair":
-        return f"Two models ({title}{f', N = {protocol.n}' if protocol.n else ''})"
-    if protocol.shows == "human":
+    if protocol.is_pair:
+        n = f", N = {protocol.n}" if protocol.n else ""
+        return f"Two models ({title}{n})"
+    if protocol.against_human:
         return f"Beside the human one ({title})"
     return "One dialogue" if protocol.leads else title
 
 
-def _errors(report: Report) -> list[list[Any]]:
-    """Return type, utterance or none, quote, where it stands, explanation."""
-    return [
-        [result.type, error.place, error.quote, error.evidence, error.explanation]
-        for result in report.results
-        for error in result.errors
-    ]
+def _errors(report: Report) -> list[PageError]:
+    errors = []
+    for result in report.results:
+        for error in result.errors:
+            errors.append(
+                PageError(
+                    type=result.type,
+                    utterance=error.place,
+                    quote=error.quote,
+                    evidence=error.evidence,
+                    explanation=error.explanation,
+                )
+            )
+    return errors
 
 
-def _dialogue(dialogue: Dialogue | None) -> dict[str, Any] | None:
+def _dialogue(dialogue: Dialogue | None) -> PageDialogue | None:
     """Return a dialogue as the page reads it; what is as usual is left out."""
     if dialogue is None:
         return None
-    packed: dict[str, Any] = {"said": dialogue.utterances}
-    if dialogue.contestant != HUMAN and dialogue.n_seed != N_SEED:
-        packed["begun"] = dialogue.n_seed
+    packed = PageDialogue(dialogue.utterances)
+    if dialogue.contestant != HUMAN:
+        packed.begun = dialogue.n_seed
     facts = list(enumerate(dialogue.facts, dialogue.n_seed + 1))
-    if dropped := {index: fact.dropped for index, fact in facts if fact.dropped}:
-        packed["dropped"] = dropped
-    if odd := {index: fact.outcome for index, fact in facts if fact.outcome != "ok"}:
-        packed["outcomes"] = odd
+    packed.dropped = {index: fact.dropped for index, fact in facts if fact.dropped}
+    packed.outcomes = {index: fact.outcome for index, fact in facts if fact.outcome != "ok"}
     if not dialogue.complete:
-        packed["stopped"] = f"{dialogue.status}. {dialogue.detail}".strip()
+        packed.stopped = f"{dialogue.status}. {dialogue.detail}".strip()
     return packed
 
 
 def _opening(seed: Seed, dialogues: Dialogues) -> str:
     """Return the first words of a seed, or of a dialogue where the seed has no text."""
-    begun = (by[seed.id].utterances for by in dialogues.values() if seed.id in by)
-    first = next((texts[0] for texts in (seed.utterances, *begun) if texts), "")
-    line = " ".join(first.split())
+    texts = list(seed.utterances)
+    for by_seed in dialogues.values():
+        if not texts and seed.id in by_seed:
+            texts = list(by_seed[seed.id].utterances)
+    line = " ".join(" ".join(texts[:1]).split())
     return line if len(line) <= OPENING else f"{line[: OPENING - 1]}…"
 
 
-def script(name: str, content: Any) -> str:
+def script(name: str, content: object) -> str:
     """Return a chunk, which hands its content over under its name."""
     packed = base64.b64encode(zlib.compress(msgspec.json.encode(content), 5)).decode("ascii")
     return f'botchat.take("{name}","{packed}")\n'

@@ -6,7 +6,7 @@
   // The part of an address: itself, or that of a protocol of the archive.
   const viewOf = (name) => {
     if (!name) return "ranking";
-    if (Object.hasOwn(about.protocols || {}, name)) return about.protocols[name] === "one" ? "read" : "pair";
+    if (Object.hasOwn(about.protocols, name)) return about.protocols[name] === "one" ? "read" : "pair";
     return name;
   };
 

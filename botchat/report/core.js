@@ -3,7 +3,37 @@
 // nothing here parses markup. Links are built by `link`, so they always begin with "#".
 
 const botchat = (() => {
-  const about = JSON.parse(document.getElementById("about").textContent);
+  // What the page loads, by name: each function reads a struct of botchat/report, Page… there, whose
+  // fields it lists in their order. Nothing else reads a row by position.
+  const every = (read, values) => Object.fromEntries(Object.entries(values).map(([key, value]) => [key, read(value)]));
+  const read = {
+    about: ({ folder, view, protocols, pages, judge, order, lang, invented }) =>
+      ({ folder, view, protocols, pages, judge, order, lang, invented }),
+    index: ({ seeds, contestants, human, has_dialogue, judges, about, error_types, per_chunk, calls }) =>
+      ({ seeds: seeds.map(read.opening), contestants, human, has_dialogue, judges: judges.map(read.judge), about: about.map(read.protocol), error_types, per_chunk, calls }),
+    opening: ([id, text]) => ({ id, text }),
+    judge: ({ name, single, pairs, scores }) => ({ name, single, pairs, scores: every((by) => every(read.score, by), scores) }),
+    score: ([score, low, high, won, tied, lost, seeds]) => ({ score, low, high, won, tied, lost, seeds }),
+    protocol: ({ name, base, title, kind, shows, n, about_ai, question, answers = [], numbers = [], fields = [], scale = [] }) =>
+      ({ name, base, title, kind, shows, n, about_ai, question, answers: answers.map(read.answer), numbers, fields, scale }),
+    answer: ({ verdict, label, result }) => ({ verdict, label, result }),
+    seed: ({ dialogues, verdicts }) => ({ dialogues: dialogues.map((each) => each && read.dialogue(each)), verdicts: verdicts.map(read.verdict) }),
+    dialogue: ({ utterances, begun = 2, dropped = {}, outcomes = {}, stopped = "" }) => ({ utterances, begun, dropped, outcomes, stopped }),
+    verdict: ([judge, protocol, contestants, verdict, reason, shown, outcome, remarks, speakers]) =>
+      ({ judge, protocol, contestants, verdict, reason, shown, outcome, remarks: remarks.map(read.remark), speakers: speakers && speakers.map(read.speaker) }),
+    remark: ([speaker, text, verdict, outcome]) => ({ speaker, text, verdict, outcome }),
+    speaker: ([name, errors]) => ({ name, errors: errors.map(read.error) }),
+    error: ([type, utterance, quote, evidence, explanation]) => ({ type, utterance, quote, evidence, explanation }),
+    call: ([messages, reply, tokens, usd]) => ({ messages: messages.map(read.message), reply, tokens, usd }),
+    message: ([role, text]) => ({ role, text }),
+  };
+  const chunk = {
+    index: read.index,
+    seeds: (seeds) => seeds.map(read.seed),
+    calls: (seeds) => seeds.map((verdicts) => verdicts.map((calls) => calls.map(read.call))),
+  };
+
+  const about = read.about(JSON.parse(document.getElementById("about").textContent));
   const waiting = new Map();
   const chunks = new Map();
 
@@ -52,15 +82,15 @@ const botchat = (() => {
         });
         document.head.append(script);
       });
-      chunks.set(name, packed.then(unpack));
+      chunks.set(name, packed.then(unpack).then(chunk[name.split("-")[0]]));
     }
     return chunks.get(name);
   };
 
   // What a kind of chunk has of a seed: dialogues and verdicts ("seeds"), or the calls ("calls").
   const seed = async (index, at, kind = "seeds") => {
-    const chunk = await load(`${kind}-${Math.floor(at / index.per_chunk)}`);
-    return chunk[at % index.per_chunk];
+    const seeds = await load(`${kind}-${Math.floor(at / index.per_chunk)}`);
+    return seeds[at % index.per_chunk];
   };
 
   // Shown where a link does not fit this page; gone with the next address.
@@ -94,17 +124,22 @@ const botchat = (() => {
   // The numbers of a score.
   const numbers = (verdict) => verdict.split(" ").map((number) => (number === "?" ? null : Number(number)));
 
-  // Who wins a comparison, for the contestant shown first: "win", "tie", "lose" or "none".
-  const outcome = (code) => ({ w: "win", t: "tie", l: "lose" })[code] || "none";
+  // Who wins a comparison, for the contestant shown first: "win", "tie", "lose", "none" where that
+  // cannot be read, null where nobody was asked. `letter`: of `_LETTERS` in botchat/report/archive.py.
+  const OUTCOMES = { w: "win", t: "tie", l: "lose", "-": null };
+  const outcome = (letter) => (letter in OUTCOMES ? OUTCOMES[letter] : "none");
 
   // The same of a verdict. `protocol` is always an entry of the index's `about`.
   const result = (protocol, verdict) => {
-    if (protocol.kind !== "score") return outcome(protocol.answers.find(([answer]) => answer === verdict)?.[2]);
     if (verdict === null) return "none";
+    const winner = (lead) => (Math.abs(lead) < 1e-9 ? "tie" : lead > 0 ? "win" : "lose");
+    if (protocol.kind !== "score") {
+      const given = protocol.answers.find((answer) => answer.verdict === verdict);
+      return given ? winner(given.result - 0.5) : "none";
+    }
     const all = numbers(verdict);
     const sum = (part) => part.reduce((total, number) => total + number, 0);
-    const lead = sum(all.slice(0, all.length / 2)) - sum(all.slice(all.length / 2));
-    return outcome(Math.abs(lead) < 1e-9 ? "t" : lead > 0 ? "w" : "l");
+    return winner(sum(all.slice(0, all.length / 2)) - sum(all.slice(all.length / 2)));
   };
 
   // Puts the address where one can paste it from.

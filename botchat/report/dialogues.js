@@ -1,7 +1,7 @@
 // Utterances with their marks, verdicts in words, a panel's talk, calls, keys. The reader and the
 // comparison of two are made of these.
 botchat.dialogues = (() => {
-  const { about, button, copyLink, el, named, numbers, outcome, result, seed } = botchat;
+  const { about, button, copyLink, el, named, numbers, result, seed } = botchat;
   const LONG = 4000;
   const MARKS = { lose: "✕ ", win: "✓ ", none: "– " };
 
@@ -53,12 +53,12 @@ botchat.dialogues = (() => {
   const EVIDENCE = { elsewhere: "from another utterance", "not found": "not in the dialogue" };
 
   // One error of a report: its type, the words quoted, whether they are there, and why.
-  const error = (index, by, [type, , quote, evidence, why]) =>
+  const error = (index, by, { type, quote, evidence, explanation }) =>
     el("p", { class: "error" },
       el("b", null, index.error_types[type] || type),
       quote ? [": ", el("span", { class: "quote", dir: "auto" }, `“${quote}”`)] : null,
       EVIDENCE[evidence] ? el("b", null, ` (this quote is ${EVIDENCE[evidence]})`) : null,
-      why ? el("span", { dir: "auto" }, ` – ${why}`) : null,
+      explanation ? el("span", { dir: "auto" }, ` – ${explanation}`) : null,
       by ? [" · ", named(by)] : null);
 
   // Errors by utterance, 0 for those that name none; who found them where that is not the judge,
@@ -66,14 +66,14 @@ botchat.dialogues = (() => {
   const reported = (index, content, a, only) => {
     const several = !only && index.about.filter(({ kind }) => kind === "report").length > 1;
     const found = { scores: [], at: {} };
-    for (const [who, p, contestant, score, reports] of content.reports) {
-      const { name } = index.about[p];
-      if (contestant !== a || (only && name !== only)) continue;
-      found.scores.push([who, name, score]);
-      for (const [speaker, errors] of reports) {
-        const judge = reports.length > 1 ? speaker : who === about.judge ? "" : index.judges[who];
-        const by = [judge, several ? name : ""].filter(Boolean).join(", ");
-        for (const each of errors) (found.at[each[1] || 0] ||= []).push(error(index, by, each));
+    for (const { judge, protocol, contestants, verdict: score, speakers } of content.verdicts) {
+      const { name } = index.about[protocol];
+      if (!speakers || contestants[0] !== a || (only && name !== only)) continue;
+      found.scores.push({ judge, name, score });
+      for (const speaker of speakers) {
+        const who = speakers.length > 1 ? speaker.name : judge === about.judge ? "" : index.judges[judge].name;
+        const by = [who, several ? name : ""].filter(Boolean).join(", ");
+        for (const each of speaker.errors) (found.at[each.utterance || 0] ||= []).push(error(index, by, each));
       }
     }
     return found;
@@ -84,18 +84,18 @@ botchat.dialogues = (() => {
   const utterance = (dialogue, i, options) => {
     const at = i + 1;
     const isFirstAi = at === options.firstAi;
-    const isHuman = i < (dialogue.begun ?? 2) || options.human;
+    const isHuman = i < dialogue.begun || options.human;
     const marks = [];
-    const dropped = dialogue.dropped?.[at];
+    const dropped = dialogue.dropped[at];
     const title = "They did not fit the model's context window";
     if (dropped) marks.push(el("li", { title }, `– ${dropped} oldest not in the prompt`));
-    if (dialogue.outcomes?.[at]) marks.push(el("li", null, `– ${dialogue.outcomes[at]}`));
+    if (dialogue.outcomes[at]) marks.push(el("li", null, `– ${dialogue.outcomes[at]}`));
     for (const who of options.others?.[at] || []) marks.push(el("li", null, `✕ ${options.words.verb} by `, named(who)));
     return el("li",
       { class: ["AB"[i % 2], isHuman ? "seed" : "", isFirstAi ? "first-ai" : ""].filter(Boolean).join(" "), "data-at": at },
       el("div", { class: "bubble" },
         isFirstAi ? el("span", { class: "here" }, options.words.here) : null,
-        paragraph(dialogue.said[i], options.term),
+        paragraph(dialogue.utterances[i], options.term),
         options.errors?.[at]),
       el("span", { class: "no" }, el("span", { class: "hidden" }, isHuman ? "human, utterance " : "utterance "), String(at)),
       marks.length ? el("ul", { class: "flags", "aria-label": "Marks" }, marks) : null);
@@ -104,7 +104,8 @@ botchat.dialogues = (() => {
   // Who a verdict on two dialogues is for, in words. `names`: nodes of the two names as shown.
   const compared = (protocol, verdict, names) => {
     if (verdict === null) return ["unreadable"];
-    const winner = { win: 0, lose: 1 }[result(protocol, verdict)];
+    const who = result(protocol, verdict);
+    const winner = { win: 0, lose: 1 }[who];
     const best = winner === undefined ? null : names[winner]();
     if (protocol.kind === "score") {
       const values = numbers(verdict);
@@ -113,8 +114,8 @@ botchat.dialogues = (() => {
       return [best ? [best, " wins"] : "tie", " (", each, ")"];
     }
     if (protocol.about_ai) return best ? [best, " is more human"] : [verdict === "both" ? "tie: both are AI" : "tie: neither is AI"];
-    const answer = protocol.answers.find(([key]) => key === verdict);
-    return [best ? [best, " wins"] : outcome(answer?.[2]), ` (“${answer ? answer[1] : verdict}”)`];
+    const answer = protocol.answers.find((each) => each.verdict === verdict);
+    return [best ? [best, " wins"] : who, ` (“${answer ? answer.label : verdict}”)`];
   };
 
   // How a member of a panel voted, in words.
@@ -125,17 +126,17 @@ botchat.dialogues = (() => {
   };
 
   // A panel at a glance: the first and the last vote of each member; every remark folded.
-  const talk = (protocol, row, names) => {
-    const [ended, turns] = row.slice(6);
-    if (!turns?.length) return ended && ended !== "ok" ? [el("p", { class: "note" }, `The call: ${ended}.`)] : [];
+  const talk = (protocol, given, names) => {
+    const turns = given.remarks;
+    if (!turns.length) return given.outcome === "ok" ? [] : [el("p", { class: "note" }, `The call: ${given.outcome}.`)];
     const votes = new Map();
-    for (const [speaker, , vote] of turns) if (vote) votes.set(speaker, [...(votes.get(speaker) || []), vote]);
+    for (const { speaker, verdict } of turns) if (verdict) votes.set(speaker, [...(votes.get(speaker) || []), verdict]);
     const members = [...votes].map(([speaker, cast]) =>
       el("tr", null, el("th", { scope: "row" }, named(speaker)), [cast[0], cast.at(-1)].map((vote) => el("td", null, voted(protocol, vote, names)))));
     const head = ["Member", "first vote", "last vote"].map((name) => el("th", { scope: "col" }, name));
-    const remarks = turns.map(([speaker, text, vote, how]) =>
+    const remarks = turns.map(({ speaker, text, verdict, outcome: how }) =>
       el("div", { class: "turn" },
-        el("h4", { "aria-level": 3 }, named(speaker), vote ? [" · votes ", voted(protocol, vote, names)] : "", how === "ok" ? "" : ` · ${how}`),
+        el("h4", { "aria-level": 3 }, named(speaker), verdict ? [" · votes ", voted(protocol, verdict, names)] : "", how === "ok" ? "" : ` · ${how}`),
         paragraph(text)));
     return [
       turns.length > 1 && members.length ? el("table", { class: "votes" }, el("thead", null, el("tr", null, head)), el("tbody", null, members)) : null,
@@ -144,15 +145,15 @@ botchat.dialogues = (() => {
   };
 
   // The calls of a verdict as the ledger has them, loaded when they are opened.
-  const calls = (index, content, at, row) => {
-    if (!index.calls || !row) return null;
+  const calls = (index, content, at, verdict) => {
+    if (!index.calls || !verdict) return null;
     const amount = (tokens, usd) => [tokens === null ? "tokens unknown" : `${tokens.toLocaleString("en")} tokens`, usd === null ? "price unknown" : `USD ${Number(usd.toPrecision(3))}`].join(", ");
     const box = el("details", { class: "calls" }, el("summary", null, "Prompt and reply"));
     box.addEventListener("toggle", async () => {
-      const all = (await seed(index, at, "calls"))[content.verdicts.indexOf(row)];
-      box.replaceChildren(box.firstChild, all.length ? "" : "The ledger does not have this call.", ...all.map(([messages, reply, tokens, usd]) =>
+      const all = (await seed(index, at, "calls"))[content.verdicts.indexOf(verdict)];
+      box.replaceChildren(box.firstChild, all.length ? "" : "The ledger does not have this call.", ...all.map(({ messages, reply, tokens, usd }) =>
         el("div", null, el("p", { class: "note" }, amount(tokens, usd)),
-          [...messages, ["reply", reply]].map(([role, text]) => [el("b", null, role), el("pre", { tabindex: 0 }, text)]))));
+          [...messages, { role: "reply", text: reply }].map(({ role, text }) => [el("b", null, role), el("pre", { tabindex: 0 }, text)]))));
     }, { once: true });
     return box;
   };
@@ -202,7 +203,7 @@ botchat.dialogues = (() => {
   };
 
   // What most human annotators say, next to the judge's verdict: whether it is wrong.
-  const annotators = (index) => [...index.judges.keys()].filter((i) => index.judges[i].startsWith("human:"));
+  const annotators = (index) => [...index.judges.keys()].filter((i) => index.judges[i].name.startsWith("human:"));
   const isWrong = (verdict, labels) => {
     const known = labels.filter((label) => label && label !== "none");
     const other = known.filter((label) => label !== verdict).length;
@@ -229,7 +230,7 @@ botchat.dialogues = (() => {
       try {
         const index = await botchat.load("index");
         const byName = new Map(index.contestants.map((name, i) => [name, i]));
-        const bySeed = new Map(index.seeds.map(([id], i) => [id, i]));
+        const bySeed = new Map(index.seeds.map(({ id }, i) => [id, i]));
         start({ place, view, index, byName, bySeed, contentOf: latest(index) });
       } catch (error) {
         failed(place)(error);

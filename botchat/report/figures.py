@@ -33,8 +33,10 @@ from botchat.boards.tables import Table, is_floor_bot, labels
 from botchat.errors import UsageError
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED
 
-INK, SOFT, PALE, PEOPLE = "#1a1917", "#6b6963", "#d5d3ce", "#a83c0e"
-"""Models, what explains, what stands behind; the human dialogues are the only colour."""
+INK = "#1a1917"  # models
+SOFT = "#6b6963"  # what explains
+PALE = "#d5d3ce"  # what stands behind
+PEOPLE = "#a83c0e"  # human dialogues: the only colour
 
 SHADES = (INK, SOFT, "#97948c", "#bbb8b0")
 
@@ -44,15 +46,29 @@ MOST_DRAWN = 40  # contestants; of more the first, and the human dialogues
 
 FORMATS = ("svg", "png", "pdf")
 
-_LEAST, _MOST = 1, 100  # inches of a side
+_LEAST = 1  # inches of a side
+_MOST = 100
 
 _STYLE: Any = {
-    "font.family": "DejaVu Sans", "font.size": 8, "axes.titlesize": 8.5, "axes.edgecolor": SOFT,
-    "axes.labelcolor": SOFT, "axes.spines.top": False, "axes.spines.right": False,
-    "axes.axisbelow": True, "xtick.color": SOFT, "ytick.color": INK, "text.color": INK,
-    "grid.color": "#ecebe7", "legend.frameon": False, "text.parse_math": False,
-    "svg.fonttype": "none", "svg.hashsalt": "botchat", "pdf.fonttype": 42, "savefig.dpi": 300,
-}  # fmt: skip
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.titlesize": 8.5,
+    "axes.edgecolor": SOFT,
+    "axes.labelcolor": SOFT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "xtick.color": SOFT,
+    "ytick.color": INK,
+    "text.color": INK,
+    "grid.color": "#ecebe7",
+    "legend.frameon": False,
+    "text.parse_math": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "botchat",
+    "pdf.fonttype": 42,
+    "savefig.dpi": 300,
+}
 
 
 @dataclass(frozen=True)
@@ -89,7 +105,7 @@ class Chart:
         """Return the bytes of an svg, png or pdf, the same each time; it names its signatures."""
         about = {"pdf": "Subject"}.get(form, "Description")
         dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
-        facts = {"Title": self.title, about: "\n".join((self.caption, *self.signatures))}
+        facts = {"Title": self.title, about: "\n".join([self.caption, *self.signatures])}
         file = io.BytesIO()
         figure = self.figure(width, height)
         with style.context(["default", _STYLE]), warnings.catch_warnings():
@@ -117,9 +133,6 @@ def read_size(text: str) -> tuple[float, float | None]:
     )
 
 
-# ------------------------------------------------------------------------- figures of a board
-
-
 def board_charts(board: Board, costs: Mapping[str, float] | None = None) -> Iterator[Chart]:
     """Yield each figure a board has numbers for; ``costs``, by contestant, are USD a dialogue."""
     for base in dict.fromkeys(arena.protocol.base for arena in board.arenas):
@@ -144,9 +157,8 @@ def _arena_charts(arenas: Sequence[Arena], costs: Mapping[str, float]) -> Iterat
     """``arenas``: of one protocol, the largest N first."""
     first = arenas[0]
     prefix = "" if first.protocol.leads else f"{first.protocol.base}-"
-    by_n = {f"N = {arena.protocol.n}" if arena.protocol.n else "": arena for arena in arenas}
-    ratings = {n: _with_ends(arena.table, "bt") for n, arena in by_n.items()}
-    rated = next(iter(ratings.values()))
+    ratings = {_n_words(arena): _with_ends(arena.table, "bt") for arena in arenas}
+    rated = ratings[_n_words(first)]
     ranks = dict(zip(first.table.frame["model"], first.table.texts("rank"), strict=True))
     yield Chart(
         f"{prefix}ratings",
@@ -157,7 +169,8 @@ def _arena_charts(arenas: Sequence[Arena], costs: Mapping[str, float]) -> Iterat
         len(rated),
     )
     if first.has_elo:
-        elos = {n: _with_ends(arena.table, "elo") for n, arena in by_n.items() if arena.has_elo}
+        with_elo = [arena for arena in arenas if arena.has_elo]
+        elos = {_n_words(arena): _with_ends(arena.table, "elo") for arena in with_elo}
         yield Chart(
             f"{prefix}elo",
             "Elo ratings with 95 % intervals",
@@ -166,20 +179,11 @@ def _arena_charts(arenas: Sequence[Arena], costs: Mapping[str, float]) -> Iterat
             partial(dots, elos, "Elo rating", {}),
             len(rated),
         )
-    for n, arena in by_n.items():
-        names = [*_first(arena.table.frame.set_index("model")).index]
-        rates = arena.matrix("win_or_tie").reindex(index=names, columns=names)
-        yield Chart(
-            f"{prefix}win-rates" + (f"-n{arena.protocol.n}" if n else ""),
-            "Win + tie rate (%)" + (f", {n}" if n else ""),
-            "How often the row's model wins or ties against the column's.",
-            arena.table.signatures,
-            partial(matrix, rates),
-            9 + len(names),
-        )
+    for arena in arenas:
+        yield _win_rates(arena, prefix)
     paid = {name: usd for name, usd in costs.items() if name in rated.index and usd > 0}
     if len(paid) > 1:
-        points = rated.loc[[*paid]].assign(x=[*paid.values()])
+        points = rated.loc[list(paid)].assign(x=list(paid.values()))
         yield Chart(
             f"{prefix}cost-rating",
             "Rating over the cost of a dialogue",
@@ -190,14 +194,35 @@ def _arena_charts(arenas: Sequence[Arena], costs: Mapping[str, float]) -> Iterat
         )
 
 
+def _n_words(arena: Arena) -> str:
+    return f"N = {arena.protocol.n}" if arena.protocol.n else ""
+
+
+def _win_rates(arena: Arena, prefix: str) -> Chart:
+    names = list(_first(arena.table.frame.set_index("model")).index)
+    rates = arena.matrix("win_or_tie").reindex(index=names, columns=names)
+    name = f"{prefix}win-rates"
+    title = "Win + tie rate (%)"
+    if arena.protocol.n:
+        name += f"-n{arena.protocol.n}"
+        title += f", {_n_words(arena)}"
+    return Chart(
+        name,
+        title,
+        "How often the row's model wins or ties against the column's.",
+        arena.table.signatures,
+        partial(matrix, rates),
+        9 + len(names),
+    )
+
+
 def _detection_charts(part: DetectionResult) -> Iterator[Chart]:
     prefix = "" if part.protocol.leads else f"{part.protocol.name}-"
-    rates = {
-        column.heading.removeprefix("Success ").replace("@", "N = ").replace("N = human", "human"):
-        100 * _with_ends(part.table, column.key)
-        for column in part.table.columns
-        if column.key.startswith("success")
-    }  # fmt: skip
+    rates = {}
+    for column in part.table.columns:
+        if column.key.startswith("success"):
+            label = "human length" if column.n is None else f"N = {column.n}"
+            rates[label] = 100 * _with_ends(part.table, column.key)
     yield Chart(
         f"{prefix}success",
         f"{part.protocol.title}: success rate with 95 % intervals",
@@ -218,17 +243,17 @@ def _detection_charts(part: DetectionResult) -> Iterator[Chart]:
 
 
 def _length_charts(board: Board) -> Iterator[Chart]:
-    spoken, unit = board.utterance_lengths.by_contestant, board.utterance_lengths.unit
-    lengths = {name: values for name, values in spoken.items() if len(values)}
+    spoken = board.utterance_lengths
+    lengths = {name: values for name, values in spoken.by_contestant.items() if len(values)}
     if lengths:
         order = sorted(lengths, key=lambda name: float(lengths[name].mean()))[:MOST_DRAWN]
         yield Chart(
             "lengths",
-            f"Length of utterances ({unit})",
+            f"Length of utterances ({spoken.unit})",
             "Without the two utterances of the ChatSEED; line: middle half, dot: median, number: "
             "mean.",
             board.lengths.signatures,
-            partial(_violins, {name: lengths[name] for name in order}, unit),
+            partial(_violins, {name: lengths[name] for name in order}, spoken.unit),
             len(order),
         )
     if board.human_lengths:
@@ -239,9 +264,6 @@ def _length_charts(board: Board) -> Iterator[Chart]:
             [board.seeds_signature],
             partial(_counts, Counter(board.human_lengths)),
         )
-
-
-# ------------------------------------------------------------------------- figures of judges
 
 
 def judge_charts(report: AgreementReport) -> Iterator[Chart]:
@@ -299,11 +321,10 @@ def _first(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[(np.arange(len(frame)) < MOST_DRAWN) | (frame.index == HUMAN)]
 
 
-# --------------------------------------------------------------------------- how it is drawn
-
-
 def _color(name: object) -> str:
-    return PEOPLE if name == HUMAN else SOFT if is_floor_bot(str(name)) else INK
+    if name == HUMAN:
+        return PEOPLE
+    return SOFT if is_floor_bot(str(name)) else INK
 
 
 def _short(figure: Figure, names: Sequence[Any]) -> list[str]:
@@ -334,18 +355,20 @@ def dots(
     series: Mapping[str, pd.DataFrame], unit: str, notes: Mapping[str, str], figure: Figure
 ) -> None:
     """Draw numbers with their intervals, a row each; the first series is filled."""
-    axes, (main, *_) = figure.subplots(), [*series.values()]
-    names = [*main.index]
+    axes = figure.subplots()
+    main = next(iter(series.values()))
+    names = list(main.index)
     step = 0.6 / max(1, len(series) - 1)
+    middle = 0.3 if len(series) > 1 else 0
     for i, (title, frame) in enumerate(series.items()):
         frame = frame.reindex(names)
-        y = np.arange(len(names)) + (i * step - 0.3 if len(series) > 1 else 0)
+        y = np.arange(len(names)) + (i * step - middle)
         shade = SHADES[min(i, 3)]
         colors = [PEOPLE if name == HUMAN else shade for name in names]
-        axes.hlines(y, frame["low"], frame["high"], colors, linewidth=1.8 if i == 0 else 1.0)
-        fill = colors if i == 0 else ["white"] * len(names)
+        fill = ["white" for _ in names] if i else colors
+        axes.hlines(y, frame["low"], frame["high"], colors, linewidth=1.0 if i else 1.8)
         axes.scatter(frame["value"], y, 14, fill, edgecolors=colors, linewidths=1, zorder=3)
-        axes.scatter([], [], 14, shade if i == 0 else "white", edgecolors=shade, label=title)
+        axes.scatter([], [], 14, "white" if i else shade, edgecolors=shade, label=title)
     _name_rows(figure, axes, names)
     values = [f"{main['value'][name]:.0f}  {notes.get(name, '')}".strip() for name in names]
     _write_beside(axes, range(len(names)), values)
@@ -358,12 +381,15 @@ def dots(
 
 def matrix(rates: pd.DataFrame, figure: Figure) -> None:
     """Draw shares as shaded cells with their percent."""
-    axes, n, percent = figure.subplots(), len(rates), 100 * rates.to_numpy(dtype=float)
+    axes = figure.subplots()
+    n = len(rates)
+    percent = 100 * rates.to_numpy(dtype=float)
     axes.imshow(percent, cmap="Greys", vmin=0, vmax=180, aspect="auto")
     size = min(7.5, 0.62 * 72 * figure.get_figwidth() / (n + 6) / 1.6)
-    for i, j in np.argwhere(np.isfinite(percent)) if size >= 4 else ():
-        axes.text(j, i, f"{percent[i, j]:.0f}", ha="center", va="center", size=size)
-    names = _short(figure, [*rates.index])
+    if size >= 4:
+        for i, j in np.argwhere(np.isfinite(percent)):
+            axes.text(j, i, f"{percent[i, j]:.0f}", ha="center", va="center", size=size)
+    names = _short(figure, list(rates.index))
     size = min(8.0, max(4.0, 1.7 * size))
     axes.set_xticks(range(n), names, rotation=90, size=size)
     axes.set_yticks(range(n), names, size=size)
@@ -373,29 +399,30 @@ def matrix(rates: pd.DataFrame, figure: Figure) -> None:
 
 def stacks(rates: pd.DataFrame, figure: Figure) -> None:
     """Draw wins, ties and losses of each model, the most human first."""
-    axes, order = figure.subplots(), rates["win"] + rates["tie"] / 2
+    axes = figure.subplots()
+    order = rates["win"] + rates["tie"] / 2
     rates = rates.loc[order.sort_values(ascending=False, kind="stable").index]
     left = np.zeros(len(rates))
-    for key, color, label in (
-        ("win", INK, "win"), ("tie", "#97948c", "tie"), ("lose", PALE, "lose")
-    ):  # fmt: skip
+    for key, color in (("win", INK), ("tie", "#97948c"), ("lose", PALE)):
         share = 100 * rates[key].to_numpy(dtype=float)
-        bars = axes.barh(range(len(rates)), share, 0.72, left, color=color, label=label)
+        bars = axes.barh(range(len(rates)), share, 0.72, left, color=color, label=key)
         texts = [f"{value:.0f}" if value >= 8 else "" for value in share]
         on = INK if key == "lose" else "white"
         axes.bar_label(bars, texts, label_type="center", color=on, size=7)
         left += share
-    _name_rows(figure, axes, [*rates.index])
+    _name_rows(figure, axes, list(rates.index))
     axes.set(xlim=(0, 100), xlabel="comparisons (%)")
     figure.legend(loc="outside lower left", ncols=3, handlelength=1, columnspacing=1.2)
 
 
 def _steps(curves: Mapping[str, SuccessCurve], figure: Figure) -> None:
     """Draw success rates at each N; the best ten are named at their ends."""
-    axes, ends = figure.subplots(), list[tuple[float, str]]()
+    axes = figure.subplots()
+    ends: list[tuple[float, str]] = []
     for name, curve in curves.items():
         rate = 100 * curve.rate[np.isfinite(curve.rate)]
-        n, width = np.arange(N_SEED, len(rate) + 1), 1.8 if name == HUMAN else 1.0
+        n = np.arange(N_SEED, len(rate) + 1)
+        width = 1.8 if name == HUMAN else 1.0
         axes.step(n, rate[N_SEED - 1 :], where="post", color=_color(name), linewidth=width)
         ends.append((float(rate[-1]), name))
     axes.set(xlabel="utterances N", ylabel="success rate at N (%)", ylim=(-2, 102))
@@ -408,7 +435,8 @@ def _name_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str]]) ->
     """Write names right of the plot near these heights, from the top, one under the other."""
     low, high = axes.get_ylim()
     apart = (high - low) / (figure.get_figheight() - 1) * 0.15
-    free, heights = math.inf, list[float]()
+    free = math.inf
+    heights: list[float] = []
     for y, _ in ends:
         free = min(y, free - apart)
         heights.append(free)
@@ -439,7 +467,8 @@ def _points(points: pd.DataFrame, across: str, up: str, figure: Figure) -> None:
 
 def _violins(lengths: Mapping[str, Any], unit: str, figure: Figure) -> None:
     """Draw the distribution of lengths on a logarithmic scale, the shortest mean first."""
-    axes, rows = figure.subplots(), range(len(lengths))
+    axes = figure.subplots()
+    rows = range(len(lengths))
     middles = (np.arange(400) + 0.5) / 400  # a violin of a million values takes long
     few = [x if len(x) < 400 else np.quantile(x, middles) for x in lengths.values()]
     logs = [np.log10(np.maximum(x, 1)) for x in few]
@@ -451,9 +480,9 @@ def _violins(lengths: Mapping[str, Any], unit: str, figure: Figure) -> None:
     low, median, high = np.transpose([np.percentile(x, (25, 50, 75)) for x in logs])
     axes.hlines(rows, low, high, INK, linewidth=1.8)
     axes.scatter(median, rows, 12, "white", edgecolors=INK, zorder=3)
-    _name_rows(figure, axes, [*lengths])
+    _name_rows(figure, axes, list(lengths))
     _write_beside(axes, rows, [f"{values.mean():.0f}" for values in lengths.values()])
-    ticks = np.log10([first * 10**power for power in range(6) for first in (1, 2, 5)])
+    ticks = np.log10(np.outer(10 ** np.arange(6), (1, 2, 5))).ravel()
     axes.xaxis.set_major_locator(FixedLocator(ticks.tolist(), nbins=8))
     axes.xaxis.set_major_formatter(lambda x, _: f"{10**x:,.0f}")
     axes.set_xlabel(f"{unit} per utterance (log scale)")
@@ -461,7 +490,8 @@ def _violins(lengths: Mapping[str, Any], unit: str, figure: Figure) -> None:
 
 def _counts(lengths: Counter[int], figure: Figure) -> None:
     """Draw how many dialogues have how many utterances."""
-    axes, n = figure.subplots(), sorted(lengths)
+    axes = figure.subplots()
+    n = sorted(lengths)
     colors = [PALE if length < MIN_HUMAN else PEOPLE for length in n]
     bars = axes.bar(n, [lengths[length] for length in n], color=colors)
     if len(n) <= 30:

@@ -1,4 +1,4 @@
-"""The first screen of a page: the main table, the success curve, and the judge's checks."""
+"""The first screen of a page: the main table and the success curve."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ import pandas as pd
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
-from botchat.boards.judge_checks import Check, JudgeTrust
-from botchat.boards.protocols import DetectionResult, GTEvalResult, ProtocolResult
+from botchat.boards.protocols import DetectionResult, GTEvalResult, ProtocolResult, SuccessCurve
 from botchat.boards.tables import Column, Table, estimate_in, interval_text, is_floor_bot, labels
-from botchat.estimates import Estimate
+from botchat.estimates import Estimate, Floats
 from botchat.interfaces import Row
 from botchat.protocols.catalogue import VOTES
 from botchat.records import HUMAN, N_SEED
@@ -35,8 +34,10 @@ class Links(NamedTuple):
 
     def to(self, view: str = "", **parts: str) -> str:
         """Return a link to a view, by default the reader; empty parts are left out."""
+        if not self.view:
+            return ""
         values = {"view": view or self.view, **parts}
-        return "#" + urlencode({k: v for k, v in values.items() if v}) if self.view else ""
+        return "#" + urlencode({key: value for key, value in values.items() if value})
 
 
 class Bar(NamedTuple):
@@ -50,7 +51,7 @@ class Bar(NamedTuple):
     def of(cls, number: Estimate, ends: tuple[float, float] = (0.0, 1.0)) -> Bar:
         """Return the bar of a number; what is outside the scale is at its edge."""
         return cls(
-            _percent(number.value, ends), _percent(number.low, ends), _percent(number.high, ends)
+            percent(number.value, ends), percent(number.low, ends), percent(number.high, ends)
         )
 
     @property
@@ -59,7 +60,7 @@ class Bar(NamedTuple):
         return round(self.high - self.low, 2)
 
 
-def _percent(value: float, ends: tuple[float, float]) -> float:
+def percent(value: float, ends: tuple[float, float]) -> float:
     """Return where a value stands on a scale, in percent of its width."""
     low, high = ends
     return round(100 * (min(max(value, low), high) - low) / (high - low), 2)
@@ -88,6 +89,13 @@ class Head(NamedTuple):
     human: Bar | None = None  # the human dialogues' number, drawn behind every bar
 
 
+class ShownColumn(NamedTuple):
+    """A column with its cells, one a contestant."""
+
+    head: Head
+    cells: Sequence[Cell]
+
+
 class Line(NamedTuple):
     """Row of one contestant; ``kind`` is ``human``, ``bot`` or empty."""
 
@@ -100,15 +108,16 @@ class Line(NamedTuple):
 
 def kind_of(name: str) -> str:
     """Return ``human``, ``bot``, or nothing for a model."""
-    return "human" if name == HUMAN else "bot" if is_floor_bot(name) else ""
+    if name == HUMAN:
+        return "human"
+    return "bot" if is_floor_bot(name) else ""
 
 
 def printed_rows(board: Board, costs: Mapping[str, float]) -> list[Row]:
     """Return a row a contestant for a terminal: rank, the number of each protocol, and USD."""
     main = board.main
-    rows = []
-    for rank, name in zip(main.texts("rank"), main.frame["model"], strict=True):
-        rows.append({"rank": rank, "model": name})
+    places = zip(main.texts("rank"), main.frame["model"], strict=True)
+    rows = [{"rank": rank, "model": name} for rank, name in places]
     headings = {"rank", "model"}
     for i, part in enumerate(protocol_columns(board)):
         heading = words(part, part.ranking[0])[0].lower()
@@ -126,9 +135,7 @@ def printed_rows(board: Board, costs: Mapping[str, float]) -> list[Row]:
     if any(costs.values()):
         for row in rows:
             usd = costs.get(row["model"])
-            row["USD/dialogue"] = "–"
-            if usd is not None:
-                row["USD/dialogue"] = f"{usd:.4f}"
+            row["USD/dialogue"] = "–" if usd is None else f"{usd:.4f}"
     return rows
 
 
@@ -140,33 +147,40 @@ def main_table(
     Without ``ranked``, when the judge fails its checks, no ranks are shown.
     """
     names = list(board.main.frame["model"])
-    columns = [_ranks(board.main)] if ranked else []
+    columns = []
+    for column in _columns(board, names, links, costs, ranked=ranked):
+        if any(cell.value for cell in column.cells):
+            columns.append(column)
+    lines = []
+    for i, (name, label) in enumerate(zip(names, labels(names), strict=True)):
+        cells = [column.cells[i] for column in columns]
+        lines.append(Line(name, label, kind_of(name), links.to(a=name), cells))
+    return [column.head for column in columns], lines
+
+
+def _columns(
+    board: Board, names: Sequence[str], links: Links, costs: Mapping[str, float], *, ranked: bool
+) -> Iterator[ShownColumn]:
+    """Yield the columns of the main table in their order."""
+    if ranked:
+        yield _ranks(board.main)
     protocols = protocol_columns(board)
     for i, part in enumerate(protocols):
         wide = i == 0 or (isinstance(part, DetectionResult) and part.protocol.about_ai)
-        columns.append(_numbers(part, part.ranking[0], names, links, wide=wide))
-    usd = {
-        name: Cell(f"{cost:.4f}" if cost else "0", value=f"{cost:.6g}")
-        for name, cost in costs.items()
-    }
-    usd_head = Head("usd_per_dialogue", "USD", "a dialogue", room="room1")
-    columns.append((usd_head, [usd.get(name, Cell()) for name in names]))
+        yield _numbers(part, part.ranking[0], names, links, wide=wide)
+    yield _costs(names, costs)
     if isinstance(board.ranked_by, Arena) and ranked:
-        columns.append(_against_next(board.ranked_by, names, links))
-    columns.extend(_more(board, protocols, names))
-    columns = [(head, cells) for head, cells in columns if any(cell.value for cell in cells)]
-    rows = zip(names, labels(names), *(cells for _, cells in columns), strict=True)
-    lines = [
-        Line(name, label, kind_of(name), links.to(a=name), cells) for name, label, *cells in rows
-    ]
-    return [head for head, _ in columns], lines
+        yield _against_next(board.ranked_by, names, links)
+    yield from _more(board, protocols, names)
 
 
 def protocol_columns(board: Board) -> list[ProtocolResult]:
     """Return the protocols with a column on the first screen, the one of the ranks first."""
     by_base: dict[str, ProtocolResult] = {}
-    for part in [board.ranked_by, *(part for part in board.parts if part.ranking)]:
-        if part is not None:
+    if board.ranked_by is not None:
+        by_base[board.ranked_by.protocol.base] = board.ranked_by
+    for part in board.parts:
+        if part.ranking:
             by_base.setdefault(part.protocol.base, part)
     return list(by_base.values())[:MOST_SHOWN]
 
@@ -182,7 +196,8 @@ def numbers(table: Table, column: Column) -> tuple[dict[str, Estimate], int]:
         number = estimate_in(row, column.key)
         if number.is_bounded:
             values[row["model"]] = number.stretched(0.0, factor)
-    return values, 0 if column.kind in ("rate", "rating") else 2
+    digits = 0 if column.kind in ("rate", "rating") else 2
+    return values, digits
 
 
 def _decimals(value: float, digits: int) -> str:
@@ -193,24 +208,38 @@ def _decimals(value: float, digits: int) -> str:
 def words(part: ProtocolResult, column: Column) -> tuple[str, str]:
     """Return the heading of a protocol's column on the first screen, and its unit."""
     if isinstance(part, Arena) and column.key == "bt":
-        return "Rating", "of votes" if part.protocol == VOTES else "95 % CI"
+        unit = "of votes" if part.protocol == VOTES else "95 % CI"
+        return "Rating", unit
     if isinstance(part, DetectionResult) and part.protocol.about_ai:
         return f"Passes {column.n}", "% of dialogues, 95 % CI"
     if isinstance(part, GTEvalResult) and column.key == "win_or_tie":
         return "vs human", "win or tie, %"
     label = part.protocol.label
-    return label, "95 % CI" if column.heading == label else column.heading
+    unit = "95 % CI" if column.heading == label else column.heading
+    return label, unit
 
 
-def _ranks(main: Table) -> tuple[Head, list[Cell]]:
-    ranks = zip(main.texts("rank"), main.frame["rank"], strict=True)
-    cells = [Cell(text, value="" if pd.isna(rank) else str(rank)) for text, rank in ranks]
-    return Head("rank", "", "Rank", "rank"), cells
+def _ranks(main: Table) -> ShownColumn:
+    cells = []
+    for text, rank in zip(main.texts("rank"), main.frame["rank"], strict=True):
+        cells.append(Cell(text, value="" if pd.isna(rank) else str(rank)))
+    return ShownColumn(Head("rank", "", "Rank", "rank"), cells)
+
+
+def _costs(names: Sequence[str], costs: Mapping[str, float]) -> ShownColumn:
+    cells = []
+    for name in names:
+        if name not in costs:
+            cells.append(Cell())
+            continue
+        text = f"{costs[name]:.4f}" if costs[name] else "0"
+        cells.append(Cell(text, value=f"{costs[name]:.6g}"))
+    return ShownColumn(Head("usd_per_dialogue", "USD", "a dialogue", room="room1"), cells)
 
 
 def _numbers(
     part: ProtocolResult, column: Column, names: Sequence[str], links: Links, *, wide: bool
-) -> tuple[Head, list[Cell]]:
+) -> ShownColumn:
     """Return a number of a protocol with its intervals, with bars where it is ``wide``."""
     values, digits = numbers(part.table, column)
     ends = []
@@ -236,25 +265,38 @@ def _numbers(
         cells.append(Cell(value, interval, title, href, f"{number.value:.6g}", bar))
     key = part.quote(column).key
     if not wide:
-        return Head(key, label, unit, room="room1"), cells
+        return ShownColumn(Head(key, label, unit, room="room1"), cells)
     human = Bar.of(values[HUMAN], scale) if HUMAN in values else None
-    return Head(key, label, unit, "wide", ticks=axis_ticks(scale), human=human), cells
+    head = Head(key, label, unit, "wide", ticks=axis_ticks(scale), human=human)
+    return ShownColumn(head, cells)
 
 
 def _scale(ends: Sequence[float]) -> tuple[float, float]:
     """Return the ends of an axis with some room around these numbers."""
-    low, high = min(ends, default=0.0), max(ends, default=1.0)
+    low = min(ends, default=0.0)
+    high = max(ends, default=1.0)
     room = 0.03 * (high - low) or 1.0
     return low - room, high + room
 
 
 def axis_ticks(scale: tuple[float, float]) -> list[tuple[float, str]]:
     """Return two to four round numbers of an axis: where, in percent, and what."""
-    low, width = scale[0], scale[1] - scale[0]
-    steps = (d * 10.0**p for p in range(-6, 300) for d in (1, 1.5, 2, 3, 4, 5, 6, 8))
-    step = 50.0 if scale == (0.0, 100.0) else next(step for step in steps if width <= 3 * step)
-    at = [step * i for i in range(math.ceil(low / step), math.floor(scale[1] / step) + 1)]
-    return [(round(100 * (tick - low) / width, 1), f"{tick:g}") for tick in at]
+    low, high = scale
+    step = 50.0
+    if scale != (0.0, 100.0):
+        step = next(step for step in _round_steps() if high - low <= 3 * step)
+    ticks = []
+    for i in range(math.ceil(low / step), math.floor(high / step) + 1):
+        at = 100 * (step * i - low) / (high - low)
+        ticks.append((round(at, 1), f"{step * i:g}"))
+    return ticks
+
+
+def _round_steps() -> Iterator[float]:
+    """Yield round numbers, ever larger."""
+    for power in range(-6, 300):
+        for digit in (1, 1.5, 2, 3, 4, 5, 6, 8):
+            yield digit * 10.0**power
 
 
 def _evidence(part: ProtocolResult, name: str, links: Links) -> str:
@@ -268,9 +310,9 @@ def _evidence(part: ProtocolResult, name: str, links: Links) -> str:
     return ""
 
 
-def _against_next(arena: Arena, names: Sequence[str], links: Links) -> tuple[Head, list[Cell]]:
+def _against_next(arena: Arena, names: Sequence[str], links: Links) -> ShownColumn:
     """Return the results of each model against the next one below."""
-    rated = {*arena.table.frame["model"]} - {HUMAN}
+    rated = set(arena.table.frame["model"]) - {HUMAN}
     below = dict(pairwise(name for name in names if name in rated))
     cells = []
     for name in names:
@@ -282,29 +324,32 @@ def _against_next(arena: Arena, names: Sequence[str], links: Links) -> tuple[Hea
         href = links.to("pair", protocol=arena.protocol.name, a=name, b=below[name])
         value = str(pair.wins - pair.losses)
         cells.append(Cell(text, title=f"against {below[name]}", href=href, value=value))
-    return Head("vs_next", "vs next", "won · tied · lost", room="room1 room2"), cells
+    return ShownColumn(Head("vs_next", "vs next", "won · tied · lost", room="room1 room2"), cells)
 
 
 def _more(
     board: Board, shown: Sequence[ProtocolResult], names: Sequence[str]
-) -> Iterator[tuple[Head, list[Cell]]]:
+) -> Iterator[ShownColumn]:
     """Yield the columns that are shown on request: Elo, other N, lengths, coverage."""
-    first = {part.quote(part.ranking[0]).key for part in shown}
-    other = [(part, column) for part in shown for column in part.ranking[1:]]
-    for part, column in other:
-        head, cells = _numbers(part, column, names, Links(), wide=False)
+    done = {"rank", "model"}
+    done.update(part.quote(part.ranking[0]).key for part in shown)
+    for part in shown:
         is_share = isinstance(part, DetectionResult) and part.protocol.about_ai
-        label = head.label if is_share else f"{part.protocol.label} {column.heading.lower()}"
-        yield Head(head.key, label, "", room="more"), cells
-        first.add(head.key)
+        for column in part.ranking[1:]:
+            head, cells = _numbers(part, column, names, Links(), wide=False)
+            label = f"{part.protocol.label} {column.heading.lower()}"
+            if is_share:
+                label = head.label
+            yield ShownColumn(Head(head.key, label, "", room="more"), cells)
+            done.add(head.key)
     for column in board.main.columns:
-        if column.key not in {*first, "rank", "model"}:
-            texts = zip(board.main.texts(column.key), board.main.frame[column.key], strict=True)
-            cells = [
-                Cell(text, value="" if pd.isna(number) else f"{number:.6g}")
-                for text, number in texts
-            ]
-            yield Head(column.key, column.heading, "", room="more"), cells
+        if column.key in done:
+            continue
+        plain = []
+        texts = board.main.texts(column.key)
+        for text, number in zip(texts, board.main.frame[column.key], strict=True):
+            plain.append(Cell(text, value="" if pd.isna(number) else f"{number:.6g}"))
+        yield ShownColumn(Head(column.key, column.heading, "", room="more"), plain)
 
 
 class CurveLine(NamedTuple):
@@ -318,7 +363,7 @@ class CurveLine(NamedTuple):
     intervals: Sequence[tuple[float, float, float]]  # about N, and the ends of its 95 % interval
     text: str  # the success rate at the end
     end: float  # its height from the top in pixels
-    name_height: float | None  # of its name, away from the others; None: it has none
+    name_height: float | None = None  # of its name, away from the others; None: it has none
 
 
 class Curve(NamedTuple):
@@ -347,56 +392,103 @@ def success_curve(board: Board, leader: str | None, *, ranked: bool = True) -> C
 
     Bots are dotted; without models, or where the judge fails and models are faint, they are not.
     """
-    parts = [part for part in board.of(DetectionResult) if part.protocol.about_ai and part.curves]
-    if not parts:
+    for part in board.of(DetectionResult):
+        if part.protocol.about_ai and part.curves:
+            return _curve_of(part, board, leader, ranked=ranked)
+    return None
+
+
+def _curve_of(
+    part: DetectionResult, board: Board, leader: str | None, *, ranked: bool
+) -> Curve | None:
+    curves = _drawn_curves(part, board)
+    if not curves:
         return None
-    curves = {k: v for k, v in parts[0].curves.items() if np.isfinite(v.rate[:N_SEED]).all()}
-    models = [name for name in board.main.frame["model"] if name in curves and name != HUMAN]
-    drawn = [*models, *({HUMAN} & {*curves})]
-    if not drawn:
-        return None
-    last = max(len(curves[name].rate) for name in models or drawn)
-    named = [*models[:NAMED_LINES], *drawn[len(models) :]]
-    height = max(212, 17 * (len(named) - 1))
-    rates = {name: curves[name].rate[:last] for name in drawn}
-    rates = {name: rate[np.isfinite(rate)] for name, rate in rates.items()}
-    ends = {name: round(float(height * (1 - rates[name][-1])), 1) for name in drawn}
-    heights = _apart({name: ends[name] for name in named}, height)
-    reach = [sum(length >= n for length in board.human_lengths) for n in range(1, last + 1)]
-    kinds = {"human": "human", "": "", "bot": "bot"}
-    if not ranked or all(map(is_floor_bot, models)):
-        kinds |= {"": "faint", "bot": ""}
+    models = curves.keys() - {HUMAN}
+    last = max(len(curves[name].rate) for name in models or curves)
+    n_named = min(len(models), NAMED_LINES) + len(curves) - len(models)
+    height = max(212, 17 * (n_named - 1))
+    is_faint = not ranked or all(is_floor_bot(name) for name in models)
     lines: list[CurveLine] = []
-    for name, label in zip(drawn, labels(drawn, 22), strict=True):
-        rate = rates[name]
-        whole = sum(n >= FEW for n in reach[: len(rate)]) if name == HUMAN else len(rate)
+    for name, label in zip(curves, labels(list(curves), 22), strict=True):
+        rate = curves[name].rate[:last]
+        rate = rate[np.isfinite(rate)]
+        whole = len(rate)
+        if name == HUMAN:
+            longest = sorted(board.human_lengths)[-FEW:]
+            whole = min(whole, longest[0]) if len(longest) == FEW else 0
+        is_rare = whole < len(rate)
         intervals = []
-        for n in (4, 8, 12, 16) if len(drawn) <= 4 else ():
-            if n <= whole:
-                rate_at = curves[name].at(n)
-                place = n + (1 + len(lines)) / 10
-                intervals.append((place, 100 - 100 * rate_at.low, 100 - 100 * rate_at.high))
-        kind = "first-line" if name == leader else kinds[kind_of(name)]
-        path = _steps(rate, N_SEED, whole, last)
-        few = _steps(rate, max(whole, N_SEED), len(rate), last) if whole < len(rate) else ""
-        text = f"{100 * rate[-1]:.0f}"
-        lines.append(
-            CurveLine(name, label, kind, path, few, intervals, text, ends[name], heights.get(name))
+        if len(curves) <= 4:
+            intervals = _intervals(curves[name], whole, aside=(1 + len(lines)) / 10)
+        line = CurveLine(
+            name,
+            label,
+            kind=_line_kind(name, leader, is_faint=is_faint),
+            path=_steps(rate, N_SEED, whole, last),
+            few=_steps(rate, max(whole, N_SEED), len(rate), last) if is_rare else "",
+            intervals=intervals,
+            text=f"{100 * rate[-1]:.0f}",
+            end=round(float(height * (1 - rate[-1])), 1),
         )
-    return Curve(last, height, lines, parts[0].protocol.name)
+        lines.append(line)
+    return Curve(last, height, _with_names(lines, height), part.protocol.name)
 
 
-def _steps(rate: np.ndarray, first: int, end: int, last: int) -> str:
+def _drawn_curves(part: DetectionResult, board: Board) -> dict[str, SuccessCurve]:
+    """Return the curves in the order of the board, the human dialogues' last."""
+    names = [name for name in board.main.frame["model"] if name != HUMAN]
+    curves = {}
+    for name in [*names, HUMAN]:
+        curve = part.curves.get(name)
+        if curve is not None and np.isfinite(curve.rate[:N_SEED]).all():
+            curves[name] = curve
+    return curves
+
+
+def _intervals(curve: SuccessCurve, whole: int, aside: float) -> list[tuple[float, float, float]]:
+    """Return intervals at some N up to ``whole``, drawn ``aside`` of them; see `CurveLine`."""
+    intervals = []
+    for n in (4, 8, 12, 16):
+        if n <= whole:
+            rate = curve.at(n)
+            intervals.append((n + aside, 100 - 100 * rate.low, 100 - 100 * rate.high))
+    return intervals
+
+
+def _line_kind(name: str, leader: str | None, *, is_faint: bool) -> str:
+    """Return how a line is drawn; where models are faint, bots are drawn as models are."""
+    if name == leader:
+        return "first-line"
+    kind = kind_of(name)
+    if not is_faint:
+        return kind
+    return {"": "faint", "bot": ""}.get(kind, kind)
+
+
+def _with_names(lines: Sequence[CurveLine], height: int) -> list[CurveLine]:
+    """Return the lines, the first and the human dialogues' with their names."""
+    ends = {}
+    for i, line in enumerate(lines):
+        if i < NAMED_LINES or line.name == HUMAN:
+            ends[line.name] = line.end
+    heights = _apart(ends, height)
+    return [line._replace(name_height=heights.get(line.name)) for line in lines]
+
+
+def _steps(rate: Floats, first: int, end: int, last: int) -> str:
     """Return the path of a step curve between two N, in percent from the top."""
     path = f"M{first} {100 - 100 * rate[first - 1]:.1f}"
     for n in range(first + 1, end + 1):
-        path += f"H{n}" + (f"V{100 - 100 * rate[n - 1]:.1f}" if rate[n - 1] != rate[n - 2] else "")
-    return path + (f"H{last + 0.5}" if end == last else "")
+        path += f"H{n}"
+        if rate[n - 1] != rate[n - 2]:
+            path += f"V{100 - 100 * rate[n - 1]:.1f}"
+    return path + f"H{last + 0.5}" if end == last else path
 
 
 def _apart(heights: Mapping[str, float], height: int) -> dict[str, float]:
     """Return heights of names near these, 17 pixels apart or more, within the plot."""
-    order = sorted(heights, key=lambda name: heights[name])
+    order = sorted(heights, key=heights.__getitem__)
     placed: dict[str, float] = {}
     above = -math.inf
     for name in order:
@@ -405,53 +497,3 @@ def _apart(heights: Mapping[str, float], height: int) -> dict[str, float]:
     for name in reversed(order):
         below = placed[name] = min(placed[name], below - 17)
     return {name: round(at, 1) for name, at in placed.items()}
-
-
-class CheckLine(NamedTuple):
-    """One check of the judge, with its number drawn."""
-
-    check: Check
-    name: str
-    text: str
-    bar: Bar | None
-    line: float | None  # that it should be on the good side of, in percent
-
-
-_COUNTS_THE_BAD = ("ties", "unreadable_rate")  # named by what is good
-
-
-def check_lines(trust: JudgeTrust) -> list[CheckLine]:
-    """Return the checks of a judge with bars of their numbers."""
-    lines = []
-    for check in trust.checks:
-        name, line, text = check.name, check.line, check.number
-        scale = (-1.0, 1.0) if check.key == "label_kappa" else (0.0, 1.0)
-        number = check.estimate
-        is_second = check.key == "first_preferred" and number.value < 0.5
-        is_turned = is_second or check.key in _COUNTS_THE_BAD
-        if number.is_bounded and line is not None and is_turned:
-            number = (-number).stretched(1.0, 1.0)
-            line = 1 - line
-            name = name.replace("First", "Second")
-            text = f"{100 * number.value:.0f} %"
-        if check.state == "unknown":
-            text = "not tested"
-        at = None
-        if line is not None:
-            at = _percent(line, scale)
-        bar = None
-        if number.is_bounded:
-            bar = Bar.of(number, scale)
-        lines.append(CheckLine(check, name, text, bar, at))
-    return lines
-
-
-_MATTER_MOST = ("false_positive_rate", "model_picked", "label_kappa", "consistency")
-
-
-def main_checks(lines: Sequence[CheckLine]) -> list[CheckLine]:
-    """Return at most three checks for the first screen: what fails, what warns, what matters."""
-    bad = [line for state in ("fails", "warns") for line in lines if line.check.state == state]
-    good = [line for line in lines if line.check.state == "passes"]
-    good.sort(key=lambda line: (*_MATTER_MOST, line.check.key).index(line.check.key))
-    return (bad or good)[:3]

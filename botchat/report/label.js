@@ -27,17 +27,17 @@
       at("count").textContent = "This browser keeps nothing: export before you close the page.";
     }
   };
-  const current = () => cases.find(([, digest]) => !(digest in labels) && !skipped.has(digest));
+  const current = () => cases.find((one) => !(one.case in labels) && !skipped.has(one.case));
 
   const answer = (verdict) => {
-    const [, digest] = current();
-    labels[digest] = verdict;
-    order.push(digest);
+    const one = current();
+    labels[one.case] = verdict;
+    order.push(one.case);
     keep();
     show();
   };
   const skip = () => {
-    skipped.add(current()[1]);
+    skipped.add(current().case);
     show();
   };
   const undo = () => {
@@ -55,7 +55,7 @@
   const question = protocol.about_ai ? AI[protocol.shows] : protocol.question;
   const choices = () => {
     if (protocol.kind === "place") return [["No", protocol.about_ai ? "No AI" : "Nowhere"], ["Undecided", "Cannot tell"]];
-    if (protocol.kind === "choice") return protocol.answers.map(([verdict, label]) => [verdict, protocol.about_ai ? SIDES[verdict] : label]);
+    if (protocol.kind === "choice") return protocol.answers.map(({ verdict, label }) => [verdict, protocol.about_ai ? SIDES[verdict] : label]);
     const [lowest, highest] = protocol.scale;
     const steps = protocol.fields.length === 1 && highest - lowest < 12 ? highest - lowest + 1 : 0;
     return Array.from({ length: steps }, (_, i) => [String(lowest + i), String(lowest + i)]);
@@ -94,11 +94,11 @@
 
   const show = () => {
     const one = current();
-    const n = cases.filter(([, digest]) => digest in labels).length;
+    const n = cases.filter((each) => each.case in labels).length;
     Object.assign(at("done"), { max: cases.length, value: n });
     at("count").textContent = `${n} of ${cases.length}`;
     at("question").textContent = one ? question : n < cases.length ? "The rest is skipped." : "All labelled. Export, and send the file to whoever asked you.";
-    at("dialogues").replaceChildren(...(one ? one[2].map(dialogue) : []));
+    at("dialogues").replaceChildren(...(one ? one.dialogues.map(dialogue) : []));
     const buttons = choices().map(([verdict, text], i) => button(protocol.kind === "score" ? text : `${i + 1} ${text}`, () => answer(verdict)));
     const asked = buttons.length ? buttons : numbers();
     at("answers").replaceChildren(
@@ -130,8 +130,8 @@
       return;
     }
     const lines = cases
-      .filter(([, digest]) => digest in labels)
-      .map(([seed_id, digest]) => JSON.stringify({ protocol: protocol.name, seed_id, judge: `human:${name}`, verdict: labels[digest], case: digest }));
+      .filter((each) => each.case in labels)
+      .map((each) => JSON.stringify({ protocol: protocol.name, seed_id: each.seed_id, judge: `human:${name}`, verdict: labels[each.case], case: each.case }));
     const url = URL.createObjectURL(new Blob(lines.map((line) => `${line}\n`)));
     el("a", "", { href: url, download: `${set}-${protocol.name}.jsonl` }).click();
     setTimeout(() => URL.revokeObjectURL(url), 10000);

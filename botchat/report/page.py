@@ -17,28 +17,33 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+import msgspec
 from jinja2 import Environment, StrictUndefined, Template
 
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline, headline
-from botchat.boards.judge_checks import NO_ANSWER, JudgeTrust, judge_trust
+from botchat.boards.judge_checks import NO_ANSWER, Check, JudgeTrust, judge_trust
 from botchat.estimates import Estimate
 from botchat.interfaces import Row
-from botchat.languages import ENGLISH
+from botchat.languages import ENGLISH, Language
 from botchat.protocols.protocol import Protocol
 from botchat.records import VERSION
+from botchat.report.archive import FOLDER, Archive
+from botchat.report.contract import PageAbout
 from botchat.report.first_screen import (
+    Bar,
+    Curve,
+    Head,
+    Line,
     Links,
-    check_lines,
-    main_checks,
     main_table,
+    percent,
     success_curve,
 )
 
 if TYPE_CHECKING:
-    from botchat.report.archive import Archive
     from botchat.report.figures import Chart
 
 SCRIPTS = ("core.js", "board.js", "dialogues.js", "pair.js", "reader.js")
@@ -54,6 +59,9 @@ STAMPS = {
     NO_ANSWER: "✕ No answer within its limit",
 }
 """Trust level of a judge -> its stamp."""
+
+Pieces: TypeAlias = list[tuple[str, bool]]
+"""A sentence in pieces, each with whether it is the name of a contestant."""
 
 ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Ccircle "
@@ -106,6 +114,32 @@ class Prompt:
     texts: Sequence[str]
 
 
+@dataclass(frozen=True)
+class PageValues:
+    """Values that fill ``page.html``."""
+
+    view: View
+    title: tuple[Pieces, Pieces]
+    gist: Sequence[str]
+    done: str
+    heads: Sequence[Head]
+    lines: Sequence[Line]
+    curve: Curve | None
+    links: Links
+    main_checks: Sequence[CheckLine]
+    other_reasons: Sequence[str]
+    explained: Sequence[Protocol]
+    signatures: Sequence[str]
+    prompts: Sequence[Prompt]
+    about_json: str
+    judges: Sequence[tuple[str, str, View]]
+    """File, judge and view of each page."""
+    checks: Sequence[Sequence[CheckLine]]
+    compared: Sequence[JudgeComparison]
+    files: Sequence[str]
+    """Tables beside the page, on the first."""
+
+
 def page_name(place: int) -> str:
     """Return the file name of a judge's page, by its place."""
     return f"judge-{place + 1}.html" if place else "index.html"
@@ -125,79 +159,102 @@ def files(
     ``compared``: a protocol each. ``talks``: roles and prompts of judges that are panels. ``usd``:
     the cost of everything.
     """
+    archive = archive or Archive()
+    pages = dict(archive.files)
     judges = [(page_name(i), view.board.judge, view) for i, view in enumerate(views)]
-    shared = {
-        "judges": judges,
-        "checks": [check_lines(view.trust) for view in views],
-        "compared": compared,
-        "STAMPS": STAMPS,
-        "NO_ANSWER": NO_ANSWER,
-        "icon": ICON,
-        "style": join_files(STYLES),
-        "script": join_files(SCRIPTS),
-        "policy": policy(join_files(SCRIPTS), "img-src data:", chunks=True),
-        "version": VERSION,
-    }
-    about = {"folder": "", **(archive.about if archive else {}), "pages": [j[0] for j in judges]}
-    pages = {}
-    for i, view in enumerate(views):
-        own = _view_values(view, {**about, "judge": i}, talks, usd)
-        pages[page_name(i)] = template("page.html").render(
-            **shared, **own, files=[t.name for t in view.board.every_table] if i == 0 else []
+    script = join_files(SCRIPTS)
+    for i, (page, _, view) in enumerate(judges):
+        values = _page_values(i, judges, archive, compared, talks, _done(view, usd))
+        pages[page] = template("page.html").render(
+            vars(values),
+            STAMPS=STAMPS,
+            NO_ANSWER=NO_ANSWER,
+            icon=ICON,
+            style=join_files(STYLES),
+            script=script,
+            policy=policy(script, "img-src data:", chunks=True),
+            version=VERSION,
         )
-    return {**(archive.files if archive else {}), **pages}
+    return pages
 
 
-def _view_values(
-    view: View, about: dict[str, Any], talks: Sequence[Prompt], usd: float | None
-) -> dict[str, Any]:
-    """Return what the template needs of one view; ``about`` is for the scripts of the page."""
-    board, links = view.board, Links(about.get("view", ""))
+def _page_values(
+    place: int,
+    judges: Sequence[tuple[str, str, View]],
+    archive: Archive,
+    compared: Sequence[JudgeComparison],
+    talks: Sequence[Prompt],
+    done: str,
+) -> PageValues:
+    """Return what the template needs of the page at a place."""
+    view = judges[place][2]
+    board = view.board
     protocols = list({part.protocol.base: part.protocol for part in board.parts}.values())
-    about = {
-        **about,
-        "order": list(board.main.frame["model"]),
-        "lang": next((protocol.language for protocol in protocols), ENGLISH).code,
-        "invented": board.invented,
-    }
-    reasons = {check.reason for check in view.trust.checks}
+    links = Links(archive.view)
     heads, lines = main_table(board, links, view.costs, ranked=not view.trust.failed)
-    days = sorted(row.last[:10] for row in board.provenance if row.last)
+    about = PageAbout(
+        folder=FOLDER,
+        view=links.view,
+        protocols=archive.protocols,
+        pages=[page for page, _, _ in judges],
+        judge=place,
+        order=list(board.main.frame["model"]),
+        lang=_language(protocols).code,
+        invented=board.invented,
+    )
+    checks = [check_lines(each.trust) for _, _, each in judges]
+    # Without the version that last asked otherwise: the page names one version.
+    signatures = [s.partition("|")[2] for table in board.tables for s in table.signatures]
+    reasons = {check.reason for check in view.trust.checks}
+    tables = [] if place else [table.name for table in board.every_table]
+    return PageValues(
+        view=view,
+        title=_title(view.headline),
+        gist=re.split(r"(\d+ of 100|(?<=humans pass in )\d+)", view.headline.lead),
+        done=done,
+        heads=heads,
+        lines=lines,
+        curve=success_curve(board, view.headline.leader, ranked=not view.trust.failed),
+        links=links,
+        main_checks=main_checks(checks[place]),
+        other_reasons=[text for text in view.trust.reasons if text not in reasons],
+        explained=protocols,
+        signatures=list(dict.fromkeys(signatures)),
+        prompts=_prompts(board, protocols) + list(talks),
+        about_json=inert(about),
+        judges=judges,
+        checks=checks,
+        compared=compared,
+        files=tables,
+    )
+
+
+def _done(view: View, usd: float | None) -> str:
+    """Return what was done, its cost and when it ended."""
     done = [view.headline.scope.rstrip(".")]
-    done += [] if usd is None else [f"USD\u00a0{usd:,.2f}"]
-    done += [f"{day.day}\u00a0{day:%b\u00a0%Y}" for day in map(date.fromisoformat, days[-1:])]
-    return {
-        "view": view,
-        "board": board,
-        "title": _title(view.headline),
-        "gist": re.split(r"(\d+ of 100|(?<=humans pass in )\d+)", view.headline.lead),
-        "done": ", ".join(done),
-        "heads": heads,
-        "lines": lines,
-        "curve": success_curve(board, view.headline.leader, ranked=not view.trust.failed),
-        "links": links,
-        "main_checks": main_checks(check_lines(view.trust)),
-        "other_reasons": [text for text in view.trust.reasons if text not in reasons],
-        "explained": protocols,
-        # Without the version that last asked otherwise: the page names one version.
-        "signatures": list(
-            dict.fromkeys(s.partition("|")[2] for t in board.tables for s in t.signatures)
-        ),
-        "prompts": [*_prompts(board, protocols), *talks],
-        "about_json": inert(about),
-    }
+    if usd is not None:
+        done.append(f"USD\u00a0{usd:,.2f}")
+    days = [row.last[:10] for row in view.board.provenance if row.last]
+    if days:
+        last = date.fromisoformat(max(days))
+        done.append(f"{last.day}\u00a0{last:%b\u00a0%Y}")
+    return ", ".join(done)
 
 
-def _title(headline: Headline) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
+def _title(headline: Headline) -> tuple[Pieces, Pieces]:
     """Return the pieces of the sentence up to its bracket, and those from there on."""
-    head: list[tuple[str, bool]] = []
-    for i, (text, is_name) in enumerate(headline.pieces):
-        before, bracket, after = ("", "", "") if is_name else text.partition(" (")
-        if bracket:
-            rest = [(f"({after}", False), *headline.pieces[i + 1 :]]
-            return [*head, (f"{before} ", False)], rest
-        head.append((text, is_name))
-    return head, []
+    head: Pieces = []
+    rest: Pieces = []
+    for text, is_name in headline.pieces:
+        if rest:
+            rest.append((text, is_name))
+        elif " (" in text and not is_name:
+            before, _, after = text.partition(" (")
+            head.append((f"{before} ", False))
+            rest.append((f"({after}", False))
+        else:
+            head.append((text, is_name))
+    return head, rest
 
 
 def text(name: str, package: str = "botchat.report") -> str:
@@ -225,13 +282,14 @@ def policy(script: str, *also: str, chunks: bool = False) -> str:
     """
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     scripts = f"script-src 'sha256-{digest}'" + (" 'self'" if chunks else "")
-    ours = ("default-src 'none'", scripts, "style-src 'unsafe-inline'")
-    return "; ".join((*ours, *also, "base-uri 'none'", "form-action 'none'"))
+    ours = ["default-src 'none'", scripts, "style-src 'unsafe-inline'"]
+    return "; ".join(ours + list(also) + ["base-uri 'none'", "form-action 'none'"])
 
 
-def inert(value: Any) -> str:
+def inert(value: object) -> str:
     """Return JSON that cannot end the script element it stands in."""
-    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+    plain = msgspec.to_builtins(value)
+    text = json.dumps(plain, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -240,6 +298,72 @@ def _prompts(board: Board, protocols: Sequence[Protocol]) -> list[Prompt]:
     asked = [Prompt(p.short or p.title, p.digest, p.texts) for p in protocols if p.texts]
     if not board.human_lengths:
         return asked
-    language = protocols[0].language if protocols else ENGLISH
-    digest, text = language.prompts_digest("generation"), language.text("generation")
-    return [Prompt("dialogue generation", digest, [text]), *asked]
+    language = _language(protocols)
+    digest = language.prompts_digest("generation")
+    return [Prompt("dialogue generation", digest, [language.text("generation")]), *asked]
+
+
+def _language(protocols: Sequence[Protocol]) -> Language:
+    """Return the language of a board with these protocols."""
+    return protocols[0].language if protocols else ENGLISH
+
+
+class CheckLine(NamedTuple):
+    """One check of the judge, with its number drawn."""
+
+    check: Check
+    name: str
+    text: str
+    bar: Bar | None
+    line: float | None  # that it should be on the good side of, in percent
+
+
+_COUNTS_THE_BAD = ("ties", "unreadable_rate")  # named by what is good
+
+
+def check_lines(trust: JudgeTrust) -> list[CheckLine]:
+    """Return the checks of a judge with bars of their numbers."""
+    lines = []
+    for check in trust.checks:
+        name = check.name
+        line = check.line
+        text = check.number
+        scale = (-1.0, 1.0) if check.key == "label_kappa" else (0.0, 1.0)
+        number = check.estimate
+        is_second = check.key == "first_preferred" and number.value < 0.5
+        is_turned = is_second or check.key in _COUNTS_THE_BAD
+        if number.is_bounded and line is not None and is_turned:
+            number = (-number).stretched(1.0, 1.0)
+            line = 1 - line
+            name = name.replace("First", "Second")
+            text = f"{100 * number.value:.0f} %"
+        if check.state == "unknown":
+            text = "not tested"
+        at = None
+        if line is not None:
+            at = percent(line, scale)
+        bar = None
+        if number.is_bounded:
+            bar = Bar.of(number, scale)
+        lines.append(CheckLine(check, name, text, bar, at))
+    return lines
+
+
+_MATTER_MOST = ("false_positive_rate", "model_picked", "label_kappa", "consistency")
+
+
+def main_checks(lines: Sequence[CheckLine]) -> list[CheckLine]:
+    """Return at most three checks for the first screen: what fails, what warns, what matters."""
+    failing = [line for line in lines if line.check.state == "fails"]
+    warning = [line for line in lines if line.check.state == "warns"]
+    if failing or warning:
+        return (failing + warning)[:3]
+    passing = [line for line in lines if line.check.state == "passes"]
+    return sorted(passing, key=_weight)[:3]
+
+
+def _weight(line: CheckLine) -> int:
+    """Return the place of a check among those that matter most, or one after them."""
+    if line.check.key in _MATTER_MOST:
+        return _MATTER_MOST.index(line.check.key)
+    return len(_MATTER_MOST)

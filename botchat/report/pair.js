@@ -23,7 +23,7 @@
     const board = el("details", { class: "everybody", open: !matchMedia("(max-width: 900px)").matches });
     const duel = el("div", { class: "duel", "aria-live": "off" });
 
-    const scoresOf = (protocol) => index.scores[about.judge]?.[protocol] || {};
+    const scoresOf = (protocol) => index.judges[about.judge]?.scores[protocol] || {};
     const judged = (beside) => {
       const all = [...byProtocol.keys()].filter((protocol) => isBeside(protocol) === beside);
       return all.find((protocol) => Object.keys(scoresOf(protocol)).length) || all[0] || "";
@@ -33,10 +33,9 @@
     const scoreOf = (protocol, a, b) => {
       const found = scoresOf(protocol)[a < b ? `${a},${b}` : `${b},${a}`];
       if (!found) return null;
-      const [score, low, high, won, tied, lost, seeds] = found;
-      return a < b
-        ? { score, low, high, won, tied, lost, seeds }
-        : { score: 1 - score, low: 1 - high, high: 1 - low, won: lost, tied, lost: won, seeds };
+      if (a < b) return found;
+      const { score, low, high, won, tied, lost, seeds } = found;
+      return { score: 1 - score, low: 1 - high, high: 1 - low, won: lost, tied, lost: won, seeds };
     };
 
     // Which protocol two contestants are compared in: human dialogues have their own.
@@ -46,9 +45,9 @@
 
     // A judge's verdicts of both orders, by seed, for the left one.
     const verdictsOf = (judge, protocol, a, b) => {
-      const known = index.pairs[judge]?.[protocol] || {};
+      const known = index.judges[judge]?.pairs[protocol] || {};
       const [first, second] = [known[`${a},${b}`] || "", known[`${b},${a}`] || ""];
-      const read = (code) => (code === undefined || code === "-" ? null : outcome(code));
+      const read = (letter) => outcome(letter ?? "-");
       return index.seeds.map((_, at) => {
         const mirrored = read(second[at]);
         return [read(first[at]), MIRRORED[mirrored] || mirrored];
@@ -164,7 +163,7 @@
       // The score is rounded once, so that the two sides make 100.
       const score = found ? `${percent(found.score)} : ${100 - percent(found.score)}` : "–";
       const parts = [el("h3", { tabindex: "-1", "aria-level": 2 }, side(a), el("span", { class: "score" }, score), side(b))];
-      if (!found) return [...parts, el("p", { class: "note" }, named(index.judges[about.judge]), " has not judged this.")];
+      if (!found) return [...parts, el("p", { class: "note" }, named(index.judges[about.judge].name), " has not judged this.")];
       const { low, high, won, tied, lost, seeds } = found;
       const claim = isClear(found)
         ? [nameOf(index, found.score > 0.5 ? a : b), " is clearly ahead."]
@@ -184,7 +183,7 @@
       const open = new Set(found.map(({ at }) => at));
       const brief = (verdict) => ({ win: name(a), lose: name(b), tie: "tie", none: "unreadable" })[verdict] || "not judged";
       const each = cases.map(({ at, verdicts, split }) => {
-        const id = index.seeds[at][0];
+        const { id } = index.seeds[at];
         const title = `${id}: ${name(a)} first: ${brief(verdicts[0])}; ${name(b)} first: ${brief(verdicts[1])}${split ? "; contradicts itself" : ""}`;
         return el("a", { href: to(protocol, a, b, { seed: id, show: state.shown }), title, "aria-label": title, class: open.has(at) ? null : "dim", "data-at": at, tabindex: -1 },
           verdicts.map((verdict) => el("i", { class: verdict || "absent" })));
@@ -201,56 +200,56 @@
       const { found = [], at } = state;
       const ahead = found.filter(wanted).filter((each) => (by > 0 ? each.at > at : each.at < at));
       const next = by > 0 ? ahead[0] : ahead.at(-1);
-      if (next) address.set({ seed: index.seeds[next.at][0] });
+      if (next) address.set({ seed: index.seeds[next.at].id });
     };
 
     // Names in the judge's words instead of the places in which it saw them.
-    const reasonOf = (row) =>
-      row[4].split(/\b((?:conversation|dialogue) [12])\b/gi).map((part, i) => (i % 2 ? el("b", { title: part }, nameOf(index, row[2][Number(part.slice(-1)) - 1], 24)) : part));
+    const reasonOf = ({ reason, contestants }) =>
+      reason.split(/\b((?:conversation|dialogue) [12])\b/gi).map((part, i) => (i % 2 ? el("b", { title: part }, nameOf(index, contestants[Number(part.slice(-1)) - 1], 24)) : part));
 
     const rulings = (content) => {
       const { a, b, at, protocol } = state;
       const asked = byProtocol.get(protocol);
       const p = index.about.indexOf(asked);
-      const rows = content.verdicts.filter((row) => row[1] === p && row[2].includes(a) && row[2].includes(b));
-      const inWords = (row) => compared(asked, row[3], row[2].map(node));
-      const rowOf = (judge, first) => rows.find((row) => row[0] === judge && row[2][0] === first);
+      const verdicts = content.verdicts.filter(({ protocol: of, contestants }) => of === p && contestants.includes(a) && contestants.includes(b));
+      const inWords = ({ verdict, contestants }) => compared(asked, verdict, contestants.map(node));
+      const verdictOf = (judge, first) => verdicts.find((each) => each.judge === judge && each.contestants[0] === first);
       const lines = [a, b].map((first) => {
-        const row = rowOf(about.judge, first);
+        const given = verdictOf(about.judge, first);
         return el("div", { class: "ruling" },
           el("p", { class: "shown" }, nameOf(index, first), " first"),
-          el("p", { class: "said" }, row ? el("b", null, inWords(row)) : "not judged"),
+          el("p", { class: "said" }, given ? el("b", null, inWords(given)) : "not judged"),
           el("div", { class: "because" },
-            row?.[4] ? el("p", { class: "reason", dir: "auto" }, reasonOf(row)) : null,
-            row ? talk(asked, row, row[2].map(node)) : null,
-            calls(index, content, at, row)));
+            given?.reason ? el("p", { class: "reason", dir: "auto" }, reasonOf(given)) : null,
+            given ? talk(asked, given, given.contestants.map(node)) : null,
+            calls(index, content, at, given)));
       });
       const others = index.judges.map((judge, who) => {
-        const both = [a, b].map((first) => rowOf(who, first)).filter(Boolean);
+        const both = [a, b].map((first) => verdictOf(who, first)).filter(Boolean);
         if (who === about.judge || !both.length) return null;
-        return el("p", null, named(judge), ": ", both.map((row, i) => [i ? "; " : "", nameOf(index, row[2][0], 24), " first: ", ...inWords(row)]));
+        return el("p", null, named(judge.name), ": ", both.map((each, i) => [i ? "; " : "", nameOf(index, each.contestants[0], 24), " first: ", ...inWords(each)]));
       }).filter(Boolean);
       return [
         el("div", { class: "rulings" },
-          el("div", { class: "ruling heads", "aria-hidden": "true" }, el("p", null, "Shown"), el("p", null, "Verdict of ", named(index.judges[about.judge])), el("p", null, "Reason")),
+          el("div", { class: "ruling heads", "aria-hidden": "true" }, el("p", null, "Shown"), el("p", null, "Verdict of ", named(index.judges[about.judge].name)), el("p", null, "Reason")),
           lines),
         state.cases.find((each) => each.at === at)?.split ? el("p", { class: "contradiction" }, stamp("lose", "Contradicts itself"), " The verdict changes with the order.") : null,
         others.length ? el("div", { class: "others" }, others) : null,
-        ...sideBySide(content, Math.max(0, ...rows.filter((row) => row[0] === about.judge).map((row) => row[5])) || asked.n || Infinity),
+        ...sideBySide(content, Math.max(0, ...verdicts.filter(({ judge }) => judge === about.judge).map(({ shown }) => shown)) || asked.n || Infinity),
       ];
     };
 
     // Both dialogues, utterance by utterance; what the judge did not see is folded.
     const sideBySide = (content, shown) => {
       const { a, b, at } = state;
-      const id = index.seeds[at][0];
+      const { id } = index.seeds[at];
       const both = [a, b].map((i) => content.dialogues[i]);
       const missing = [a, b].find((_, i) => !both[i]);
       if (missing !== undefined) return [el("p", { class: "note" }, "There is no dialogue of ", nameOf(index, missing), " on ", named(id), ".")];
-      const most = Math.max(...both.map(({ said }) => said.length));
+      const most = Math.max(...both.map(({ utterances }) => utterances.length));
       const part = (from, end) => {
         const columns = [a, b].map((which, i) => {
-          const utterances = both[i].said.slice(from, end).map((_, k) => utterance(both[i], from + k, { firstAi: 0, human: which === index.human }));
+          const utterances = both[i].utterances.slice(from, end).map((_, k) => utterance(both[i], from + k, { firstAi: 0, human: which === index.human }));
           return el("ol", { class: "dialogue column", style: `grid-row: span ${Math.max(Math.min(most, end) - from, 1)}`, "aria-label": name(which) }, utterances);
         });
         return most > from ? el("div", { class: "columns" }, columns) : null;
@@ -313,7 +312,7 @@
         if (duel.getBoundingClientRect().top < 0) duel.scrollIntoView({ block: "start" });
       }
       if (state.why) wrongLink(state.why);
-      else if (completed({ view: "pair", protocol, a: index.contestants[a], b: index.contestants[b], seed: at < 0 ? "" : index.seeds[at][0] })) return;
+      else if (completed({ view: "pair", protocol, a: index.contestants[a], b: index.contestants[b], seed: at < 0 ? "" : index.seeds[at].id })) return;
       read().catch(failed(duel.querySelector(".case")));
     };
 

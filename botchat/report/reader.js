@@ -56,7 +56,7 @@
         score: () => protocol.numbers.flatMap((name, i) => [[`down-${i}`, `${name}: highest first`], [`up-${i}`, `${name}: lowest first`]]),
         report: () => [["lose", "With errors"], ["win", "Without errors"], ["up-0", "Most points lost first"]],
       };
-      const isDiagnosed = protocol.kind !== "report" && index.single.some((by) => reports.some((name) => Object.hasOwn(by, name)));
+      const isDiagnosed = protocol.kind !== "report" && index.judges.some(({ single }) => reports.some((name) => Object.hasOwn(single, name)));
       return [
         ["", "All verdicts"],
         ...kinds[protocol.kind](),
@@ -66,7 +66,7 @@
       ];
     };
 
-    const codeOf = (judge, name, a, at) => index.single[judge]?.[name]?.[a]?.[at] ?? null;
+    const codeOf = (judge, name, a, at) => index.judges[judge]?.single[name]?.[a]?.[at] ?? null;
     const judgedBy = (judge, protocol, a, at) => verdictOf(protocol, codeOf(judge, protocol.name, a, at));
 
     const item = (protocol, a, at) => {
@@ -78,9 +78,10 @@
 
     // Where the searched words stand: in the id or the opening (0), or in an utterance; -1: nowhere.
     const hit = (term, { a, at }) => {
-      if (!term || index.seeds[at].join(" ").toLowerCase().includes(term)) return 0;
+      const { id, text: opening } = index.seeds[at];
+      if (!term || `${id} ${opening}`.toLowerCase().includes(term)) return 0;
       const dialogue = texts.get(at)?.dialogues[a];
-      return dialogue ? dialogue.said.findIndex((text) => text.toLowerCase().includes(term)) : -1;
+      return dialogue ? dialogue.utterances.findIndex((text) => text.toLowerCase().includes(term)) : -1;
     };
 
     const listed = ({ protocol, a, show, term }) => {
@@ -90,7 +91,7 @@
         if (number) return Boolean(each.numbers);
         return { "": true, diagnosed: each.errors, wrong: each.wrong }[show] ?? each.kind === show;
       };
-      const whole = index.seeds.flatMap((_, at) => (index.there[a][at] ? [item(protocol, a, at)] : []));
+      const whole = index.seeds.flatMap((_, at) => (index.has_dialogue[a][at] ? [item(protocol, a, at)] : []));
       const found = whole.filter(passes).map((each) => ({ ...each, hit: hit(term, each) })).filter((each) => each.hit >= 0);
       const sign = way === "up" ? 1 : -1;
       if (number && way !== "at") found.sort((x, y) => sign * (x.numbers[number] - y.numbers[number]));
@@ -111,19 +112,19 @@
       if (!asked.seed) return { ...next, at: ((!next.show && next.found.find(({ kind }) => kind === "lose")) || next.found[0] || next).at };
       const at = bySeed.get(asked.seed) ?? -1;
       if (at < 0) return { ...next, why: `No seed ${asked.seed} is in this set.` };
-      if (!index.there[a][at]) return { ...next, why: `There is no dialogue of ${index.contestants[a]} on ${asked.seed}.` };
+      if (!index.has_dialogue[a][at]) return { ...next, why: `There is no dialogue of ${index.contestants[a]} on ${asked.seed}.` };
       return { ...next, at };
     };
 
     const to = ({ a, at }, others = {}) =>
-      link({ view: state.protocol.name, a: index.contestants[a], seed: index.seeds[at][0], show: state.show, q: state.q, ...others });
+      link({ view: state.protocol.name, a: index.contestants[a], seed: index.seeds[at].id, show: state.show, q: state.q, ...others });
     const isRead = ({ a, at }) => a === state.a && at === state.at;
 
     // An opening, or the words around a hit further on.
     const excerpt = (each) => {
       const { term } = state;
-      if (!each.hit) return marked(index.seeds[each.at][1], term);
-      const text = texts.get(each.at).dialogues[each.a].said[each.hit];
+      if (!each.hit) return marked(index.seeds[each.at].text, term);
+      const text = texts.get(each.at).dialogues[each.a].utterances[each.hit];
       const from = Math.max(0, text.toLowerCase().indexOf(term) - 24);
       return [el("b", null, `${each.hit + 1} `), from ? "…" : "", ...marked(text.slice(from, from + 120), term)];
     };
@@ -134,7 +135,7 @@
       list.replaceChildren(...found.slice(0, limit).map((each) =>
         el("li", null,
           el("a", { href: to(each), "data-at": each.at },
-            el("span", { class: "id" }, el("bdi", null, marked(index.seeds[each.at][0], state.term))),
+            el("span", { class: "id" }, el("bdi", null, marked(index.seeds[each.at].id, state.term))),
             each.errors ? el("span", { class: "marks", title: "points lost in the diagnosis" }, points(each.errors)) : null,
             el("span", { class: `badge ${each.kind}` }, each.brief),
             el("span", { class: "opening", dir: "auto" }, excerpt(each))))));
@@ -174,7 +175,7 @@
       const here = state.found.findIndex(isRead);
       const rest = by > 0 ? state.found.slice(here + 1) : state.found.slice(0, Math.max(here, 0)).reverse();
       const next = rest.find(wanted);
-      if (next) address.set({ seed: index.seeds[next.at][0], at: "" }, true);
+      if (next) address.set({ seed: index.seeds[next.at].id, at: "" }, true);
     };
     const move = (by) => {
       const last = reading.querySelectorAll(".rail > *").length;
@@ -182,7 +183,7 @@
       if (last) address.set({ at: String(Math.min(last, Math.max(1, now + by))) });
     };
 
-    const heading = (content, row, verdict) => {
+    const heading = (content, given, verdict) => {
       const { protocol, a, at } = state;
       const open = button("List", () => {
         reader.classList.toggle("open");
@@ -192,37 +193,37 @@
       const firstAi = Math.max(verdict.place || 0, 0);
       const isReport = protocol.kind === "report";
       const alsoReported = reported(index, content, a, isReport ? protocol.name : "").scores
-        .filter(([judge]) => !isReport || judge !== about.judge)
-        .map(([judge, by, score]) => [" · ", score === null ? `${by} unreadable` : `${by} ${score}`, judge === about.judge ? null : [" by ", named(index.judges[judge])]]);
-      const rail = el("div", { class: "rail", role: "group", "aria-label": "Utterances" }, content.dialogues[a].said.map((_, i) => {
+        .filter(({ judge }) => !isReport || judge !== about.judge)
+        .map(({ judge, name, score }) => [" · ", score === null ? `${name} unreadable` : `${name} ${score}`, judge === about.judge ? null : [" by ", named(index.judges[judge].name)]]);
+      const rail = el("div", { class: "rail", role: "group", "aria-label": "Utterances" }, content.dialogues[a].utterances.map((_, i) => {
         const kind = [i < 2 || a === index.human ? "seed" : "", firstAi && i + 1 === firstAi ? "first-ai" : "", firstAi && i + 1 > firstAi ? "after" : ""].join(" ");
         const label = `Utterance ${i + 1}${i + 1 === firstAi ? `, ${words(protocol).verb}` : ""}`;
         return button("", () => address.set({ at: String(i + 1) }), { class: kind, "data-to": i + 1, title: `Utterance ${i + 1}`, "aria-label": label });
       }));
       return el("header", { class: "head" },
         el("div", { class: "line" },
-          el("h3", { tabindex: "-1", "aria-level": 2 }, nameOf(index, a, Infinity), " · ", named(index.seeds[at][0])),
+          el("h3", { tabindex: "-1", "aria-level": 2 }, nameOf(index, a, Infinity), " · ", named(index.seeds[at].id)),
           el("span", { class: "acts" }, acts("dialogue", go, help, open))),
         el("p", { class: "verdict" }, stamp(verdict.kind, verdict.full, firstAi ? { href: to(state, { at: firstAi }), title: "To this utterance" } : {}),
-          " by ", named(index.judges[about.judge]), alsoReported),
-        row?.[4] ? el("p", { class: "reason", dir: "auto" }, row[4]) : null,
+          " by ", named(index.judges[about.judge].name), alsoReported),
+        given?.reason ? el("p", { class: "reason", dir: "auto" }, given.reason) : null,
         rail);
     };
 
-    const dialogueParts = (content, row, rows, firstAi) => {
+    const dialogueParts = (content, given, firstAi) => {
       const { protocol, a, at, term } = state;
       const dialogue = content.dialogues[a];
       const isHuman = a === index.human;
       const others = {};
-      for (const other of rows) {
-        if (protocol.kind === "place" && other !== row && other[3] && other[3] !== "No") (others[other[3]] ||= []).push(index.judges[other[0]]);
+      for (const { judge, verdict } of given) {
+        if (protocol.kind === "place" && judge !== about.judge && verdict && verdict !== "No") (others[verdict] ||= []).push(index.judges[judge].name);
       }
       const diagnosis = reported(index, content, a, protocol.kind === "report" ? protocol.name : "");
       const options = { errors: diagnosis.at, firstAi, words: words(protocol), others, human: isHuman, term };
-      const utterances = dialogue.said.map((_, i) => utterance(dialogue, i, options));
+      const utterances = dialogue.utterances.map((_, i) => utterance(dialogue, i, options));
       const human = !isHuman && index.human >= 0 ? content.dialogues[index.human] : null;
-      const rest = human ? human.said.slice(2).map((_, i) => utterance(human, i + 2, { firstAi: 0, human: true, words: options.words })) : [];
-      const toHuman = link({ view: protocol.name, a: index.contestants[index.human], seed: index.seeds[at][0] });
+      const rest = human ? human.utterances.slice(2).map((_, i) => utterance(human, i + 2, { firstAi: 0, human: true, words: options.words })) : [];
+      const toHuman = link({ view: protocol.name, a: index.contestants[index.human], seed: index.seeds[at].id });
       return [
         el("ol", { class: "dialogue" },
           el("li", { class: "part human" }, isHuman ? "two humans, to the end" : "two humans begin"), utterances.slice(0, 2),
@@ -236,22 +237,22 @@
       ];
     };
 
-    const aside = (content, row) => {
+    const aside = (content, given) => {
       const { protocol, a, at } = state;
       const judges = index.judges.map((judge, i) => {
         const verdict = judgedBy(i, protocol, a, at);
         const page = about.pages[i] && i !== about.judge ? about.pages[i] + to(state) : null;
         return el("tr", null,
-          el("th", { scope: "row" }, page ? el("a", { href: page }, named(judge)) : named(judge)),
+          el("th", { scope: "row" }, page ? el("a", { href: page }, named(judge.name)) : named(judge.name)),
           el("td", { class: verdict.kind }, verdict.brief));
       });
       const truth = a === index.human ? (about.invented ? "written for the demo" : "human to the end") : index.human < 0 ? "not known" : "AI from utterance 3 on";
-      const remarks = row ? talk(protocol, row).filter(Boolean) : [];
+      const remarks = given ? talk(protocol, given).filter(Boolean) : [];
       return [
         el("h4", { "aria-level": 3 }, "Every judge on this dialogue"),
         el("table", { class: "judges" }, el("tbody", null, judges, protocol.about_ai ? el("tr", { class: "human" }, el("th", { scope: "row" }, "truth"), el("td", null, truth)) : null)),
-        calls(index, content, at, row),
-        remarks.length ? el("h4", { "aria-level": 3 }, row[7]?.length > 1 ? "The panel’s talk" : "The call") : null,
+        calls(index, content, at, given),
+        remarks.length ? el("h4", { "aria-level": 3 }, given.remarks.length > 1 ? "The panel’s talk" : "The call") : null,
         ...remarks,
       ].filter(Boolean);
     };
@@ -267,12 +268,12 @@
       const content = await contentOf(at);
       if (!content) return;
       const p = index.about.indexOf(protocol);
-      const rows = content.verdicts.filter((row) => row[1] === p && row[2][0] === a);
-      const row = rows.find((each) => each[0] === about.judge);
+      const all = content.verdicts.filter((each) => each.protocol === p && each.contestants[0] === a);
+      const given = all.find(({ judge }) => judge === about.judge);
       const verdict = judgedBy(about.judge, protocol, a, at);
       const firstAi = protocol.kind === "place" ? Math.max(verdict.place || 0, 0) : 0;
-      reading.replaceChildren(heading(content, row, verdict), ...dialogueParts(content, row, rows, firstAi).filter(Boolean));
-      beside.replaceChildren(...aside(content, row));
+      reading.replaceChildren(heading(content, given, verdict), ...dialogueParts(content, all, firstAi).filter(Boolean));
+      beside.replaceChildren(...aside(content, given));
       if (!arrives) return;
       reader.classList.remove("open");
       const from = document.activeElement;
@@ -318,7 +319,7 @@
       if (state.q && isFirst) searchAll().catch(failed(list)); // a link means all of it
       controls();
       if (state.why) wrongLink(state.why);
-      else if (state.at >= 0 && completed({ view: state.protocol.name, a: index.contestants[state.a], seed: index.seeds[state.at][0] })) return;
+      else if (state.at >= 0 && completed({ view: state.protocol.name, a: index.contestants[state.a], seed: index.seeds[state.at].id })) return;
       const listing = [state.protocol.name, state.a, state.show, state.q, texts.size].join("|");
       const isNew = listing !== drawn.list;
       if (isNew) {

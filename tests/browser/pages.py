@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -26,24 +27,29 @@ HOSTILE = (
 )
 
 
-def hostile_page(folder: Path) -> Path:
-    """A page whose every name, utterance and reason is an attack, one of them 10 kB long."""
-    plain = make_records(dict.fromkeys(HOSTILE, 0.4), 6)
-    attack = " ".join(HOSTILE)
+def hostile_records(attacks: Sequence[str], tail: str = "") -> Records:
+    """Records whose every name, utterance and reason is an attack."""
+    plain = make_records(dict.fromkeys(attacks, 0.4), 6)
+    attack = " ".join(attacks)
     dialogues = {
         name: {
             seed_id: msgspec.structs.replace(
-                one, utterances=(*[attack] * (len(one.utterances) - 1), attack + "x" * 10_000)
+                one, utterances=(*[attack] * (len(one.utterances) - 1), attack + tail)
             )
             for seed_id, one in by_seed.items()
         }
         for name, by_seed in plain.dialogues.items()
     }
     judgments = {
-        protocol: [msgspec.structs.replace(j, reason=attack, judge=HOSTILE[0]) for j in said]
+        protocol: [msgspec.structs.replace(j, reason=attack, judge=attacks[0]) for j in said]
         for protocol, said in plain.judgments.items()
     }
-    return write_page(Records(plain.seeds, dialogues, judgments), folder, HOSTILE[1])
+    return Records(plain.seeds, dialogues, judgments)
+
+
+def hostile_page(folder: Path) -> Path:
+    """A page of such records, each dialogue with an utterance 10 kB long."""
+    return write_page(hostile_records(HOSTILE, "x" * 10_000), folder, HOSTILE[1])
 
 
 def own_page(folder: Path) -> Path:

@@ -14,6 +14,7 @@ import pytest
 from botchat.protocols.reports import ERRORS
 from botchat.records import Remark, Utterance
 from botchat.report.archive import build
+from botchat.report.contract import PageCall, PageMessage
 from botchat.report.page import View, files
 from botchat.workspace.jsonl import write_all
 from tests.boards import Records, judgment, make_records
@@ -132,8 +133,9 @@ def test_prompt_reply_tokens_and_price_are_one_click_away(browser: Browser, tmp_
         for protocol, given in records.judgments.items()
     }
 
-    def calls(keys: Sequence[str]) -> dict[str, object]:
-        return {key: ([("user", f"<b>{key}</b>?")], f"No, {key}.", 1234, 0.00123) for key in keys}
+    def calls(keys: Sequence[str]) -> dict[str, PageCall]:
+        asked = {key: [PageMessage("user", f"<b>{key}</b>?")] for key in keys}
+        return {key: PageCall(asked[key], f"No, {key}.", 1234, 0.00123) for key in keys}
 
     archive = build(records.seeds, records.dialogues, {"rules": judged}, calls=calls)
     write_all(tmp_path, files([View.of(records.board())], archive))

@@ -147,7 +147,7 @@ def test_every_protocol_is_everywhere(tmp_path, capsys):
     assert all(row["coverage"] == 1.0 for row in models)
     found = load(here, "small", ["x"])
     chunks = archive.build(found.seeds, found.dialogues, found.judgments, found.catalogue)
-    assert names <= {*chunks.about["protocols"]}
+    assert names <= {*chunks.protocols}
     for name in (filed[name] or name for name in kinds.values()):
         compared = said(capsys, "agree", *place, "--protocol", name)
         assert {row["judge"] for row in compared["judges"]} == {"x", "y"}

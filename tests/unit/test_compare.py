@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from botchat.boards.changes import p_fell
-from botchat.boards.files import by_seed
+from botchat.boards.files import by_seed, p_fell
 from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.metrics.statistics import holm
 from botchat.pipeline.compare import compare as compare_boards

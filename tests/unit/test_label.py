@@ -138,10 +138,10 @@ def test_a_page_is_blind_and_a_larger_one_begins_with_it(
         for dialogue in by_seed.values()
     }
     if protocol == "unieval":
-        assert Counter(by_digest[digest] for _, digest, _ in cases) == {HUMAN: 2, "m": 2, "o": 2}
+        assert Counter(by_digest[each["case"]] for each in cases) == {HUMAN: 2, "m": 2, "o": 2}
     verdict = {"unieval": "No", "warmth": "3"}.get(protocol, "neither")
     line = {"protocol": protocol, "judge": "human:b", "verdict": verdict}
-    rows = [{**line, "seed_id": seed, "case": digest} for seed, digest, _ in cases]
+    rows = [{**line, "seed_id": each["seed_id"], "case": each["case"]} for each in cases]
     assert filed(workspace, *rows) == [6]
 
 
@@ -150,7 +150,7 @@ def test_human_dialogues_are_of_seeds_that_a_model_was_given(workspace: Workspac
     for name in ("m", "o"):
         few = [*RECORDS.dialogues[name].values()][:3]
         jsonl.finish(workspace.dialogues_path("made-up", name), few, stage_order)
-    seeds = {seed_id for seed_id, _, _ in page(workspace, "unieval", 99)[1]}
+    seeds = {each["seed_id"] for each in page(workspace, "unieval", 99)[1]}
     assert seeds == {dialogue.seed_id for dialogue in few}
 
 

@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
+from itertools import chain
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -17,10 +18,13 @@ import msgspec
 import pytest
 
 from botchat.records import HUMAN
-from botchat.report.archive import Archive, build
+from botchat.report import contract
+from botchat.report.archive import SEEDS, Archive, build
+from botchat.report.contract import PageIndex, PageSeed
 from botchat.report.first_screen import axis_ticks
-from botchat.report.page import ICON, View, files
+from botchat.report.page import ICON, View, files, join_files
 from tests.boards import Records, make_records
+from tests.browser.pages import hostile_records
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -72,8 +76,8 @@ class Page(HTMLParser):
 def page_of(records: Records) -> str:
     """The whole page of some records."""
     board = records.board()
-    archive = build(records.seeds, records.dialogues, {board.judge: records.judgments})
-    return files([View.of(board)], archive)["index.html"]
+    chunks = build(records.seeds, records.dialogues, {board.judge: records.judgments})
+    return files([View.of(board)], chunks)["index.html"]
 
 
 @pytest.fixture(scope="module")
@@ -85,20 +89,7 @@ def html() -> str:
 @pytest.fixture(scope="module")
 def hostile() -> str:
     """A page whose every name, seed id, utterance and reason is an attack."""
-    plain = make_records(dict.fromkeys(HOSTILE, 0.4), 6)
-    attack = " ".join(HOSTILE)
-    dialogues = {
-        name: {
-            seed_id: msgspec.structs.replace(d, utterances=tuple(attack for _ in d.utterances))
-            for seed_id, d in by_seed.items()
-        }
-        for name, by_seed in plain.dialogues.items()
-    }
-    judgments = {
-        protocol: [msgspec.structs.replace(j, reason=attack, judge=HOSTILE[0]) for j in said]
-        for protocol, said in plain.judgments.items()
-    }
-    return page_of(Records(plain.seeds, dialogues, judgments))
+    return page_of(hostile_records(HOSTILE))
 
 
 def test_the_page_is_well_formed(html: str, hostile: str) -> None:
@@ -129,9 +120,8 @@ def test_the_page_asks_for_nothing(html: str, hostile: str) -> None:
         policy = next(attrs["content"] for tag, attrs in page.elements if "http-equiv" in attrs)
         assert policy is not None
         assert policy.startswith("default-src 'none';")
-        script = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
-        assert len(script) == 1
-        digest = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
+        (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         assert f"script-src 'sha256-{digest}' 'self';" in policy
         assert "connect-src" not in policy
         tags = [tag for tag, _ in page.elements]
@@ -142,10 +132,8 @@ def test_the_page_asks_for_nothing(html: str, hostile: str) -> None:
             if name in ("href", "src", "xlink:href", "action"):
                 assert value.startswith("#") or value == ICON or BESIDE.fullmatch(value)
             assert "url(http" not in value
-        styles = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
-        assert len(styles) == 1
-        assert "@import" not in styles[0]
-        assert "url(" not in styles[0]
+        (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+        assert not re.search(r"@import|url\(", style)
 
 
 def test_hostile_text_is_shown_as_text(hostile: str) -> None:
@@ -176,48 +164,56 @@ def test_an_axis_has_two_to_four_round_marks_in_its_order(scale: tuple[float, fl
     assert all(len(text) <= 6 for text in texts)
 
 
-def unpacked(archive: Archive, name: str) -> object:
-    """What the page reads from a chunk."""
-    text = archive.files[f"chunks/{name}.js"]
-    found = re.fullmatch(r'botchat\.take\("([a-z0-9-]+)","([A-Za-z0-9+/=]+)"\)\n', text)
+def unpacked(chunks: Archive, name: str, kind: Any) -> Any:
+    """What the page reads from a chunk, by name."""
+    text = chunks.files[f"chunks/{name}.js"]
+    found = re.fullmatch(rf'botchat\.take\("{name}","([A-Za-z0-9+/=]+)"\)\n', text)
     assert found is not None
-    assert found[1] == name
-    return json.loads(zlib.decompress(base64.b64decode(found[2])))
+    return msgspec.json.decode(zlib.decompress(base64.b64decode(found[1])), type=kind)
 
 
 def test_the_archive_holds_every_dialogue_and_verdict() -> None:
     """Each once, under its seed, also where the set takes several chunks."""
     records = make_records({"a": 0.9, "b": 0.2}, 24)
-    archive = build(records.seeds, records.dialogues, {"rules": records.judgments})
-    index: Any = unpacked(archive, "index")
-    assert len(archive.files) == 3
+    chunks = build(records.seeds, records.dialogues, {"rules": records.judgments})
+    index: PageIndex = unpacked(chunks, "index", PageIndex)
+    assert len(chunks.files) == 3
     # Of a pair the result for who is shown first: in the Arena the one named loses.
     pairwise: Mapping[Any, Any] = {None: "?", "both": "t", "neither": "t", "1": "l", "2": "w"}
     single: Mapping[Any, Any] = {None: -1, "No": 0, **{str(i): i for i in range(1, 17)}}
-    seen = 0
-    for at, (seed_id, _) in enumerate(index["seeds"]):
-        chunk: Any = unpacked(archive, f"seeds-{at // index['per_chunk']}")
-        part = chunk[at % index["per_chunk"]]
-        for name, told in zip(index["contestants"], part["dialogues"], strict=True):
-            assert tuple(told["said"]) == records.dialogues[name][seed_id].utterances
-        seen += len(part["verdicts"])
-        for _, protocol, shown, verdict, *_ in part["verdicts"]:
-            names = tuple(index["contestants"][i] for i in shown)
-            (one,) = (
-                j
-                for j in records.judgments[index["about"][protocol]["name"]]
-                if (j.seed_id, j.contestants) == (seed_id, names)
-            )
-            assert one.verdict == verdict
-            if len(shown) == 2:
-                key = ",".join(map(str, shown))
-                code = index["pairs"][0][index["about"][protocol]["name"]][key][at]
-                expected = pairwise
+    judged = chain(*records.judgments.values())
+    told_of = {(j.protocol, j.seed_id, j.contestants): j.verdict for j in judged}
+    for at, seed in enumerate(index.seeds):
+        part: PageSeed = unpacked(chunks, f"seeds-{at // SEEDS}", list[PageSeed])[at % SEEDS]
+        for name, told in zip(index.contestants, part.dialogues, strict=True):
+            assert tuple(told.utterances) == records.dialogues[name][seed.id].utterances
+        for given in part.verdicts:
+            protocol = index.about[given.protocol].name
+            names = tuple(index.contestants[i] for i in given.contestants)
+            assert told_of.pop((protocol, seed.id, names)) == given.verdict
+            key = ",".join(map(str, given.contestants))
+            if len(names) == 2:
+                assert index.judges[0].pairs[protocol][key][at] == pairwise[given.verdict]
             else:
-                code = index["single"][0]["unieval"][str(shown[0])][at]
-                expected = single
-            assert code == expected[verdict]
-    assert seen == sum(map(len, records.judgments.values()))
+                assert index.judges[0].single[protocol][int(key)][at] == single[given.verdict]
+    assert not told_of
+
+
+def test_scripts_name_the_fields_of_what_they_load() -> None:
+    """Each struct has one function of core.js with its fields in their order, and no other."""
+    packed = {}
+    for name, kind in vars(contract).items():
+        if name.startswith("Page"):
+            bracket = "[" if kind.__struct_config__.array_like else "{"
+            packed[name.removeprefix("Page").lower()] = (bracket, list(kind.__struct_fields__))
+    (readers,) = re.findall(r"\n  const read = (\{.*?)\n  \};", join_files(["core.js"]), re.S)
+    read = {}
+    reader = re.compile(r"\n    (\w+): \((.*?)\) =>(.*?)(?=\n    \w|$)", re.S)
+    for name, taken, given in reader.findall(readers):
+        fields = re.findall(r"(\w+)(?: = [^,]+)?(?:, | *[\]}])", taken)
+        read[name] = (taken[0], fields)
+        assert {*fields} <= {*re.findall(r"\w+", given)}, name
+    assert read == packed
 
 
 def test_every_judge_has_a_page_and_links_to_the_others() -> None:
