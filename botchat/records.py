@@ -69,9 +69,7 @@ RULES = "rules"
 CONTROL = "control:"
 """Begins the name that a panel's control is asked by: single judges with as many calls."""
 
-JudgeRole = Literal[
-    "judge", "votes_before_debate", "equal_calls", "annotator", "rules"
-]  # fmt: skip
+JudgeRole = Literal["judge", "votes_before_debate", "equal_calls", "annotator", "rules"]
 
 _ENDINGS: Mapping[JudgeRole, str] = {
     "votes_before_debate": " (before debate)",
@@ -323,14 +321,15 @@ def slug(name: str) -> str:
 @lru_cache(maxsize=1 << 15)
 def natural_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Return a sort key that puts ``MT-2`` before ``MT-10``; total for any strings."""
-    return tuple(
-        # A number by its length and digits: Python reads none of more than 4,300.
-        (0, len(digits := part.lstrip("0")), f"{digits} {part}")
-        if part[0] in "0123456789"
-        else (1, 0, part)
-        for part in re.split(r"([0-9]+)", text)
-        if part
-    )
+    parts: list[tuple[int, int, str]] = []
+    for part in re.findall(r"[0-9]+|[^0-9]+", text):
+        if part[0] in "0123456789":
+            # A number by its length and digits: Python reads none of more than 4,300.
+            digits = part.lstrip("0")
+            parts.append((0, len(digits), f"{digits} {part}"))
+        else:
+            parts.append((1, 0, part))
+    return tuple(parts)
 
 
 def human_dialogue(seed: Seed) -> Dialogue:

@@ -135,14 +135,11 @@ def undrawn(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
 
             picture = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
             patched.setattr(Chart, "inline", lambda *_: picture)
-            forms = {"svg": picture.encode(), "png": PNG, "pdf": b"%PDF"}
+            forms = {"svg": picture.encode(), "png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF"}
             patched.setattr(Chart, "render", lambda _, form, *__: forms[form])
             if request.path.parent.name != "golden":
                 patched.setattr(elo, "PAPER", EloSettings(shuffles=20, runs=2))
         yield patched.undo
-
-
-PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @pytest.fixture

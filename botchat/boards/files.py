@@ -123,9 +123,11 @@ def _markdown(table: Table, title: str = "") -> str:
     rows = [
         [_escape_markdown(column.heading) for column in table.headline],
         ["---" if name else "--:" for name in names],
-        *([_escape_markdown(c) if name else c for c, name in zip(cells, names, strict=True)]
-          for cells in table.cells),
-    ]  # fmt: skip
+        *(
+            [_escape_markdown(c) if name else c for c, name in zip(cells, names, strict=True)]
+            for cells in table.cells
+        ),
+    ]
     above = [f"## {_escape_markdown(table.title)}", ""] if table.title != title else []
     lines = [f"| {' | '.join(cells)} |" for cells in rows]
     notes = [_escape_markdown(table.note), ""] if table.note else []
@@ -144,10 +146,12 @@ def _tex(table: Table) -> str:
         if column.kind != "name":
             texts = [re.sub(r"^-(?=\d)", "$-$", text) for text in texts]
         ends = map(_escape_tex, table.intervals(column.key))
-        columns.append([
-            rf"{text} {{\scriptsize {{[}}{end}{{]}}}}" if end else text
-            for text, end in zip(texts, ends, strict=True)
-        ])  # fmt: skip
+        columns.append(
+            [
+                rf"{text} {{\scriptsize {{[}}{end}{{]}}}}" if end else text
+                for text, end in zip(texts, ends, strict=True)
+            ]
+        )
     sides = "".join("l" if column.kind == "name" else "r" for column in table.headline)
     note = rf"\par\smallskip{{\footnotesize {_escape_tex(table.note)}\par}}"
     lines = [
@@ -247,7 +251,8 @@ def board_files(
 
 def as_json(board: Board, headline: Headline, trust: JudgeTrust) -> dict[str, Any]:
     """The board, JSON-ready: ``rows`` of the main table, and all tables by name."""
-    long = {part.name: n for part in board.every_table if (n := len(part.frame)) > MOST_IN_JSON}
+    n_rows = {part.name: len(part.frame) for part in board.every_table}
+    long = {name: n for name, n in n_rows.items() if n > MOST_IN_JSON}
     return {
         "set": board.seed_set,
         **({"invented": True} if board.invented else {}),

@@ -57,28 +57,79 @@ class CheckRule(NamedTuple):
 
 
 RULES: Mapping[str, CheckRule] = {
-    "false_positive_rate": CheckRule("Calls few human dialogues AI", 0.20, 0.25, True,
-        "calls {value} of human dialogues AI", "calls human dialogues AI"),
-    "true_positive_rate": CheckRule("Calls generated dialogues AI", 0.10, 0.30, False,
-        "calls {value} of generated dialogues AI", "passes models as human"),
-    "true_positive_rate_bots": CheckRule("Calls dialogues of bots AI", 0.50, 0.80, False,
-        "calls {value} of dialogues of bots AI", "passes bots as human"),
-    "model_picked": CheckRule("Picks out the model's dialogue", 0.60, 0.80, False,
+    "false_positive_rate": CheckRule(
+        "Calls few human dialogues AI",
+        0.20,
+        0.25,
+        True,
+        "calls {value} of human dialogues AI",
+        "calls human dialogues AI",
+    ),
+    "true_positive_rate": CheckRule(
+        "Calls generated dialogues AI",
+        0.10,
+        0.30,
+        False,
+        "calls {value} of generated dialogues AI",
+        "passes models as human",
+    ),
+    "true_positive_rate_bots": CheckRule(
+        "Calls dialogues of bots AI",
+        0.50,
+        0.80,
+        False,
+        "calls {value} of dialogues of bots AI",
+        "passes bots as human",
+    ),
+    "model_picked": CheckRule(
+        "Picks out the model's dialogue",
+        0.60,
+        0.80,
+        False,
         "picks out the model's dialogue in {value} of pairs with a human one",
-        "cannot tell a model from a human"),
-    "consistency": CheckRule("Same verdict in both orders", 0.55, 0.70, False,
+        "cannot tell a model from a human",
+    ),
+    "consistency": CheckRule(
+        "Same verdict in both orders",
+        0.55,
+        0.70,
+        False,
         "gives the same verdict in both orders in {value} of pairs",
-        "changes its verdict when two dialogues are swapped"),
-    "first_preferred": CheckRule("First text preferred", 0.25, 0.15, True,
+        "changes its verdict when two dialogues are swapped",
+    ),
+    "first_preferred": CheckRule(
+        "First text preferred",
+        0.25,
+        0.15,
+        True,
         "prefers the dialogue shown first in {value} of decided comparisons",
-        "decides by which dialogue is shown first"),
-    "ties": CheckRule("Decides between two", 0.80, 0.60, True,
-        "calls {value} of comparisons a tie", "hardly ever decides between two"),
-    "unreadable_rate": CheckRule("Readable verdicts", 0.25, 0.20, True,
-        "leaves {value} of verdicts unreadable", "gives verdicts that cannot be read"),
-    "label_kappa": CheckRule("Human labels of this set", 0.10, 0.20, False,
-        "agrees with human labels with a kappa of {value}", "does not agree with human labels"),
-}  # fmt: skip
+        "decides by which dialogue is shown first",
+    ),
+    "ties": CheckRule(
+        "Decides between two",
+        0.80,
+        0.60,
+        True,
+        "calls {value} of comparisons a tie",
+        "hardly ever decides between two",
+    ),
+    "unreadable_rate": CheckRule(
+        "Readable verdicts",
+        0.25,
+        0.20,
+        True,
+        "leaves {value} of verdicts unreadable",
+        "gives verdicts that cannot be read",
+    ),
+    "label_kappa": CheckRule(
+        "Human labels of this set",
+        0.10,
+        0.20,
+        False,
+        "agrees with human labels with a kappa of {value}",
+        "does not agree with human labels",
+    ),
+}
 """Check -> its rule; of the two true positive rates a judge has one. ``first_preferred`` counts how
 far the share is from one half."""
 
@@ -223,9 +274,12 @@ def _counted(board: Board) -> dict[str, ProtocolVerdicts]:
 
 
 _KNOWN_TRUTH = {
-    "false_positive_rate", "true_positive_rate", "true_positive_rate_bots", "model_picked",
+    "false_positive_rate",
+    "true_positive_rate",
+    "true_positive_rate_bots",
+    "model_picked",
     "label_kappa",
-}  # fmt: skip
+}
 
 
 def _own_checks(board: Board, without_room: Collection[str]) -> list[Check]:

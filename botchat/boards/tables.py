@@ -213,10 +213,12 @@ class Table:
             c: DIGITS for column in self.columns if column.kind != "exact" for c in column.keys
         }
         return [
-            {k: round(v, digits[k]) if isinstance(v, float) and k in digits else v
-             for k, v in row.items()}
+            {
+                k: round(v, digits[k]) if isinstance(v, float) and k in digits else v
+                for k, v in row.items()
+            }
             for row in self.rows
-        ]  # fmt: skip
+        ]
 
 
 def table(

@@ -87,7 +87,9 @@ def _board(
     evidence: Mapping[str, ProtocolVerdicts] = MappingProxyType({}),
 ) -> Board:
     """The board of one Arena; its main table has the numbers that most readers want, best first."""
-    keys = ["bt", *["elo"] * part.has_elo, "win", "win_or_tie", "n"]
+    keys = ["bt", "win", "win_or_tie", "n"]
+    if part.has_elo:
+        keys.insert(1, "elo")
     return Board(
         seed_set=name,
         judge=judge,
@@ -115,9 +117,14 @@ def votes_digest(votes: PairVerdicts) -> str:
         "item": np.array([*votes.items, ""], dtype=object)[votes.item],
     }
     hashed = pd.util.hash_pandas_object(
-        pd.DataFrame({key: pd.Categorical(column) if column.dtype == object else column
-                      for key, column in columns.items()}), index=False
-    )  # fmt: skip
+        pd.DataFrame(
+            {
+                key: pd.Categorical(column) if column.dtype == object else column
+                for key, column in columns.items()
+            }
+        ),
+        index=False,
+    )
     return sha256(np.sort(hashed.to_numpy()).tobytes()).hexdigest()[:8]
 
 

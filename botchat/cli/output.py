@@ -244,8 +244,9 @@ def _progress(quiet: bool) -> Iterator[Meter]:
         """Dollars and failures; each look takes the meter's numbers over."""
 
         def render(self, task: Task) -> Text:
-            progress.update(task.id, completed=meter.done, total=meter.total or None,
-                            description=meter.label)  # fmt: skip
+            progress.update(
+                task.id, completed=meter.done, total=meter.total or None, description=meter.label
+            )
             return Text(printable(spent_line(meter)))
 
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())

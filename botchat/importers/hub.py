@@ -175,9 +175,12 @@ _FAULTS: Mapping[str, tuple[type[BotChatError], str]] = {
     "RepositoryNotFoundError": (MissingDataError, f"not on the hub, or not for you; {_LOGIN}"),
     "401": (ConfigError, f"no right to write there; {_LOGIN}"),
     "403": (ConfigError, f"no right to write there; {_LOGIN}"),
-    "": (DataError, "cannot reach the hub, and it is not in the cache; check HF_HUB_OFFLINE, "
-                    "HF_ENDPOINT and the network"),
-}  # fmt: skip
+    "": (
+        DataError,
+        "cannot reach the hub, and it is not in the cache; check HF_HUB_OFFLINE, "
+        "HF_ENDPOINT and the network",
+    ),
+}
 """Error of the hub's client, or status of an answer (empty: none) -> ours, and what to do."""
 
 

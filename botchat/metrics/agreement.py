@@ -409,8 +409,7 @@ def _correlations(scores: Floats, gold: Floats, item: Indices) -> list[Estimate]
     """Return Spearman's and Kendall's of a judge's scores with ``gold``, shape (texts,) each."""
     known = np.isfinite(scores)
     # The work grows with the square of the entries: texts with equal scores are one entry.
-    both = np.stack([scores[known], gold[known]])
-    (x, y), entry = np.unique(both, axis=1, return_inverse=True)
+    (x, y), entry = np.unique([scores[known], gold[known]], axis=1, return_inverse=True)
     columns = (entry.reshape(-1) == number for number in range(len(x)))
     return bootstrap(item[known], columns, lambda counts: _ranks(x, y, counts))
 

@@ -173,9 +173,7 @@ class PairVerdicts:
     @property
     def judged_contestants(self) -> list[str]:
         """Names of the judged contestants, sorted."""
-        m = len(self.contestants)
-        counts = np.bincount(self.first, minlength=m) + np.bincount(self.second, minlength=m)
-        return sorted(self.contestants[i] for i in np.flatnonzero(counts).tolist())
+        return sorted(self.contestants[i] for i in np.union1d(self.first, self.second).tolist())
 
     @property
     def signatures(self) -> Counter[str]:
@@ -449,12 +447,12 @@ class JudgedPairs:
         voters = np.zeros(len(self.item), np.intp)
         orders = np.array([1, -1])
         for name in annotators:
-            readable = self.outcomes[name] < PairOutcome.UNREADABLE
-            lead += (np.where(readable, self.outcomes[name], 0) * orders).sum(1)
+            outcomes = self.outcomes[name]
+            readable = outcomes < PairOutcome.UNREADABLE
+            lead += (np.where(readable, outcomes, 0) * orders).sum(1)
             voters += readable.sum(1)
         mirrored = np.sign(lead)[:, None] * orders
-        known = (voters > 0)[:, None]
-        return np.asarray(np.where(known, mirrored, PairOutcome.ABSENT), np.int8)
+        return np.where((voters > 0)[:, None], mirrored, PairOutcome.ABSENT).astype(np.int8)
 
 
 def verdicts_digest(verdicts: PairVerdicts) -> str:
@@ -482,9 +480,7 @@ def _sorted(names: Sequence[str], column: Indices) -> tuple[tuple[str, ...], Ind
 
 def _refuse_twice(rows: PairVerdicts, cell: Indices) -> None:
     """Raise `DataError` where a judge has two verdicts in one cell, shape (n,)."""
-    if not len(rows):
-        return
-    times = np.bincount(cell)
+    times = np.bincount(cell, minlength=1)
     if times.max() < 2:
         return
     at = int(np.flatnonzero(times[cell] > 1)[1])

@@ -102,9 +102,13 @@ def _success(frame: pd.DataFrame) -> Iterator[Drawing]:
 
 def _win_rates(frame: pd.DataFrame) -> Iterator[Drawing]:
     mirrored = pd.DataFrame(
-        {"model_a": frame["model_b"], "model_b": frame["model_a"],
-         "win_rate": 1 - frame["win_or_tie_rate"], "win_or_tie_rate": 1 - frame["win_rate"]}
-    )  # fmt: skip
+        {
+            "model_a": frame["model_b"],
+            "model_b": frame["model_a"],
+            "win_rate": 1 - frame["win_or_tie_rate"],
+            "win_or_tie_rate": 1 - frame["win_rate"],
+        }
+    )
     both = pd.concat([frame, mirrored]).drop_duplicates(["model_a", "model_b"])
     points = (both["win_rate"] + both["win_or_tie_rate"]).groupby(both["model_a"]).mean()
     order = list(points.sort_values(ascending=False).index)

@@ -125,8 +125,7 @@ class SavedBoard(msgspec.Struct, frozen=True):
     @property
     def models(self) -> list[str]:
         """Contestants but for humans."""
-        names = [row.get("model", HUMAN) for row in self.rows]
-        return [name for name in names if name != HUMAN]
+        return [row["model"] for row in self.rows if row.get("model", HUMAN) != HUMAN]
 
     @property
     def seeds(self) -> set[str]:

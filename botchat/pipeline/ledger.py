@@ -28,10 +28,12 @@ def stats(workspace: Workspace) -> Result:
     """Return calls, tokens and money, a row a model and stage; note what lost its calls."""
     with closing(_open(workspace)) as ledger:
         rows = [asdict(row) for row in usage.stats(ledger)]
-    sets = [workspace.all_dialogues(name) for name in workspace.seed_sets()]
-    paths = sorted(workspace.root.glob("judgments/*/*/*.jsonl"))
-    judgments = [judgment for path in paths for judgment in workspace.judgments(path).values()]
-    dialogues = [by_seed for by_name in sets for by_seed in by_name.values()]
+    dialogues: list[Mapping[str, Dialogue]] = []
+    for name in workspace.seed_sets():
+        dialogues += workspace.all_dialogues(name).values()
+    judgments: list[Judgment] = []
+    for path in sorted(workspace.root.glob("judgments/*/*/*.jsonl")):
+        judgments += workspace.judgments(path).values()
     notes = lost_calls_note(workspace, dialogues, judgments)
     hidden = set() if any(row["superseded"] for row in rows) else {"superseded"}
     printed = [{key: row[key] for key in row if key not in hidden} for row in rows]
@@ -49,7 +51,7 @@ def lost_calls_note(
     spoken = [fact.call for by in dialogues for dialogue in by.values() for fact in dialogue.facts]
     judged = [judgment.calls for judgment in judgments]
     with closing(workspace.ledger(readonly=True)) as ledger:
-        lost = ledger.missing([*spoken, *(key for keys in judged for key in keys)])
+        lost = ledger.missing(chain(spoken, chain.from_iterable(judged)))
     if not lost:
         return []
     n_utterances = sum(key in lost for key in spoken)

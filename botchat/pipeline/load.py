@@ -225,9 +225,17 @@ def load(
                 raise DataError(fault if str(path) in fault else f"{path}: {fault}") from None
             outdated[judge] += n_outdated
     return SeedSetData(
-        workspace, seed_set, *_in_use(seeds, dialogues, verdicts.values()), files, verdicts,
-        outdated, unanswered, catalogue, cases, large,
-    )  # fmt: skip
+        workspace,
+        seed_set,
+        *_in_use(seeds, dialogues, verdicts.values()),
+        files,
+        verdicts,
+        outdated,
+        unanswered,
+        catalogue,
+        cases,
+        large,
+    )
 
 
 def _in_use(

@@ -174,7 +174,7 @@ def _made_up(key: str, tokens: int) -> str:
     """
     number = f"{int(key[:16], 16) % 10**12:012}"
     own = [f"word{number[at : at + 3]}" for at in range(0, 12, 3)][: max(1, tokens // 2)]
-    return " ".join([*own, *["word"] * (tokens - 2 * len(own))])
+    return " ".join(own) + " word" * (tokens - 2 * len(own))
 
 
 class DryRunModels:

@@ -115,8 +115,9 @@ class Catalogue:
     def among(self, stored: Iterable[str]) -> dict[str, Protocol]:
         """Return the protocols of folders in the order to show: by protocol, then largest N."""
         order = [*self._by_name, *_OF_FILES]
-        known = {name: protocol for name in stored if (protocol := self.find(name)) is not None}
-        by_place = sorted(known.values(), key=lambda p: (order.index(p.base), -(p.n or 0)))
+        protocols = map(self.find, dict.fromkeys(stored))
+        known = [protocol for protocol in protocols if protocol is not None]
+        by_place = sorted(known, key=lambda p: (order.index(p.base), -(p.n or 0)))
         return {protocol.name: protocol for protocol in by_place}
 
 

@@ -63,8 +63,14 @@ def items(
     if not records:
         raise DataError(f"{where}: no texts; give one a row, in a column named text")
     first = records[0]
-    sides = {match[1]: name for name in first.fields if (match := _ANSWER.fullmatch(name))}
-    answers = [name for pair in ("1a", "2b") if (name := sides.get(pair[0], sides.get(pair[1])))]
+    sides = {}
+    for name in first.fields:
+        match = _ANSWER.fullmatch(name)
+        if match:
+            sides[match[1]] = name
+    first_answer = sides.get("1", sides.get("a", ""))
+    second_answer = sides.get("2", sides.get("b", ""))
+    answers = [name for name in (first_answer, second_answer) if name]
     text = next((name for name in texts if name in first.fields), "")
     if len(answers) < 2 and not text:
         raise DataError(

@@ -200,8 +200,11 @@ def _as_lines(text: str, w: ReplyPatterns) -> tuple[str, str | None]:
         if len(rows) == fields.count("choice") == 1 and cell not in ("", *w.fields):
             named = row
             end = last
-    words = ["" if (value := named.get(name)) is None else str(value) for name in FIELDS]
-    choice, index, reason = (" ".join(each.split()) for each in words)
+    words = []
+    for name in FIELDS:
+        value = named.get(name)
+        words.append("" if value is None else " ".join(str(value).split()))
+    choice, index, reason = words
     if "choice" not in named or "~~" in choice or w.placeholder.match(f"reason: {reason}"):
         return text, None
     return f"choice: {choice}\nindex: {index}\n{text[end:]}", reason

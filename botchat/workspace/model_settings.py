@@ -247,7 +247,9 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
         variable = "OPENAI_API_KEY"
     if variable is None:
         ours = (_host(env.get("OPENAI_BASE_URL", "")), "localhost", "127.0.0.1")
-        names = ["BOTCHAT_API_KEY", *["OPENAI_API_KEY"] * (host in ours)]
+        names = ["BOTCHAT_API_KEY"]
+        if host in ours:
+            names.append("OPENAI_API_KEY")
         variable = next((name for name in names if env.get(name, "").strip()), None)
     if not variable:
         return None

@@ -25,8 +25,6 @@ MODELS = ("alpha", "beta", "gamma-with-a-very-long-name-20241022-instruct", "模
 LATE = "S-7"
 """The seed on which alpha is accused late, in a long dialogue."""
 
-SIZES = [(1440, 900), (390, 844)]
-
 
 def judged() -> tuple[Records, dict[str, dict[str, list[Judgment]]]]:
     """Four models by two judges, the second a panel; alpha's words are long on one seed."""
@@ -263,7 +261,7 @@ return head.top >= -1 && box.top >= head.bottom - 1 && box.bottom <= innerHeight
 """
 
 
-@pytest.mark.parametrize(("width", "height"), SIZES)
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
 def test_the_accused_utterance_is_on_the_screen(
     browser: Browser, shown: Path, width: int, height: int
 ) -> None:

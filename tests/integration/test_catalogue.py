@@ -26,7 +26,6 @@ from tests.rows import rows
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "criteria.md"
 
 MODELS = ("ada", "bob", "cleo")
-N_SEEDS = 4
 N = 4
 
 OWN = """
@@ -92,7 +91,7 @@ def everything(call):
 def workspace(folder: Path, server: Server, more: str = OWN) -> Workspace:
     """Seeds, dialogues of three models, two judges, and criteria of one's own."""
     folder.mkdir(parents=True)
-    seeds = [Seed(f"s{n}", tuple(f"line {i} of {n}" for i in range(N))) for n in range(N_SEEDS)]
+    seeds = [Seed(f"s{n}", tuple(f"line {i} of {n}" for i in range(N))) for n in range(4)]
     jsonl.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
     judges = "".join(
         f'[models.{name}]\nmodel = "{name}"\nbase_url = "{server.url}"\n' for name in ("x", "y")

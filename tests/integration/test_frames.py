@@ -11,7 +11,6 @@ from tests.integration.test_endpoints import ask
 from tests.openai_server import Answer, Server, text
 
 SAID = "Good morning.\nSlept well?"
-LINE = "\\n"
 WHOLE = json.dumps(text(SAID, usage={"prompt_tokens": 5, "completion_tokens": 7}).body)
 PLAIN = "Good evening."
 
@@ -49,7 +48,7 @@ FRAMES = {
     "blanks that keep alive": b" \n" * 2000 + WHOLE.encode(),
     "NaN beside the text": WHOLE.replace("{", '{"score": NaN, "low": -Infinity, ', 1).encode(),
     "NaN as a count": WHOLE.replace('"prompt_tokens": 5', '"prompt_tokens": NaN').encode(),
-    "raw line feed": WHOLE.replace(LINE, "\n").encode(),
+    "raw line feed": WHOLE.replace("\\n", "\n").encode(),
     "half a surrogate beside": WHOLE.replace("{", '{"id": "\\ud83d", ', 1).encode(),
     "half a raw one beside": WHOLE.replace("{", '{"id": "\ud83d", ', 1).encode("utf-8", "replace"),
     "not UTF-8 beside": WHOLE.encode().replace(b"{", b'{"id": "caf\xe9", ', 1),

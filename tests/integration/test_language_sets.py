@@ -15,7 +15,6 @@ from tests.commands import walk
 from tests.openai_server import text
 
 ROOT = Path(__file__).resolve().parents[2]
-OWN = ROOT / "tests" / "data" / "zh.jsonl"
 DOCS = ROOT / "docs" / "languages.md"
 
 
@@ -100,7 +99,7 @@ def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):
     """An unknown language with those there are; a set of another one; bots, what a pack lacks."""
     monkeypatch.chdir(tmp_path)
     of_the_page(tmp_path)
-    source = str(OWN)
+    source = str(ROOT / "tests" / "data" / "zh.jsonl")
     status, _, said = run(capsys, "import", source, "--seeds", "a", "--language", "xx")
     assert status == 1
     assert "unknown language 'xx'; languages: de, en, es, zh; " in said

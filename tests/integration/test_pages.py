@@ -10,8 +10,6 @@ import botchat
 from botchat.errors import MissingDataError
 from botchat.workspace.folder import SAMPLE, Workspace
 
-PNG = b"\x89PNG\r\n\x1a\n"
-
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
@@ -48,7 +46,7 @@ def test_figures_are_written_as_asked(workspace: Workspace, tmp_path: Path) -> N
     assert "UniEval: success rate" in svg.read_text("utf-8")
     (png,) = written(workspace, "rounds", format="png")
     assert png == workspace.out(SAMPLE) / "rounds.png"
-    assert png.read_bytes().startswith(PNG)
+    assert png.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     pdfs = [
         written(workspace, "success-curve", out=tmp_path / name)[0].read_bytes()
         for name in ("one.pdf", "two.pdf")

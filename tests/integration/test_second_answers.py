@@ -29,7 +29,6 @@ def response(said):
     return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
 
-NONE = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"
 EXTRA = {
     "nothing": b"",
     "a whole answer": response(WRONG),
@@ -58,7 +57,7 @@ class TwiceServer:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 if head.startswith(b"GET"):
-                    writer.write(NONE)
+                    writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
                     continue
                 length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
                 asked = json.loads(await reader.readexactly(length))

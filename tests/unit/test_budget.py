@@ -23,10 +23,6 @@ from botchat.models.stored import open_model
 from botchat.pipeline.spending import Meter
 from botchat.workspace.ledger import Ledger
 
-QUIET = 50
-"""Passes of the event loop in which whatever can go on has gone on."""
-
-
 FINE = Answered(Reply("ok", "fine", usage=Usage(1, 1)))
 
 
@@ -82,7 +78,7 @@ def asking(model, n, max_tokens=10):
 
 async def quiet():
     """Let everything go on that can."""
-    for _ in range(QUIET):
+    for _ in range(50):
         await asyncio.sleep(0)
 
 

@@ -21,13 +21,12 @@ from botchat.workspace.folder import Workspace
 from tests.boards import make_records
 
 SIGNATURE = "v|unieval|n:16|judge:a|prompt:x"
-NONE = 0
-"""No AI utterance."""
 
 
 def firsts(n_pass: int, n: int = 100, at: int = 8) -> list[int | None]:
     """First AI utterances of n dialogues, of which the first ones pass."""
-    return [NONE] * n_pass + [at] * (n - n_pass)
+    # 0: no AI utterance.
+    return [0] * n_pass + [at] * (n - n_pass)
 
 
 def write_board(

@@ -72,10 +72,7 @@ def test_points_are_read_in_chinese(said, score):
     assert (told.score if told else None) == score
 
 
-CLOSING = rows("closing_forms_of_a_report")
-
-
-@pytest.mark.parametrize("form", CLOSING)
+@pytest.mark.parametrize("form", rows("closing_forms_of_a_report"))
 @pytest.mark.parametrize("names", [0, 1])
 def test_every_form_of_a_report_is_read(form, names):
     """Lines, lists, tables, headings, with English or Chinese names of the kinds."""
@@ -94,9 +91,6 @@ def test_reading_never_raises(text):
 
 
 FINAL = re.compile(r"(?:final score|最终得分)\W{0,4}?(-?\s*\d+(?:\.\d+)?)", re.IGNORECASE)
-
-MISCOUNTED = {"ROC": 0, "LOT": 36}
-"""Recorded reports whose own total is not the sum of their scores: the judge's arithmetic."""
 
 
 @pytest.mark.parametrize("name", ["ROC", "LOT"])
@@ -120,4 +114,5 @@ def test_recorded_reports_are_read_by_the_live_reader(name):
             odd += sum(map(float, verdict.split())) != said
     # Three are not complete: one lacks its questions, two leave a score open.
     assert n - whole == {"ROC": 0, "LOT": 3}[name]
-    assert odd == MISCOUNTED[name]
+    # Of recorded reports, whose own total is not the sum of their scores: the judge's arithmetic.
+    assert odd == {"ROC": 0, "LOT": 36}[name]

@@ -18,7 +18,6 @@ from botchat.records import HUMAN, Dialogue
 from tests.judges import PROTOCOLS, USELESS, Judge, World, always
 
 QUALITY = {"bot:parrot": 0.0, "mill": 0.3, "brook": 0.6, "weir": 0.95}
-ARENAS = (ARENA.at(8), ARENA.at(16))
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +77,7 @@ NO_BOT = {"mill": 0.3, "brook": 0.6}
         ({"bot:parrot": 0.0, "mill": 0.3}, 24, "ideal", PROTOCOLS, "mill is the only model.",
          "mill"),
         # At N = 16 all are ties: a smaller N is quoted where it separates anybody.
-        (QUALITY, 24, prefers([*ALL, "bot:parrot"], [16]), ARENAS,
+        (QUALITY, 24, prefers([*ALL, "bot:parrot"], [16]), (ARENA.at(8), ARENA.at(16)),
          "weir leads clearly (next: brook, won 48, tied 0, lost 0).", "weir"),
         # Bots are no models, also where one comes first.
         (QUALITY, 24, prefers(["bot:parrot", *ALL]), (ARENA.at(16),),

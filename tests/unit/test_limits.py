@@ -139,9 +139,6 @@ async def asked(sender, limiter, *texts):
     return [await calls[0], *await asyncio.gather(*calls[1:])]
 
 
-FINE = Answered(Reply("ok", "fine"))
-
-
 def busy(fault, after_s=0.0):
     """An attempt that a server turns away."""
     return Again(Reply("transport", detail="HTTP 429"), fault, after_s, status=429)
@@ -152,7 +149,7 @@ def busy(fault, after_s=0.0):
 async def test_a_wait_that_is_asked_for_is_kept(clock, fault, asked_s):
     """By the call that is asked again; the test above says: by every other."""
     limiter = ServerLimit(8)
-    sender = Overloaded(clock, busy(fault, asked_s), FINE)
+    sender = Overloaded(clock, busy(fault, asked_s), Answered(Reply("ok", "fine")))
     (reply,) = await asked(sender, limiter, "a")
     assert reply.text == "fine"
     first, second = sender.times

@@ -44,7 +44,6 @@ def panel(entry, *names, default=None, said=None):
     return build_panel("x", entry, models.__getitem__, default), models
 
 
-SUBJECTS = get_args(Subject)
 LANGUAGES = [built_in()[code] for code in ("en", "zh")]
 
 
@@ -58,7 +57,7 @@ def texts(subject, language=ENGLISH):
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda one: one.code)
 def test_every_role_has_its_texts(language):
     """A role that can be named can be played, whatever is asked; ChatEval's five differ."""
-    sets = [texts(subject, language) for subject in SUBJECTS]
+    sets = [texts(subject, language) for subject in get_args(Subject)]
     assert all(text.startswith(("You are", "你")) for told in sets for text in told)
     for role, told in zip(ROLES, zip(*sets, strict=True), strict=True):
         assert len(set(told)) == (3 if role in ROLES[:5] else 1), role

@@ -103,10 +103,7 @@ def test_no_spelling_of_a_spelling_lets_a_secret_through(secret, before, after, 
     assert GONE in cleaned or secret in GONE
 
 
-KEYS = rows("keys_of_others")
-
-
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("key", rows("keys_of_others"))
 def test_keys_of_others_are_known_by_their_form(key):
     """Also where an escape comes before them or hides a part of them."""
     for text in (key, f'"{key}"', f"\\n{key}", key.replace("-", "\\u002d"), f"key={key}&x=1"):

@@ -105,10 +105,7 @@ def well_formed(language, verdict, why, between):
     return f"{choice}{between}{marked(language, 'reason')}{why}"
 
 
-WRAPS = rows("wraps_of_a_reply")
-
-
-@given(said, between, st.sampled_from(WRAPS), st.booleans())
+@given(said, between, st.sampled_from(rows("wraps_of_a_reply")), st.booleans())
 def test_markdown_around_a_reply_changes_nothing(reply, between, wrap, bold):
     """Fences, headings, lists, quotation, bold labels."""
     language, verdict, _ = reply
