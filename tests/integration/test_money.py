@@ -120,7 +120,7 @@ def test_a_limit_stops_also_where_no_reply_says_what_it_took(tmp_path, capsys, k
 
 def test_a_dollar_with_64_in_flight_is_never_exceeded(tmp_path, capsys):
     """Every reply takes all that it may: 50 calls of 2 cents, whatever is in flight."""
-    with Server(usage(prompt_tokens=20, completion_tokens=2000), latency_s=0.001) as server:
+    with Server(usage(prompt_tokens=20, completion_tokens=2000), latency_s=0.05) as server:
         folder = workspace(tmp_path / "w", server, n_seeds=100, **PRICES | {"max_tokens": 2000})
         settings = folder / "botchat.toml"
         settings.write_text(settings.read_text().replace(f"= {IN_FLIGHT}\n", "= 64\n"))
