@@ -218,5 +218,6 @@ def _usage(error: Exception, words: Sequence[str]) -> str:
     option = re.match(r"Unknown option: (--[^ .=]+)", text)
     if option and (near := get_close_matches(option[1], ("--dir", "--json", "--quiet"), 1, 0.8)):
         text = f"{option[0]}. Did you mean {near[0]}?"
-    known = [name for name in app if name in words]
-    return f"{text} (see botchat {known[0] + ' ' if known else ''}--help)"
+    # Not any word that names a command: a folder may be called demo.
+    chain = app.parse_commands(list(words))[0]
+    return f"{text} (see {' '.join(['botchat', *chain, '--help'])})"

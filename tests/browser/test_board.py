@@ -221,9 +221,15 @@ def test_paper_has_the_columns_of_the_screen_and_no_controls(browser: Browser, t
     """Printed, every figure is there, and nothing to press."""
     browser.open(three, width=1440, height=900)
     shown = browser.run(HEADS, TABLE)
+    browser.open(three, width=720, height=900)
     browser.command("Emulation.setEmulatedMedia", {"media": "print"})
     try:
         assert browser.run(HEADS, TABLE) == shown
+        heads = "[...document.querySelectorAll('.board thead th')]"
+        printed = f"{heads}.filter((e) => e.getClientRects().length)"
+        assert browser.run(f"return {printed}.every((e) => e.innerText.trim())")
+        box = "getComputedStyle(document.querySelector('.scroll'))"
+        assert browser.run(f"return {box}.overflowX") == "visible"
         pressable = "return [...document.querySelectorAll('nav, .tools, .quiet')]"
         assert not browser.run(f"{pressable}.some((e) => e.getClientRects().length)")
         assert browser.run("return document.getElementById('judge').getClientRects().length")
