@@ -23,6 +23,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec.structs import replace
 
+from botchat.frames import read_json
 from botchat.interfaces import (
     MOST_TOKENS,
     Decoding,
@@ -39,7 +40,6 @@ from botchat.models import reader
 from botchat.models.attempts import Adapted, Again, Answered, Attempt, Call, Refused, map_replies
 from botchat.models.connection import Failure, HttpResponse, Server
 from botchat.models.faults import Fault, classify, named_parameter, window_of
-from botchat.models.frames import read_json
 from botchat.models.reader import Completion, ErrorBody
 from botchat.records import NO_ROOM
 from botchat.workspace.ledger import Ledger, identity_key

@@ -10,14 +10,15 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from html import unescape
 from importlib import resources
+from math import inf
 from typing import Any, NamedTuple
 
-from botchat.interfaces import Reply, Usage, token_count, visible
-from botchat.models.frames import (
+from botchat.frames import (
+    JsonObject,
     Leaf,
     first_choice,
     json_get,
@@ -26,6 +27,7 @@ from botchat.models.frames import (
     of_kind,
     read_json,
 )
+from botchat.interfaces import Reply, Usage, token_count, visible
 from botchat.records import Outcome
 from botchat.thoughts import strip_thoughts
 
@@ -52,23 +54,23 @@ SMALLEST_WINDOW = 256
 """Tokens; a smaller window that an endpoint names is a mistake of it."""
 
 
-def _named(parsed: Any, field: str) -> list[Leaf]:
+def _named(parsed: object, field: str) -> list[Leaf]:
     """Return the leaves whose names stand in a list of ``fields.toml``."""
     return [leaf for leaf in leaves(parsed) if leaf.key in _FIELDS[field]]
 
 
-def _texts(parsed: Any, field: str) -> list[str]:
+def _texts(parsed: object, field: str) -> list[str]:
     """Return the values with names of ``fields.toml`` as texts."""
     return [str(leaf.value) for leaf in _named(parsed, field)]
 
 
-def _counts(parsed: Any, field: str) -> list[int]:
+def _counts(parsed: object, field: str) -> list[int]:
     """Return the numbers of tokens above 0 with names of ``fields.toml``."""
     counts = [_count(leaf.value) for leaf in _named(parsed, field)]
     return [count for count in counts if count]
 
 
-def _count(number: Any) -> int | None:
+def _count(number: object) -> int | None:
     """Return a number of tokens; None if it cannot be one."""
     if isinstance(number, float) and number.is_integer():
         number = int(number)
@@ -91,7 +93,7 @@ class Completion(NamedTuple):
     is_end_known: bool
 
 
-def read_completion(parsed: Mapping[str, Any]) -> Completion:
+def read_completion(parsed: JsonObject) -> Completion:
     """Read a chat completion."""
     choice = first_choice(parsed)
     message = choice.get("message")
@@ -141,7 +143,7 @@ def _end(reason: str) -> Outcome | None:
     return _ENDS.get(re.sub(r".*\.|[^a-z]", "", reason.lower()))
 
 
-def _has_reasoning(message: Any, usage: Any) -> bool:
+def _has_reasoning(message: object, usage: object) -> bool:
     """Return whether a message has reasoning beside its text, or was billed some."""
     signs = [json_get(message, field) for field in _FIELDS["reasoning"]]
     types = [json_get(part, "type") for part in of_kind(list, message, "content")]
@@ -149,7 +151,7 @@ def _has_reasoning(message: Any, usage: Any) -> bool:
     return any(signs) or _counts(usage, "reasoning_tokens") != []
 
 
-def token_usage(usage: Any) -> Usage:
+def token_usage(usage: object) -> Usage:
     """Read the tokens that the endpoint counted; an impossible count is unknown."""
     n_prompt, n_reply, total, cached, hit = [
         _count(json_get(usage, path)) for path in _FIELDS["usage"]
@@ -166,15 +168,24 @@ def token_usage(usage: Any) -> Usage:
     return Usage(n_prompt, n_reply, cached)
 
 
-def reported_cost(usage: Any) -> float | None:
+def reported_cost(usage: object) -> float | None:
     """Read the USD in a router's field ``cost``; None if it reports none."""
     cost = json_get(usage, "cost")
     if isinstance(cost, dict):
         cost = cost.get("total_cost")
-    is_fee = json_get(usage, "is_byok") is True  # the router's own fee only
-    if is_fee or type(cost) not in (int, float) or not 0 <= cost < 1e9:
+    usd = _amount(cost)
+    if usd >= 1e9 or json_get(usage, "is_byok") is True:  # the router's own fee only
         return None
-    return float(cost)
+    return usd
+
+
+def _amount(value: object) -> float:
+    """Return a number from 0, also one in a text; infinite if it is none."""
+    with suppress(ValueError):
+        number = float(str(value))
+        if number >= 0:
+            return number
+    return inf
 
 
 def reasoning_tokens(raw: str) -> int:
@@ -243,7 +254,7 @@ def read_error(content: bytes) -> ErrorBody:
     )
 
 
-def has_error(parsed: Mapping[str, Any]) -> bool:
+def has_error(parsed: JsonObject) -> bool:
     """Return whether a body of status 200 is an error: it says so, or has nothing of an answer."""
     if parsed.get("error") or first_choice(parsed).get("error"):
         return True
@@ -292,13 +303,15 @@ class ServedModel(NamedTuple):
 def read_models(content: bytes) -> list[ServedModel]:
     """Read a list of models, in a field or bare; rows that name none are left."""
     parsed = read_json(content)
-    rows: Any = of_kind(list, parsed)
+    listed: object = of_kind(list, parsed)
     for field in ("result", "models", "data"):  # llama.cpp has the facts in the last
-        rows = json_get(parsed, field) or rows
-    if isinstance(rows, dict):  # of facts by name
-        rows = [{"id": name, **facts} for name, facts in rows.items() if isinstance(facts, dict)]
+        listed = json_get(parsed, field) or listed
+    rows = of_kind(list, listed)
+    for name, facts in of_kind(dict, listed).items():
+        if isinstance(facts, dict):
+            rows.append({"id": name} | facts)
     models = []
-    for row in of_kind(list, rows):
+    for row in rows:
         if isinstance(row, str):
             row = {"id": row}
         label = of_kind(str, row, "name")
@@ -314,19 +327,18 @@ def read_models(content: bytes) -> list[ServedModel]:
     return models
 
 
-def _price(row: Any, field: str) -> float | None:
+def _price(row: object, field: str) -> float | None:
     """Return USD per million tokens.
 
     A text is per token (OpenRouter), a number above a thousandth is per million (Together).
     """
     for path in _FIELDS[field]:
         listed = json_get(row, path)
-        with suppress(ValueError, TypeError):
-            price = float(listed)
-            if isinstance(listed, str) or price < 1e-3:
-                price *= 1e6
-            if 0 <= price < 1e6:
-                return round(price, 6)
+        price = _amount(listed)
+        if isinstance(listed, str) or price < 1e-3:
+            price *= 1e6
+        if price < 1e6:
+            return round(price, 6)
     return None
 
 

@@ -7,27 +7,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
+JsonObject: TypeAlias = dict[str, object]
+"""Parsed JSON with names; what they hold is looked at before it is used."""
 _FIELD = re.compile(r"^(?:data: ?|(?:event|id|retry|):.*)", re.MULTILINE)
 """Name of the data of an event stream, or a field of it that tells nothing."""
 _DEEPEST = 40
 """Levels of a body that are looked through."""
 
 
-def read_json(content: bytes | str) -> Any:
+def read_json(content: bytes | str) -> object:
     """Return the JSON value of a body, however it is framed; None if there is none.
 
     A byte order mark, comments, NaN, raw line feeds and half a surrogate do no harm; of an event
     stream the chunks are put together.
     """
     with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
-        return msgspec.json.decode(content)
+        parsed: object = msgspec.json.decode(content)
+        return parsed
     text = content
     if isinstance(text, bytes):
         text = text.decode(json.detect_encoding(text), "replace")
@@ -39,7 +42,7 @@ def read_json(content: bytes | str) -> Any:
     return _join_chunks(text)
 
 
-def _values(text: str) -> Iterator[Any]:
+def _values(text: str) -> Iterator[object]:
     """Yield the objects and lists at the beginnings of lines; what is broken off is none.
 
     Nor is what stands behind one, such as "data: [DONE]".
@@ -52,39 +55,44 @@ def _values(text: str) -> Iterator[Any]:
                 yield value
 
 
-def _join_chunks(text: str) -> Any:
-    """Return the first whole object of a text, or the chunks of a stream put together."""
-    whole: dict[str, Any] = {}
-    message: dict[str, Any] = {}
-    finish = None
+def _join_chunks(text: str) -> object:
+    """Return the first whole value of a text, or the chunks of a stream put together."""
+    whole: JsonObject = {}
+    message: dict[str, str] = {}
+    finish: object = None
     if "\n[DONE]" not in text:
         finish = "aborted"  # half a sentence, unless a chunk says that it ended
-    for chunk in _values(text):
-        choice = first_choice(chunk)
-        if isinstance(chunk, list) or "message" in choice or chunk.get("error"):
-            return chunk
-        for key, value in chunk.items():
-            if value not in (None, []):  # a later chunk says nothing about it
-                whole[key] = value
+    for value in _values(text):
+        choice = first_choice(value)
+        chunk = of_kind(dict, value)
+        if not chunk or "message" in choice or chunk.get("error"):
+            return value
+        # Of what a later chunk says nothing about, the earlier counts.
+        whole.update({key: told for key, told in chunk.items() if told not in (None, [])})
         finish = choice.get("finish_reason") or finish
-        for key, value in of_kind(dict, choice, "delta").items():
-            if isinstance(value, list):
-                value = message_text({"content": value})
-            if isinstance(value, str):
-                message[key] = message.get(key, "") + value
+        _join_delta(message, of_kind(dict, choice, "delta"))
     if message:
         whole["choices"] = [{"message": message, "finish_reason": finish}]
     return whole or None
 
 
-def json_get(value: Any, path: str) -> Any:
+def _join_delta(message: dict[str, str], delta: JsonObject) -> None:
+    """Add what a chunk says to the message until now."""
+    for key, value in delta.items():
+        if isinstance(value, list):
+            value = message_text({"content": value})
+        if isinstance(value, str):
+            message[key] = message.get(key, "") + value
+
+
+def json_get(value: object, path: str) -> object:
     """Return the value at a path of names with dots in parsed JSON; None if there is none."""
     for key in path.split("."):
         value = of_kind(dict, value).get(key)
     return value
 
 
-def of_kind(kind: type[T], value: Any, path: str = "") -> T:
+def of_kind(kind: type[T], value: object, path: str = "") -> T:
     """Return a value, or what is at a path in it, if it is of a kind; else an empty one."""
     if path:
         value = json_get(value, path)
@@ -93,7 +101,7 @@ def of_kind(kind: type[T], value: Any, path: str = "") -> T:
     return kind()
 
 
-def first_choice(parsed: Any) -> Mapping[str, Any]:
+def first_choice(parsed: object) -> JsonObject:
     """Return the choice of a completion with the index 0, or without any; empty if none is."""
     for choice in of_kind(list, parsed, "choices"):
         if isinstance(choice, dict) and choice.get("index") in (None, 0, "0"):
@@ -107,10 +115,10 @@ class Leaf(NamedTuple):
     depth: int
     key: str
     """Name in small letters, words joined by ``_``; of a list's item the list's."""
-    value: str | float
+    value: object
 
 
-def leaves(value: Any, key: str = "", depth: int = 0) -> Iterator[Leaf]:
+def leaves(value: object, key: str = "", depth: int = 0) -> Iterator[Leaf]:
     """Yield all texts and numbers of parsed JSON, also of JSON within a text; no blank ones."""
     if isinstance(value, str) and re.match(r"\s*[{\[]", value):
         inner = read_json(value)
@@ -126,7 +134,7 @@ def leaves(value: Any, key: str = "", depth: int = 0) -> Iterator[Leaf]:
             yield from leaves(each, name, depth + 1)
 
 
-def message_text(message: Any) -> str | None:
+def message_text(message: object) -> str | None:
     """Return a message's text, a string or a list of parts; None if it is neither."""
     if not isinstance(message, dict):
         return None
@@ -139,9 +147,11 @@ def message_text(message: Any) -> str | None:
     for part in parts:
         if isinstance(part, str):
             part = {"text": part}
-        if json_get(part, "type") in (None, "text", "output_text"):  # others are reasoning, or none
-            texts.append(json_get(part, "text"))
-    with suppress(TypeError):
-        # Pairs of surrogates are joined, and half a pair is U+FFFD.
-        return "".join(texts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return None
+        if json_get(part, "type") not in (None, "text", "output_text"):
+            continue  # reasoning, or no text
+        text = json_get(part, "text")
+        if not isinstance(text, str):
+            return None
+        texts.append(text)
+    # Pairs of surrogates are joined, and half a pair is U+FFFD.
+    return "".join(texts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
