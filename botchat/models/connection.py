@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -52,6 +52,8 @@ class Failure(NamedTuple):
     status: int | None = None
     content: bytes = b""
 
+
+Response: TypeAlias = HttpResponse | Failure
 
 _FAILURES = msgspec.convert(package_data("failures.toml"), dict[str, Failure])
 
@@ -101,9 +103,7 @@ class Server:
         self.redactor = Redactor(self.access.secrets)
         return self.access
 
-    async def send(
-        self, path: str, body: bytes | None, deadline_s: float
-    ) -> HttpResponse | Failure:
+    async def send(self, path: str, body: bytes | None, deadline_s: float) -> Response:
         """POST a JSON body, or GET if there is none."""
         session = self._session or self._connect()
         url = self.access.base_url + path + self.access.query

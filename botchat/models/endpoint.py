@@ -38,7 +38,7 @@ from botchat.interfaces import (
 )
 from botchat.models import reader
 from botchat.models.attempts import Adapted, Again, Answered, Attempt, Call, Refused, map_replies
-from botchat.models.connection import Failure, HttpResponse, Server
+from botchat.models.connection import Failure, HttpResponse, Response, Server
 from botchat.models.faults import Fault, classify, named_parameter, window_of
 from botchat.models.reader import Completion, ErrorBody
 from botchat.records import NO_ROOM
@@ -182,7 +182,7 @@ class EndpointModel:
                     body[new_name] = value
         return body | settings.extra_body
 
-    def read(self, response: HttpResponse | Failure, sent: Sent, latency_s: float = 0.0) -> Attempt:
+    def read(self, response: Response, sent: Sent, latency_s: float = 0.0) -> Attempt:
         """Turn the response to a request that was sent so into what came of it.
 
         Whatever fails in it is ``malformed``; every string is redacted.
@@ -213,7 +213,7 @@ class EndpointModel:
             latency_s=latency_s,
         )
 
-    def _read(self, response: HttpResponse | Failure, sent: Sent) -> Attempt:
+    def _read(self, response: Response, sent: Sent) -> Attempt:
         if isinstance(response, Failure):
             return self._failed(response.fault, response.detail)
         parsed = read_json(response.content)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,8 +19,9 @@ from typing import Any, TypeAlias
 from joblib.externals.loky import get_reusable_executor
 
 from botchat.errors import ConfigError, UsageError
-from botchat.models.connection import Failure, HttpResponse, Server
+from botchat.models.connection import Failure, Response, Server
 from botchat.models.faults import Fault
+from botchat.parallel import together
 from botchat.workspace.model_settings import Access
 
 REQUESTS_PER_TASK = 16
@@ -30,7 +31,7 @@ NO_WORKER_S = 120.0
 """Seconds, beyond the deadline of a call, in which a task must come back."""
 
 Request: TypeAlias = tuple[str, bytes | None, float]
-Response: TypeAlias = HttpResponse | Failure
+Responses: TypeAlias = list[Response]
 
 
 class WorkerPool:
@@ -39,35 +40,49 @@ class WorkerPool:
     def __init__(self, executor: str | Executor) -> None:
         """Open ``loky:N`` or ``dask://HOST:PORT``. Raises `ConfigError` for another name."""
         self.seen_at = 0.0  # when a task came back
-        self.close: Callable[[], object] = lambda: None
+        self._processes: Callable[[], Any] | None = None  # of loky
+        self._client: Any = None  # of dask
         kind, _, place = str(executor).partition(":")
         if isinstance(executor, Executor):
-            self.submit: Callable[..., Any] = executor.submit
+            self._executor = executor
         elif kind == "loky" and place.isdigit() and int(place):
-            # Replaces processes of which one was lost; they outlive a killed command for 20 s.
-            processes = partial(get_reusable_executor, int(place), timeout=20)
-            self.submit = lambda *task: processes().submit(*task)
-            self.close = lambda: processes().shutdown(wait=False, kill_workers=True)
+            # They outlive a killed command for 20 s.
+            self._processes = partial(get_reusable_executor, int(place), timeout=20)
         elif kind == "dask" and place.startswith("//"):
             try:
-                from distributed import Client, Event
+                from distributed import Client
 
-                client = Client(f"tcp:{place}", timeout=10)
+                self._client = Client(f"tcp:{place}", timeout=10)
             except (ImportError, OSError) as error:
                 raise ConfigError(f"--executor {executor}: {error}") from None
-            pool = client.get_executor(pure=False)
-            self.close = client.close
-            self.submit = lambda *task: pool.submit(_call_once, Event(client=client), *task)
+            self._executor = self._client.get_executor(pure=False)
         else:
             raise UsageError(f"--executor {executor!r}: write loky:N or dask://HOST:PORT")
 
+    def submit(self, access: Access, requests: list[Request]) -> Future[Responses]:
+        """Let a worker send requests."""
+        if self._processes is not None:  # others, if one was lost
+            self._executor = self._processes()
+        if self._client is None:
+            return self._executor.submit(send_all, access, requests)
+        from distributed import Event
 
-def _call_once(event: Any, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function, but not again: dask repeats the tasks of a lost worker."""
+        return self._executor.submit(_send_once, Event(client=self._client), access, requests)
+
+    def close(self) -> None:
+        """End what was begun here; an executor of somebody else goes on."""
+        if self._processes is not None:
+            self._processes().shutdown(wait=False, kill_workers=True)
+        if self._client is not None:
+            self._client.close()
+
+
+def _send_once(event: Any, access: Access, requests: list[Request]) -> Responses:
+    """Send requests, but not again: dask repeats the tasks of a lost worker."""
     if event.is_set():
         raise RuntimeError("a worker was lost")
     event.set()
-    return function(*arguments)
+    return send_all(access, requests)
 
 
 @dataclass(eq=False)
@@ -88,31 +103,31 @@ class WorkerServer(Server):
         responses = await asyncio.shield(self._task)
         return responses[number]
 
-    async def _submit(self, requests: list[Request]) -> list[Response]:
+    async def _submit(self, requests: list[Request]) -> Responses:
         """Send ``requests``, to which others are added for one pass of the event loop."""
         await asyncio.sleep(0)
         if self._requests is requests:
             self._requests = []
         access = self.open()
-        longest_s = NO_WORKER_S + max(deadline_s for *_, deadline_s in requests)
+        longest_s = NO_WORKER_S + max(deadline_s for _, _, deadline_s in requests)
         try:
-            task = asyncio.wrap_future(self.pool.submit(send_all, access, requests))
+            task = asyncio.wrap_future(self.pool.submit(access, requests))
             while not (await asyncio.wait([task], timeout=longest_s))[0]:
                 if time.monotonic() - self.pool.seen_at > longest_s:
                     fault = f"{self.name}: no worker of --executor answers"
                     return [Failure(Fault.SETTING, fault) for _ in requests]
             self.pool.seen_at = time.monotonic()
-            return list(task.result())
+            return task.result()
         except Exception as error:  # each executor has its own for a lost worker
             detail = f"a worker was lost ({type(error).__name__}); it may have been billed"
             return [Failure(Fault.LOST, detail) for _ in requests]
 
 
-def send_all(access: Access, requests: list[Request]) -> list[Response]:
+def send_all(access: Access, requests: list[Request]) -> Responses:
     """Send requests from a worker."""
 
-    async def gather() -> list[Response]:
+    async def send() -> Responses:
         async with aclosing(Server(access.base_url, lambda: access)) as server:
-            return await asyncio.gather(*(server.send(*request) for request in requests))
+            return await together(server.send(*request) for request in requests)
 
-    return asyncio.run(gather())
+    return asyncio.run(send())
