@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -38,6 +38,7 @@ MAX_PAGES = 50
 _PAGE = 100  # batches of a page
 
 _FAILED = ("expired", "cancelled", "canceled", "failed")
+_ENDED = ("completed",) + _FAILED
 _UNDER_WAY = ("validating", "in_progress", "finalizing", "cancelling", "queued", "running")
 _URL: Final = "/v1/chat/completions"
 _QUIET_PASSES = 32
@@ -100,9 +101,10 @@ class BatchModel(EndpointModel):
         """Return the files of requests that are at the endpoint, or on their way."""
         return sorted(self._folder.glob("*.jsonl"))
 
-    def _write(self, requests: Sequence[bytes]) -> Path:
+    def _write(self, requests: list[bytes]) -> Path:
         """Write a file of requests, named by its content and how it is sent."""
-        digest = hashlib.sha256(b"\n".join([*requests, msgspec.json.encode(self.quirks)]))
+        how = msgspec.json.encode(self.quirks)
+        digest = hashlib.sha256(b"\n".join(requests + [how]))
         path = self._folder / f"{digest.hexdigest()[:32]}.jsonl"
         write_atomic(path, b"\n".join(requests))
         return path
@@ -118,9 +120,8 @@ class BatchModel(EndpointModel):
             batch = await self._find_or_send(path)
             if batch.id:
                 write_atomic(id_path, batch.id.encode())
-        if batch.status in ("completed", *_FAILED) or (
-            batch.files and batch.status not in _UNDER_WAY
-        ):
+        has_files = batch.files and batch.status not in _UNDER_WAY
+        if has_files or batch.status in _ENDED:
             await self._collect(batch, _requests(path))
             path.unlink()
             id_path.unlink(missing_ok=True)
@@ -149,7 +150,8 @@ class BatchModel(EndpointModel):
         lines = []
         for key, request in _requests(path).items():
             call = msgspec.json.decode(request)
-            body = self.body(call["messages"], Decoding(**call["sampling"]))
+            decoding = msgspec.convert(call["sampling"], Decoding)
+            body = self.body(call["messages"], decoding)
             line = {"custom_id": key, "method": "POST", "url": _URL, "body": body}
             lines.append(msgspec.json.encode(line))
         file = await self._client.files.create(file=(path.name, b"\n".join(lines)), purpose="batch")

@@ -130,7 +130,7 @@ def _words(text: str, language: Language = ENGLISH) -> list[str]:
 def reflect(text: str) -> str:
     """Exchange first and second person in ``text``, with their verb forms."""
     parts = _TOKEN.split(text)  # every second one is a token
-    heard = ["|", "|", "|", *parts[1::2], "|"]
+    heard = ["|", "|", "|"] + parts[1::2] + ["|"]
     for n, token in enumerate(parts[1::2]):
         context = f" {' '.join(heard[n : n + 3])} <{token}> {heard[n + 4]} "
         for pattern, new in _DATA["reflections"].get(token.lower(), ()):
@@ -196,9 +196,9 @@ def verbose(utterances: tuple[str, ...], dice: Dice) -> str:
     never its own words, so in self-chat it stays with the topics of the ChatSEED.
     """
     before = "\n".join(utterances).lower()
-    recent = next(
-        filter(None, (_topics(each) for each in reversed(utterances))), _VERBOSE["any_topic"]
-    )
+    recent = _VERBOSE["any_topic"]
+    for utterance in utterances:
+        recent = _topics(utterance) or recent
     topic = dice.pick(recent)
     others = [each for each in _topics(" ".join(utterances[:N_SEED])) if each != topic]
     other = dice.pick(others or recent)
@@ -251,7 +251,10 @@ def _topics(text: str) -> list[str]:
             topics.append(f"the {noun}")
     if not topics:
         new = [word for word in _WORD.findall(text) if len(word) >= 3 and word.lower() not in _DULL]
-        topics = [word if word[0].isupper() else f'"{word}"' for word in new]
+        for word in new:
+            if not word[0].isupper():
+                word = f'"{word}"'
+            topics.append(word)
     return [topic for topic in dict.fromkeys(topics) if len(topic) <= 40]
 
 
@@ -293,8 +296,10 @@ class Retrieval:
     def speak(self, utterances: tuple[str, ...], dice: Dice) -> str:
         """Reply in the best context left (``sample`` n: n-th best); nothing if none is left."""
         keys = [self._key(utterance) for utterance in utterances]
-        known = tuple(keys[:N_SEED]) in self._seeds
-        own = self._sharing(keys[:1] if known else keys)  # may be the dialogue being extended
+        hints = keys
+        if tuple(keys[:N_SEED]) in self._seeds:
+            hints = keys[:1]
+        own = self._sharing(hints)  # may be the dialogue being extended
         last, earlier = self._terms(utterances)
         scores = self._score_last(last) + 0.3 * self._score_earlier(earlier)
         # Among equal scores (nothing in common at all) not always the first dialogue.
@@ -336,7 +341,11 @@ class Retrieval:
         return last, earlier
 
     def _sharing(self, keys: Iterable[str]) -> set[int]:
-        return set().union(*(self._holders[key] for key in keys))
+        """Return the dialogues that hold any utterance."""
+        dialogues: set[int] = set()
+        for key in keys:
+            dialogues |= self._holders[key]
+        return dialogues
 
 
 def _index(documents: Sequence[Sequence[str]]) -> Callable[[Iterable[str]], NDArray[np.float64]]:

@@ -66,13 +66,18 @@ class RetryingModel:
                 case Pending():
                     raise BatchPending(attempt.reason)
                 case Refused():
-                    return self._refused(attempt)
+                    if attempt.fatal:
+                        raise FatalModelError(attempt.reply.detail)
+                    self._count_failure(attempt.fault, attempt.reply)
+                    return attempt.reply
                 case Adapted():  # an endpoint has few things to refuse
                     if self.paying.ending:
                         return attempt.reply
                 case Again():
                     n_attempts += 1
-                    self._count_paid_failure(attempt)
+                    # What is free is counted when its call is given up.
+                    if attempt.billed and attempt.kept is None:
+                        self._count_failure(attempt.fault, attempt.reply)
                     wait_s = self.retry.wait_s(
                         attempt.fault, n_attempts, attempt.after_s, waited_s, self._has_answered
                     )
@@ -92,13 +97,6 @@ class RetryingModel:
             fault = f"its first {MOST_EMPTY} replies hold no visible text, so it is asked no more"
             raise FatalModelError(f"{reply.detail}; {fault}")
 
-    def _refused(self, attempt: Refused) -> Reply:
-        """Return the reply of a request that is refused; raises if all others would be, too."""
-        if attempt.fatal:
-            raise FatalModelError(attempt.reply.detail)
-        self._count_failure(attempt.fault, attempt.reply)
-        return attempt.reply
-
     async def _give_up(self, call: Call, attempt: Again, n_attempts: int) -> Reply:
         """Return what is left of a call; raises `FatalModelError` if the model cannot answer."""
         if attempt.kept is not None:
@@ -115,18 +113,13 @@ class RetryingModel:
             self._count_failure(attempt.fault, reply)
         return reply
 
-    def _count_paid_failure(self, attempt: Again) -> None:
-        """Count an attempt that may be billed at once, not when its call is given up."""
-        if attempt.billed and attempt.kept is None and not self.paying.ending:
-            self._count_failure(attempt.fault, attempt.reply)
-
-    def _count_failure(self, reason: Fault, reply: Reply) -> None:
+    def _count_failure(self, fault: Fault, reply: Reply) -> None:
         """Count failures in a row; raises `FatalModelError` where they are too many."""
-        if reason is not self._reason:
+        if fault is not self._reason:
             self._n_failures = 0
-        self._reason = reason
+        self._reason = fault
         self._n_failures += 1
-        if self._n_failures >= HOPELESS:
+        if self._n_failures >= HOPELESS and not self.paying.ending:
             raise self._hopeless(reply)
 
     def _hopeless(self, reply: Reply) -> FatalModelError:

@@ -33,7 +33,8 @@ class Watch:
         self._asked = identity.get("model", "")
         self._told: set[str] = set()
         self._count = 0
-        self._lengths = [0]  # of the prompts of that count, each longer than the last
+        self._longest = 0  # bytes of a prompt of that count
+        self._n_longer = 0  # prompts of that count, each longer than the last
 
     def see(self, messages: Sequence[Message], reply: Reply) -> None:
         """Look at the answer to a prompt."""
@@ -44,18 +45,20 @@ class Watch:
         if reply.outcome == "empty" and reply.sent.thinks:
             self._tell("%s", reply.detail)
         if reply.usage.prompt_tokens is not None:
-            self._see_prompt(messages, reply.usage.prompt_tokens)
+            n_bytes = sum([len(message["content"].encode()) for message in messages])
+            self._see_prompt(n_bytes, reply.usage.prompt_tokens)
 
-    def _see_prompt(self, messages: Sequence[Message], count: int) -> None:
-        n_bytes = sum([len(message["content"].encode()) for message in messages])
+    def _see_prompt(self, n_bytes: int, count: int) -> None:
         if count != self._count:
             self._count = count
-            self._lengths = [0]
-        if n_bytes > self._lengths[-1]:
-            self._lengths.append(n_bytes)
+            self._longest = 0
+            self._n_longer = 0
+        if n_bytes > self._longest:
+            self._longest = n_bytes
+            self._n_longer += 1
         if n_bytes > max(count * _BYTES_PER_TOKEN, _FEW_BYTES):
             self._tell(_CUT, self._name, count, f"a prompt of {n_bytes} bytes")
-        elif len(self._lengths) > 1 + _MOST_LONGER:
+        elif self._n_longer > _MOST_LONGER:
             self._tell(_CUT, self._name, count, "longer and longer prompts")
 
     def _tell(self, template: str, *details: object) -> None:
