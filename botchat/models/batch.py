@@ -24,10 +24,10 @@ from botchat.models.attempts import Again, Answered, Attempt, Call, Pending, Ref
 from botchat.models.connection import HttpResponse
 from botchat.models.endpoint import EndpointModel
 from botchat.models.faults import Fault
-from botchat.models.limits import Prices
 from botchat.models.reader import BatchState, read_batch_lines, read_batches
 from botchat.workspace.jsonl import write_atomic
 from botchat.workspace.ledger import request_key
+from botchat.workspace.model_settings import Prices
 
 MAX_REQUESTS = 50_000
 """Requests of a file; at OpenAI and most others."""

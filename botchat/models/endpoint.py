@@ -25,9 +25,7 @@ from msgspec.structs import replace
 
 from botchat.frames import read_json
 from botchat.interfaces import (
-    MOST_TOKENS,
     Decoding,
-    Identity,
     Layout,
     Message,
     Quirks,
@@ -43,7 +41,7 @@ from botchat.models.faults import Fault, classify, named_parameter, window_of
 from botchat.models.reader import Completion, ErrorBody
 from botchat.records import NO_ROOM
 from botchat.workspace.ledger import Ledger, identity_key
-from botchat.workspace.model_settings import ModelSettings
+from botchat.workspace.model_settings import ModelSettings, identity, reasoning_room
 from botchat.workspace.secrets import public_url
 
 log = logging.getLogger("botchat")
@@ -51,31 +49,6 @@ log = logging.getLogger("botchat")
 _LONGEST_DETAIL = 500
 _LONGEST_NAME = 100
 _WINDOW_TIMEOUT_S = 10.0
-
-
-def identity(settings: ModelSettings) -> Identity:
-    """Return what decides an endpoint model's answers besides the request; free of secrets."""
-    plain = {name: value for name, value in settings.headers.items() if "$" not in value}
-    known: Identity = {
-        "model": settings.model,
-        "base_url": settings.identity or public_url(settings.base_url),
-        "temperature": settings.temperature is not None,
-        "layout": settings.message_layout,
-        "system": settings.system_role,
-        "extra": settings.extra_body,
-    }
-    # Only where they are set: ledgers made before these existed keep their keys.
-    if settings.revision is not None:
-        known["revision"] = settings.revision
-    if plain:
-        known["headers"] = plain
-    return known
-
-
-def reasoning_room(settings: ModelSettings, quirks: Quirks) -> int:
-    """Return the tokens that a model would have for reasoning: at most half of its window."""
-    window = settings.context_window or quirks.window or MOST_TOKENS
-    return min(settings.reasoning_tokens, window // 2)
 
 
 @dataclass(eq=False)

@@ -1,4 +1,4 @@
-"""Prices, budgets, patience, and calls in flight."""
+"""Budgets, patience, and calls in flight."""
 
 from __future__ import annotations
 
@@ -8,54 +8,12 @@ import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from botchat.errors import LimitReached
-from botchat.interfaces import Usage
 from botchat.models.faults import Fault
-
-
-@dataclass(frozen=True)
-class Prices:
-    """USD per million tokens; None is unknown, which is never free."""
-
-    input: float | None = None
-    output: float | None = None
-    cached: float | None = None  # read from the provider's cache; None: as input
-    share: float = 1.0  # of these prices, that is paid
-
-    def cost(self, prompt: int | None, completion: int | None, cached: int = 0) -> float | None:
-        """Return the cost of a call's tokens in USD; None if a price or a count is unknown."""
-        if self.input == self.output == 0:
-            return 0.0
-        if self.input is None or self.output is None or prompt is None or completion is None:
-            return None
-        price = self.input
-        if self.cached is not None:
-            price = self.cached
-        usd = completion * self.output + cached * price + (prompt - cached) * self.input
-        return usd * self.share / 1e6
-
-    def cost_of(self, usage: Usage, reported: float | None) -> float | None:
-        """Return USD that a call cost: the greater of what is reported and its tokens' price.
-
-        None if unknown: also of a report alone, and of zero, where the model has a price.
-        """
-        cached = usage.cached_tokens or 0
-        by_tokens = self.cost(usage.prompt_tokens, usage.completion_tokens, cached)
-        if reported is None:
-            return by_tokens
-        if self.cost(1, 1) and (reported == 0 or by_tokens is None):
-            return None
-        return max(reported, by_tokens or 0.0)
-
-    def in_batch(self) -> Prices:
-        """Return the prices of the Batch API: half of these, at OpenAI and most others."""
-        return replace(self, share=0.5)
-
-
-FREE = Prices(0.0, 0.0)  # models on this machine
+from botchat.workspace.model_settings import Prices
 
 
 class CallCost(NamedTuple):

@@ -18,9 +18,10 @@ from msgspec.structs import replace
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Message, Reply, Usage
 from botchat.models.attempts import Again, Answered, Attempt, Call, Pending, Sender, map_replies
-from botchat.models.limits import Budget, CallCost, CostBound, Prices, ServerLimit
+from botchat.models.limits import Budget, CallCost, CostBound, ServerLimit
 from botchat.models.watch import Watch
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.model_settings import Prices
 
 MAX_TOKENS_NAMES = ("max_tokens", "max_completion_tokens")
 """Names of the longest reply in a model's own parameters (``extra``), which come before ours."""

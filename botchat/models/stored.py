@@ -15,12 +15,13 @@ from msgspec.structs import replace
 
 from botchat.interfaces import Decoding, Message, Quirks, Reply, visible
 from botchat.models.attempts import Call, Sender
-from botchat.models.limits import Budget, Prices, Retry, ServerLimit
+from botchat.models.limits import Budget, Retry, ServerLimit
 from botchat.models.paying import PayingModel
 from botchat.models.reader import read_completion, read_json
 from botchat.models.retrying import RetryingModel
 from botchat.thoughts import strip_thoughts
 from botchat.workspace.ledger import Ledger, request_json, request_key
+from botchat.workspace.model_settings import Prices
 
 CountTokens = Callable[[str], int]
 

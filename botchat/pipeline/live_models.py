@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from botchat.interfaces import ChatModel
 from botchat.metrics import lengths
 from botchat.models.attempts import Sender
-from botchat.models.limits import Budget, Prices, Retry, ServerLimit
+from botchat.models.limits import Budget, Retry, ServerLimit
 from botchat.models.stored import StoredModel, open_model, rough_tokens
 from botchat.pipeline.names import ModelUse
 from botchat.pipeline.resolved import ResolvedRun
@@ -19,12 +19,12 @@ from botchat.protocols.generation import TokenCounter
 from botchat.workspace import config
 from botchat.workspace.config import Config
 from botchat.workspace.ledger import Ledger
-from botchat.workspace.model_settings import ModelSettings
+from botchat.workspace.model_settings import ModelSettings, Prices
 from botchat.workspace.secrets import public_url
 
 if TYPE_CHECKING:
     from botchat.models.connection import Server
-    from botchat.models.executor import WorkerPool
+    from botchat.pipeline.executor import WorkerPool
 
 
 log = logging.getLogger("botchat")
@@ -57,7 +57,7 @@ class Connections:
         if place not in self._servers:
             server = server_of(settings)
             if self._pool is not None:
-                from botchat.models.executor import WorkerServer
+                from botchat.pipeline.executor import WorkerServer
 
                 server = WorkerServer(server.name, server.find_access, self._pool)
             self._servers[place] = server
@@ -91,7 +91,7 @@ class LiveModels:
         meter.budget = self._budget
         pool = None
         if limits.executor is not None:
-            from botchat.models.executor import WorkerPool
+            from botchat.pipeline.executor import WorkerPool
 
             pool = WorkerPool(limits.executor)
         self._connections = Connections(run.workspace.config, pool)

@@ -24,7 +24,6 @@ from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean
 from botchat.interfaces import Reply, Row
 from botchat.languages import ENGLISH
 from botchat.models.bots import BASELINES
-from botchat.models.endpoint import identity
 from botchat.models.reader import (
     ServedModel,
     json_get,
@@ -44,7 +43,7 @@ from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.jsonl import write_atomic
 from botchat.workspace.ledger import identity_key
-from botchat.workspace.model_settings import UTTERANCE_TOKENS, ModelSettings
+from botchat.workspace.model_settings import UTTERANCE_TOKENS, ModelSettings, identity
 from botchat.workspace.panels import PRESETS
 from botchat.workspace.secrets import public, public_url
 from botchat.workspace.usage import CHECK

@@ -11,12 +11,11 @@ from botchat.errors import ConfigError, did_you_mean, listed
 from botchat.interfaces import Decoding
 from botchat.judges.function import JudgeFunction
 from botchat.judges.panel import equal_calls_panel
-from botchat.models.limits import FREE, Prices
 from botchat.pipeline.spending import JudgeName
 from botchat.records import CONTROL, RULES, JudgeId
 from botchat.workspace import config, panels
 from botchat.workspace.config import Config, JudgeSettings, ModelName
-from botchat.workspace.model_settings import UTTERANCE_TOKENS, VERDICT_TOKENS
+from botchat.workspace.model_settings import FREE, UTTERANCE_TOKENS, VERDICT_TOKENS, Prices
 from botchat.workspace.panels import PRESETS, PanelSettings
 
 
@@ -69,7 +68,7 @@ class ModelUse(NamedTuple):
         settings = self.model.settings
         if settings is None:
             return FREE
-        return Prices(settings.price_input, settings.price_output, settings.price_cached)
+        return settings.prices
 
 
 class Names:

@@ -28,6 +28,7 @@ from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.generation import TokenCounter, prompt_tokens
 from botchat.results import Result
 from botchat.workspace.ledger import Ledger, identity_key, request_json, request_key
+from botchat.workspace.model_settings import identity, reasoning_room
 from botchat.workspace.secrets import public
 
 LEVELS = ("expected", "high")
@@ -111,8 +112,6 @@ class DryRunModel:
         if settings is None:
             self.identity = models.seed_set.bot(use.model.target).identity
         else:
-            from botchat.models.endpoint import identity, reasoning_room  # imports aiohttp
-
             self.identity = identity(settings)
             self.quirks = models.ledger.quirks(identity_key(self.identity))
             self.context_window = settings.context_window or self.quirks.window

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import unquote, unquote_plus, urlsplit
 
 import msgspec
 
 from botchat.errors import ConfigError
+from botchat.interfaces import MOST_TOKENS, Identity, Quirks, Usage
 from botchat.records import HUMAN
-from botchat.workspace.secrets import KEY, SECRET_NAME, public
+from botchat.workspace.secrets import KEY, SECRET_NAME, public, public_url
 
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -34,6 +36,48 @@ Rate = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
 UTTERANCE_TOKENS = 256
 VERDICT_TOKENS = 512
 """Longest utterance, and verdict without debate, by default; the paper states no limit."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """USD per million tokens; None is unknown, which is never free."""
+
+    input: float | None = None
+    output: float | None = None
+    cached: float | None = None  # read from the provider's cache; None: as input
+    share: float = 1.0  # of these prices, that is paid
+
+    def cost(self, prompt: int | None, completion: int | None, cached: int = 0) -> float | None:
+        """Return the cost of a call's tokens in USD; None if a price or a count is unknown."""
+        if self.input == self.output == 0:
+            return 0.0
+        if self.input is None or self.output is None or prompt is None or completion is None:
+            return None
+        price = self.input
+        if self.cached is not None:
+            price = self.cached
+        usd = completion * self.output + cached * price + (prompt - cached) * self.input
+        return usd * self.share / 1e6
+
+    def cost_of(self, usage: Usage, reported: float | None) -> float | None:
+        """Return USD that a call cost: the greater of what is reported and its tokens' price.
+
+        None if unknown: also of a report alone, and of zero, where the model has a price.
+        """
+        cached = usage.cached_tokens or 0
+        by_tokens = self.cost(usage.prompt_tokens, usage.completion_tokens, cached)
+        if reported is None:
+            return by_tokens
+        if self.cost(1, 1) and (reported == 0 or by_tokens is None):
+            return None
+        return max(reported, by_tokens or 0.0)
+
+    def in_batch(self) -> Prices:
+        """Return the prices of the Batch API: half of these, at OpenAI and most others."""
+        return replace(self, share=0.5)
+
+
+FREE = Prices(0.0, 0.0)  # models on this machine
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -80,6 +124,36 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         """Refuse what no request can have; a message begins with the key and holds no secret."""
         for key, fault in _faults(self):
             raise ValueError(f"{key}: {fault}")
+
+    @property
+    def prices(self) -> Prices:
+        """Prices of its calls."""
+        return Prices(self.price_input, self.price_output, self.price_cached)
+
+
+def identity(settings: ModelSettings) -> Identity:
+    """Return what decides an endpoint model's answers besides the request; free of secrets."""
+    plain = {name: value for name, value in settings.headers.items() if "$" not in value}
+    known: Identity = {
+        "model": settings.model,
+        "base_url": settings.identity or public_url(settings.base_url),
+        "temperature": settings.temperature is not None,
+        "layout": settings.message_layout,
+        "system": settings.system_role,
+        "extra": settings.extra_body,
+    }
+    # Only where they are set: ledgers made before these existed keep their keys.
+    if settings.revision is not None:
+        known["revision"] = settings.revision
+    if plain:
+        known["headers"] = plain
+    return known
+
+
+def reasoning_room(settings: ModelSettings, quirks: Quirks) -> int:
+    """Return the tokens that a model would have for reasoning: at most half of its window."""
+    window = settings.context_window or quirks.window or MOST_TOKENS
+    return min(settings.reasoning_tokens, window // 2)
 
 
 def url_fault(url: str, shown: str = "") -> str | None:

@@ -13,11 +13,11 @@ from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
 from botchat.models import connection
 from botchat.models.endpoint import EndpointModel
-from botchat.models.limits import Prices, Retry, ServerLimit
+from botchat.models.limits import Retry, ServerLimit
 from botchat.models.stored import open_model
 from botchat.protocols.generation import chat_messages
 from botchat.workspace.ledger import Ledger, identity_key
-from botchat.workspace.model_settings import Access, ModelSettings
+from botchat.workspace.model_settings import Access, ModelSettings, Prices
 from botchat.workspace.usage import stats
 from tests.openai_server import (
     Answer,

@@ -15,7 +15,7 @@ from joblib.externals.loky import reusable_executor
 import botchat
 from botchat.cli.main import main
 from botchat.errors import FatalModelError
-from botchat.models import executor
+from botchat.pipeline import executor
 from tests.integration.test_runs import KEY, stage_files, workspace
 from tests.openai_server import Server
 from tests.openai_server.replies import converse

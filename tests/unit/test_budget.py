@@ -15,13 +15,14 @@ from botchat.errors import FatalModelError, LimitReached
 from botchat.interfaces import Decoding, Message, Quirks, Reply, Usage
 from botchat.models.attempts import Adapted, Again, Answered, Pending, Refused
 from botchat.models.faults import Fault
-from botchat.models.limits import Budget, CallCost, CostBound, Prices, Retry, ServerLimit
+from botchat.models.limits import Budget, CallCost, CostBound, Retry, ServerLimit
 from botchat.models.paying import believable_usage
 from botchat.models.reader import reported_cost, token_usage
 from botchat.models.retrying import HOPELESS
 from botchat.models.stored import open_model
 from botchat.pipeline.spending import Meter
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.model_settings import Prices
 
 FINE = Answered(Reply("ok", "fine", usage=Usage(1, 1)))
 

@@ -10,7 +10,6 @@ import pytest
 
 from botchat.errors import ConfigError
 from botchat.languages import ENGLISH, built_in
-from botchat.models.endpoint import identity
 from botchat.protocols.catalogue import catalogue
 from botchat.workspace.config import (
     ArenaSettings,
@@ -22,7 +21,14 @@ from botchat.workspace.config import (
     model_name,
 )
 from botchat.workspace.criteria import CriterionSettings
-from botchat.workspace.model_settings import ModelSettings, access, address, api_key, header_values
+from botchat.workspace.model_settings import (
+    ModelSettings,
+    access,
+    address,
+    api_key,
+    header_values,
+    identity,
+)
 from botchat.workspace.panels import AgentSettings, PanelSettings
 from tests.rows import rows
 
