@@ -68,7 +68,7 @@ def _join_chunks(text: str) -> object:
         if not chunk or "message" in choice or chunk.get("error"):
             return value
         # Of what a later chunk says nothing about, the earlier counts.
-        whole.update({key: told for key, told in chunk.items() if told not in (None, [])})
+        whole.update({key: field for key, field in chunk.items() if field not in (None, [])})
         finish = choice.get("finish_reason") or finish
         _join_delta(message, of_kind(dict, choice, "delta"))
     if message:
