@@ -34,7 +34,9 @@ from botchat.interfaces import Decoding
 from botchat.models.connection import server_of
 from botchat.models.endpoint import EndpointModel
 from botchat.models.limits import ServerLimit
-from botchat.models.stored import open_model
+from botchat.models.paying import PayingModel
+from botchat.models.retrying import RetryingModel
+from botchat.models.stored import StoredModel
 from botchat.parallel import run_sync
 from botchat.protocols.generation import chat_messages
 from botchat.records import Dialogue, Seed
@@ -78,7 +80,8 @@ def harness(url, n_calls, in_flight):
             settings = ModelSettings(model="m", base_url=url)
             server = server_of(settings)
             sender = EndpointModel("m", settings, server, ledger)
-            model = open_model(sender, ledger, "bench", server_limit=ServerLimit(in_flight))
+            paying = PayingModel(sender, ledger, "bench", ServerLimit(in_flight))
+            model = StoredModel(RetryingModel(paying))
 
             async def call(n):
                 reply = await model.chat(messages(n), Decoding(0.0, 256))

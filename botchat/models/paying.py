@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from msgspec.structs import replace
@@ -38,10 +38,10 @@ class PayingModel:
     ledger: Ledger
     stage: str
     """Label of its calls in the ledger."""
-    server_limit: ServerLimit | None
+    server_limit: ServerLimit | None = None
     """Limits of its server; None where no server is asked at once."""
-    prices: Prices
-    budget: Budget
+    prices: Prices = Prices()
+    budget: Budget = field(default_factory=Budget)
 
     def __post_init__(self) -> None:
         """Send nothing yet."""

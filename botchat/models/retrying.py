@@ -30,7 +30,7 @@ class RetryingModel:
     """A paying model that is asked again."""
 
     paying: PayingModel
-    retry: Retry
+    retry: Retry = Retry()
 
     def __post_init__(self) -> None:
         """Begin without any answer."""

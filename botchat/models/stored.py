@@ -14,14 +14,11 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from botchat.interfaces import Decoding, Message, Quirks, Reply, visible
-from botchat.models.attempts import Call, Sender
-from botchat.models.limits import Budget, Retry, ServerLimit
-from botchat.models.paying import PayingModel
+from botchat.models.attempts import Call
 from botchat.models.reader import read_completion, read_json
 from botchat.models.retrying import RetryingModel
 from botchat.thoughts import strip_thoughts
-from botchat.workspace.ledger import Ledger, request_json, request_key
-from botchat.workspace.model_settings import Prices
+from botchat.workspace.ledger import request_json, request_key
 
 CountTokens = Callable[[str], int]
 
@@ -34,14 +31,18 @@ def rough_tokens(text: str) -> int:
     return len(text.encode()) // 3 + 1
 
 
+def _ignore(reply: Reply, from_ledger: bool) -> None:
+    """Do nothing with a reply."""
+
+
 @dataclass(eq=False)
 class StoredModel:
     """A `ChatModel` whose every reply is kept in the ledger."""
 
     retrying: RetryingModel
-    on_reply: Callable[[Reply, bool], None]
+    on_reply: Callable[[Reply, bool], None] = _ignore
     """Called with each reply and whether it came from the ledger."""
-    count: CountTokens
+    count: CountTokens = rough_tokens
     """Tokens of a text."""
 
     def __post_init__(self) -> None:
@@ -116,25 +117,6 @@ class StoredModel:
         for task in late:
             task.cancel()
         return len(late)
-
-
-def open_model(
-    sender: Sender,
-    ledger: Ledger,
-    stage: str,
-    *,
-    server_limit: ServerLimit | None = None,
-    prices: Prices | None = None,
-    budget: Budget | None = None,
-    retry: Retry | None = None,
-    on_reply: Callable[[Reply, bool], None] = lambda *_: None,
-    count: CountTokens = rough_tokens,
-) -> StoredModel:
-    """Return the chain of models in front of a sender; ``stage`` labels its calls."""
-    paying = PayingModel(
-        sender, ledger, stage, server_limit, prices or Prices(), budget or Budget()
-    )
-    return StoredModel(RetryingModel(paying, retry or Retry()), on_reply, count)
 
 
 def wants_more_room(reply: Reply, room: int) -> bool:

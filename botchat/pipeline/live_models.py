@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from botchat.interfaces import ChatModel
 from botchat.metrics import lengths
 from botchat.models.attempts import Sender
-from botchat.models.limits import Budget, Retry, ServerLimit
-from botchat.models.stored import StoredModel, open_model, rough_tokens
+from botchat.models.limits import Budget, ServerLimit
+from botchat.models.paying import PayingModel
+from botchat.models.retrying import RetryingModel
+from botchat.models.stored import StoredModel, rough_tokens
 from botchat.pipeline.names import ModelUse
 from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.spending import Meter
@@ -144,17 +146,9 @@ class LiveModels:
         prices: Prices,
         budget: Budget,
     ) -> StoredModel:
-        return open_model(
-            sender,
-            self._ledger,
-            stage,
-            server_limit=limit,
-            prices=prices,
-            budget=budget,
-            retry=Retry(),
-            on_reply=partial(self._meter.count, sender.name),
-            count=token_counter().estimate,
-        )
+        paying = PayingModel(sender, self._ledger, stage, limit, prices, budget)
+        on_reply = partial(self._meter.count, sender.name)
+        return StoredModel(RetryingModel(paying), on_reply, token_counter().estimate)
 
     def stop(self) -> None:
         """Send nothing more."""

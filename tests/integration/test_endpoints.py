@@ -14,7 +14,9 @@ from botchat.interfaces import Decoding, Message, Usage
 from botchat.models import connection
 from botchat.models.endpoint import EndpointModel
 from botchat.models.limits import Retry, ServerLimit
-from botchat.models.stored import open_model
+from botchat.models.paying import PayingModel
+from botchat.models.retrying import RetryingModel
+from botchat.models.stored import StoredModel
 from botchat.protocols.generation import chat_messages
 from botchat.workspace.ledger import Ledger, identity_key
 from botchat.workspace.model_settings import Access, ModelSettings, Prices
@@ -62,8 +64,8 @@ def ask(server, tmp_path, *requests, prices=None, decoding=None, **settings):
     async def run():
         ledger, http = Ledger(tmp_path / "ledger.sqlite3"), served(server.url)
         model = EndpointModel("m", entry, http, ledger)
-        limits = {"server_limit": ServerLimit(8), "retry": QUICK, "prices": prices or Prices()}
-        stored = open_model(model, ledger, "test", **limits)
+        paying = PayingModel(model, ledger, "test", ServerLimit(8), prices or Prices())
+        stored = StoredModel(RetryingModel(paying, QUICK))
         try:
             replies = [await stored.chat(request, decoding) for request in requests or (ASK,)]
             return Asked(replies, ledger, stored)
@@ -231,7 +233,7 @@ def test_two_callers_of_one_request_share_one_call(tmp_path):
             http = served(server.url)
             entry = ModelSettings(model="m", base_url=server.url)
             sender = EndpointModel("m", entry, http, ledger)
-            model = open_model(sender, ledger, "t", server_limit=ServerLimit(8))
+            model = StoredModel(RetryingModel(PayingModel(sender, ledger, "t", ServerLimit(8))))
             calls = [asyncio.create_task(model.chat(ASK, Decoding())) for _ in range(5)]
             await asyncio.to_thread(server.wait_for, 1)
             gate.open()

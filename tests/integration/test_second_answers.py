@@ -12,7 +12,9 @@ from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message
 from botchat.models.endpoint import EndpointModel
 from botchat.models.limits import Retry, ServerLimit
-from botchat.models.stored import open_model
+from botchat.models.paying import PayingModel
+from botchat.models.retrying import RetryingModel
+from botchat.models.stored import StoredModel
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import ModelSettings
 from tests.integration.test_endpoints import served
@@ -83,8 +85,8 @@ async def asking(server, place):
     ledger, http = Ledger(place), served(url)
     sender = EndpointModel("m", ModelSettings(model="m", base_url=url), http, ledger)
     try:
-        retry = Retry(first_s=0.0)
-        yield open_model(sender, ledger, "t", server_limit=ServerLimit(4), retry=retry)
+        paying = PayingModel(sender, ledger, "t", ServerLimit(4))
+        yield StoredModel(RetryingModel(paying, Retry(first_s=0.0)))
     finally:
         await http.aclose()
         ledger.close()

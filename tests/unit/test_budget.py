@@ -16,10 +16,10 @@ from botchat.interfaces import Decoding, Message, Quirks, Reply, Usage
 from botchat.models.attempts import Adapted, Again, Answered, Pending, Refused
 from botchat.models.faults import Fault
 from botchat.models.limits import Budget, CallCost, CostBound, Retry, ServerLimit
-from botchat.models.paying import believable_usage
+from botchat.models.paying import PayingModel, believable_usage
 from botchat.models.reader import reported_cost, token_usage
-from botchat.models.retrying import HOPELESS
-from botchat.models.stored import open_model
+from botchat.models.retrying import HOPELESS, RetryingModel
+from botchat.models.stored import StoredModel
 from botchat.pipeline.spending import Meter
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import Prices
@@ -59,11 +59,12 @@ class Held:
         self.waiting.pop(n).set_result(None)
 
 
-def recorded(model, budget=None, prices=None, **options):
+def recorded(model, budget=None, prices=None, ledger=None, server_limit=None, **counting):
     """The model as a run has it, with a ledger in memory."""
-    options = {"server_limit": ServerLimit(64), "retry": Retry(first_s=0.0, most=3)} | options
-    ledger = options.pop("ledger", None) or Ledger(None)
-    return open_model(model, ledger, "t", prices=prices, budget=budget, **options)
+    limit = server_limit or ServerLimit(64)
+    paying = [ledger or Ledger(None), "t", limit, prices or Prices(), budget or Budget()]
+    retrying = RetryingModel(PayingModel(model, *paying), Retry(first_s=0.0, most=3))
+    return StoredModel(retrying, **counting)
 
 
 def ask(model, text, max_tokens):

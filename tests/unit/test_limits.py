@@ -16,8 +16,10 @@ from botchat.models.attempts import Again, Answered
 from botchat.models.endpoint import seconds_to_wait
 from botchat.models.faults import Fault
 from botchat.models.limits import Retry, ServerLimit
+from botchat.models.paying import PayingModel
 from botchat.models.reader import read_error
-from botchat.models.stored import open_model
+from botchat.models.retrying import RetryingModel
+from botchat.models.stored import StoredModel
 from botchat.workspace.ledger import Ledger
 from tests.rows import cases
 
@@ -134,7 +136,7 @@ class Overloaded:
 
 async def asked(sender, limiter, *texts):
     """The replies to these texts, asked for at once after a first one."""
-    model = open_model(sender, Ledger(None), "t", server_limit=limiter)
+    model = StoredModel(RetryingModel(PayingModel(sender, Ledger(None), "t", limiter)))
     calls = [model.chat([Message(role="user", content=each)], Decoding()) for each in texts]
     return [await calls[0], *await asyncio.gather(*calls[1:])]
 
