@@ -7,12 +7,10 @@ what decides is behind `Judge`.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial
-from types import CodeType, FunctionType, MethodType
+from functools import cached_property, lru_cache
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import msgspec
@@ -269,71 +267,6 @@ def quirks_suffix(models: Iterable[ChatModel]) -> str:
 def settings_digest(*settings: Any) -> str:
     """Return 8 hex digits of any JSON-ready settings, for signatures."""
     return hashlib.sha256(msgspec.json.encode(settings, order="deterministic")).hexdigest()[:8]
-
-
-def content_of(function: Callable[..., object]) -> object:
-    """Return what decides what a function answers, JSON-ready and the same in every process.
-
-    The source of a function in a file. Else its bytecode and the constants, names and defaults in
-    it; of a partial its arguments too, of an object its class and its attributes.
-    """
-    if isinstance(function, partial):
-        arguments = [_plain(value) for value in function.args]
-        return [content_of(function.func), arguments, _plain_items(function.keywords)]
-    if inspect.isclass(function):
-        return _class_content(function)
-    if not inspect.isroutine(function):
-        classes = [_class_content(each) for each in type(function).__mro__[:-1]]
-        try:
-            return [classes, _plain_items(vars(function))]
-        except TypeError:  # it has slots, or is of C
-            return [classes, _plain(function)]
-    try:
-        return inspect.getsource(function)
-    except (OSError, TypeError):
-        return _plain(function)
-
-
-def _class_content(cls: type) -> object:
-    try:
-        return inspect.getsource(cls)
-    except (OSError, TypeError):
-        return [cls.__qualname__, _plain_items(vars(cls))]
-
-
-def _plain_items(values: Mapping[str, object]) -> list[object]:
-    return [[name, _plain(values[name])] for name in sorted(values)]
-
-
-def _plain(value: object) -> object:
-    """Return a value JSON-ready; of an object whose text names its place in memory, its class."""
-    if isinstance(value, partial):
-        return content_of(value)
-    if isinstance(value, FunctionType | MethodType | staticmethod | classmethod | property):
-        return _plain_function(value)
-    if isinstance(value, CodeType):
-        return [value.co_code.hex(), list(value.co_names), _plain(value.co_consts)]
-    if isinstance(value, list | tuple):
-        return [type(value).__name__, [_plain(item) for item in value]]
-    if isinstance(value, set | frozenset):
-        return [type(value).__name__, sorted(str(_plain(item)) for item in value)]
-    if isinstance(value, dict):
-        return sorted(str([_plain(key), _plain(item)]) for key, item in value.items())
-    text = repr(value)
-    if " at 0x" in text:
-        return f"{type(value).__module__}.{type(value).__qualname__}"
-    return text
-
-
-def _plain_function(value: object) -> object:
-    """Return the code and the defaults of a function, or of the one in a method or property."""
-    if isinstance(value, MethodType | staticmethod | classmethod):
-        value = value.__func__
-    if isinstance(value, property):
-        value = value.fget
-    if isinstance(value, FunctionType):
-        return [_plain(value.__code__), _plain(value.__defaults__), _plain(value.__kwdefaults__)]
-    return _plain(value)
 
 
 def round_floats(value: Any) -> Any:

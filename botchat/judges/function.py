@@ -6,12 +6,13 @@ import asyncio
 import inspect
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import PurePath
+from types import CodeType, FunctionType, MethodType
 
 from botchat.errors import ConfigError, FatalModelError, LimitReached
-from botchat.interfaces import Case, ChatModel, JudgeAnswer, content_of, settings_digest
+from botchat.interfaces import Case, ChatModel, JudgeAnswer, settings_digest
 from botchat.records import Remark
 
 
@@ -34,7 +35,7 @@ class JudgeFunction:
         if self.is_async:
             self.parallel = 16
         self._check_parameters()
-        self.digest = settings_digest(content_of(function))
+        self.digest = settings_digest(_content_of(function))
         """Digest of the function's source, or of its code: a changed function is asked again."""
 
     @classmethod
@@ -141,3 +142,55 @@ def _is_async(function: Callable[..., object]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         type(function).__call__
     )
+
+
+def _content_of(function: Callable[..., object]) -> object:
+    """Return what decides what a function answers, JSON-ready and the same in every process.
+
+    The source of a function in a file. Else its bytecode and the constants, names and defaults in
+    it; of a partial its arguments too, of an object its class and its attributes.
+    """
+    if isinstance(function, partial):
+        arguments = [_plain(value) for value in function.args]
+        return [_content_of(function.func), arguments, _plain_items(function.keywords)]
+    is_class = inspect.isclass(function)
+    if not is_class and not inspect.isroutine(function):
+        classes = [_content_of(each) for each in type(function).__mro__[:-1]]
+        try:
+            return [classes, _plain_items(vars(function))]
+        except TypeError:  # it has slots, or is of C
+            return [classes, _plain(function)]
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        if is_class:
+            return [function.__qualname__, _plain_items(vars(function))]
+        return _plain(function)
+
+
+def _plain_items(values: Mapping[str, object]) -> list[object]:
+    return [[name, _plain(values[name])] for name in sorted(values)]
+
+
+def _plain(value: object) -> object:
+    """Return a value JSON-ready; of an object whose text names its place in memory, its class."""
+    if isinstance(value, MethodType | staticmethod | classmethod):
+        value = value.__func__
+    if isinstance(value, property):
+        value = value.fget
+    if isinstance(value, FunctionType):
+        return [_plain(value.__code__), _plain(value.__defaults__), _plain(value.__kwdefaults__)]
+    if isinstance(value, partial):
+        return _content_of(value)
+    if isinstance(value, CodeType):
+        return [value.co_code.hex(), list(value.co_names), _plain(value.co_consts)]
+    if isinstance(value, list | tuple):
+        return [type(value).__name__, [_plain(item) for item in value]]
+    if isinstance(value, set | frozenset):
+        return [type(value).__name__, sorted(str(_plain(item)) for item in value)]
+    if isinstance(value, dict):
+        return sorted(str([_plain(key), _plain(item)]) for key, item in value.items())
+    text = repr(value)
+    if " at 0x" in text:
+        return f"{type(value).__module__}.{type(value).__qualname__}"
+    return text
