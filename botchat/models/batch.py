@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -204,15 +204,17 @@ def _requests(path: Path) -> dict[str, bytes]:
     return {request_key(line): line for line in lines if line.strip()}
 
 
-def _chunks(requests: Iterable[bytes]) -> list[list[bytes]]:
-    """Return requests in files of as many lines and bytes as an endpoint takes."""
-    chunks: list[list[bytes]] = []
-    n_bytes = MAX_BYTES
+def _chunks(requests: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield requests in files of as many lines and bytes as an endpoint takes."""
+    chunk: list[bytes] = []
+    n_bytes = 0
     for request in requests:
         size = len(request) + 400  # with its key, and what is added to it
         n_bytes += size
-        if n_bytes > MAX_BYTES or len(chunks[-1]) == MAX_REQUESTS:
-            chunks.append([])
+        if chunk and (n_bytes > MAX_BYTES or len(chunk) == MAX_REQUESTS):
+            yield chunk
+            chunk = []
             n_bytes = size
-        chunks[-1].append(request)
-    return chunks
+        chunk.append(request)
+    if chunk:
+        yield chunk

@@ -183,11 +183,11 @@ class Budget:
         if self.max_calls is not None and self.calls >= self.max_calls:
             return f"--max-calls {self.max_calls}"
         if self.max_usd is not None:
-            usd = math.fsum([each.usd or 0.0 for each in self._open]) + (most.usd or 0.0)
+            usd = math.fsum([each.usd or 0.0 for each in self._open + [most]])
             if self.usd + usd > self.max_usd:
                 return f"--max-usd {self.max_usd:g}: the next call may cost up to ${most.usd:.4g}"
         if self.max_tokens is not None:
-            tokens = sum([each.tokens or 0 for each in self._open]) + (most.tokens or 0)
+            tokens = sum([each.tokens or 0 for each in self._open + [most]])
             if self.tokens + tokens > self.max_tokens:
                 limit = f"--max-tokens {self.max_tokens}"
                 return f"{limit}: the next call may take up to {most.tokens} tokens"

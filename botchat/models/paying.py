@@ -118,7 +118,7 @@ class PayingModel:
         if self.ending:
             raise asyncio.CancelledError
         if self.fatal is not None:
-            raise FatalModelError(str(self.fatal))
+            raise self.fatal
         self.ledger.check_writable()
 
     def _price(self, call: Call, reply: Reply) -> Reply:

@@ -31,8 +31,6 @@ from botchat.interfaces import Reply, Usage, token_count, visible
 from botchat.records import Outcome
 from botchat.thoughts import strip_thoughts
 
-__all__ = ["json_get", "read_json"]  # of frames, beside all that is defined here
-
 
 def package_data(name: str) -> dict[str, Any]:
     """Return the tables of a TOML file beside this module."""

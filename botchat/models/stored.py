@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from botchat.frames import of_kind, read_json
 from botchat.interfaces import Decoding, Message, Quirks, Reply, visible
 from botchat.models.attempts import Call
-from botchat.models.reader import read_completion, read_json
+from botchat.models.reader import read_completion
 from botchat.models.retrying import RetryingModel
 from botchat.thoughts import strip_thoughts
 from botchat.workspace.ledger import request_json, request_key
@@ -69,11 +70,6 @@ class StoredModel:
         """Tokens of a reply that are for reasoning."""
         return self.sender.room
 
-    @property
-    def in_flight(self) -> set[str]:
-        """Keys of the calls in flight."""
-        return self.paying.in_flight
-
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Answer from the ledger, or ask and store. Raises as `ChatModel.chat`."""
         request = request_json(self.identity, messages, decoding)
@@ -109,7 +105,8 @@ class StoredModel:
         """Wait until every call in flight is stored; return how many were not in ``longest_s``."""
         self.stop()
         tasks = dict(self._tasks)
-        for key in tasks.keys() - self.in_flight:  # it waits for its turn, or between two attempts
+        # Of those that wait for their turn, or between two attempts.
+        for key in tasks.keys() - self.paying.in_flight:
             tasks[key].cancel()
         if not tasks:
             return 0
@@ -123,10 +120,7 @@ def wants_more_room(reply: Reply, room: int) -> bool:
     """Return whether a stored reply used its limit up for reasoning, and had less than ``room``."""
     if reply.outcome != "empty" or reply.sent.room >= room:
         return False
-    parsed = read_json(reply.raw)
-    if not isinstance(parsed, dict):
-        return False
-    completion = read_completion(parsed)
+    completion = read_completion(of_kind(dict, read_json(reply.raw)))
     return completion.is_cut or completion.has_reasoning
 
 

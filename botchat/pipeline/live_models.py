@@ -166,4 +166,4 @@ class LiveModels:
     @property
     def n_in_flight(self) -> int:
         """Calls that are out now."""
-        return sum(len(model.in_flight) for model in tuple(self._models.values()))
+        return sum(len(model.paying.in_flight) for model in tuple(self._models.values()))

@@ -21,17 +21,11 @@ from urllib.parse import urlsplit
 from msgspec import UNSET
 
 from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean
+from botchat.frames import json_get, read_json
 from botchat.interfaces import Reply, Row
 from botchat.languages import ENGLISH
 from botchat.models.bots import BASELINES
-from botchat.models.reader import (
-    ServedModel,
-    json_get,
-    read_error,
-    read_json,
-    read_models,
-    reasoning_tokens,
-)
+from botchat.models.reader import ServedModel, read_error, read_models, reasoning_tokens
 from botchat.models.watch import is_same_model
 from botchat.parallel import EarlyStop, run_sync, together
 from botchat.pipeline.resolved import ResolvedRun, SeedSet

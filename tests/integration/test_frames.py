@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from botchat.models.reader import read_json
+from botchat.frames import read_json
 from tests.integration.test_endpoints import ask
 from tests.openai_server import Answer, Server, text
 
