@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from botchat.interfaces import ChatModel
 from botchat.metrics import lengths
 from botchat.models.attempts import Sender
-from botchat.models.limits import Budget, ServerLimit
+from botchat.models.limits import Budget, Retry, ServerLimit
 from botchat.models.paying import PayingModel
 from botchat.models.retrying import RetryingModel
 from botchat.models.stored import StoredModel, rough_tokens
@@ -148,7 +148,7 @@ class LiveModels:
     ) -> StoredModel:
         paying = PayingModel(sender, self._ledger, stage, limit, prices, budget)
         on_reply = partial(self._meter.count, sender.name)
-        return StoredModel(RetryingModel(paying), on_reply, token_counter().estimate)
+        return StoredModel(RetryingModel(paying, Retry()), on_reply, token_counter().estimate)
 
     def stop(self) -> None:
         """Send nothing more."""

@@ -174,7 +174,7 @@ def run_all(data, run, model, texts):
         lengths = st.integers(1, 400)
         tasks = [ask(asked, f"{i} {text}", data.draw(lengths)) for i, text in enumerate(texts)]
         found = await ends(tasks, model, lambda n: data.draw(st.integers(0, n - 1)))
-        assert not asked.in_flight
+        assert not asked.paying.in_flight
         assert budget._open == []
         assert not budget._turn.locked()
         return found, meter
