@@ -72,11 +72,6 @@ class Refused:
     status: int | None = None
     billed = False
 
-    @property
-    def fatal(self) -> bool:
-        """Whether no other request to this model will be answered either."""
-        return self.fault.facts.ends_the_model
-
 
 @dataclass(frozen=True)
 class Pending:

@@ -200,8 +200,7 @@ class BatchModel(EndpointModel):
 
 def _requests(path: Path) -> dict[str, bytes]:
     """Return the requests of a file by their keys."""
-    lines = path.read_bytes().splitlines()
-    return {request_key(line): line for line in lines if line.strip()}
+    return {request_key(line): line for line in path.read_bytes().splitlines()}
 
 
 def _chunks(requests: Iterable[bytes]) -> Iterator[list[bytes]]:

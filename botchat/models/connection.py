@@ -101,6 +101,8 @@ class Server:
         except ConfigError as error:
             raise FatalModelError(str(error)) from None
         self.redactor = Redactor(self.access.secrets)
+        self._place = urlsplit(self.access.base_url)
+        self._host = self._place.netloc.rpartition("@")[2]
         return self.access
 
     async def send(self, path: str, body: bytes | None, deadline_s: float) -> Response:
@@ -129,10 +131,6 @@ class Server:
         except (aiohttp.ClientError, ValueError, OSError) as error:
             return self._failure(error, deadline_s)
 
-    @property
-    def _host(self) -> str:
-        return urlsplit(self.access.base_url).netloc.rpartition("@")[2]
-
     def _failure(self, error: Exception, deadline_s: float) -> Failure:
         """Return how an exchange failed, and what to do about it."""
         names = [kind.__name__ for kind in type(error).__mro__]
@@ -150,8 +148,8 @@ class Server:
         self.open()
         # `trust_env` would look these up in another thread for every request.
         if not proxy_bypass(self._host):
-            scheme = urlsplit(self.access.base_url).scheme
-            self._proxy = getproxies().get(scheme) or getproxies().get("all", "")
+            proxies = getproxies()
+            self._proxy = proxies.get(self._place.scheme) or proxies.get("all", "")
         if self._proxy and "://" not in self._proxy:
             self._proxy = f"http://{self._proxy}"
         self._session = aiohttp.ClientSession(

@@ -113,8 +113,9 @@ class EndpointModel:
 
     async def _find_window(self) -> None:
         """Learn the context window from the endpoint's list of models, if it has one."""
-        is_known = self.settings.context_window or self.quirks.context_window is not msgspec.UNSET
-        if is_known or self._was_window_asked:
+        if self._was_window_asked or self.settings.context_window:
+            return
+        if self.quirks.context_window is not msgspec.UNSET:
             return
         self._was_window_asked = True
         response = await self.server.send("/models", None, _WINDOW_TIMEOUT_S)
@@ -369,9 +370,7 @@ def seconds_to_wait(headers: Mapping[str, str], error: ErrorBody) -> float:
         reader.seconds_in(f"retry after {headers.get('retry-after-ms')}ms"),
         _timestamp(header, now) - now,
     ]
-    with suppress(ValueError):
-        waits.append(float(header))
-    return min(max([wait for wait in waits if wait >= 0]), LONGEST_WAIT_S)  # NaN is not
+    return min(max(waits), LONGEST_WAIT_S)
 
 
 def _timestamp(date: str, default: float) -> float:

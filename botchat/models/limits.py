@@ -209,8 +209,8 @@ class ServerLimit:
         self.in_flight = 0
         self._turn = asyncio.Lock()
         self._freed = asyncio.Event()
-        self._free_at = -math.inf
-        self._cut_at = -math.inf
+        self._free_at = 0.0  # by `time.monotonic`
+        self._cut_at = 0.0
         self._n_answers = 0
 
     @asynccontextmanager

@@ -46,7 +46,7 @@ class PayingModel:
     def __post_init__(self) -> None:
         """Send nothing yet."""
         self._bound = CostBound(self.prices)
-        self._watch = Watch(self.sender.name, self.sender.identity)
+        self._watch = Watch(self.sender)
         self.in_flight: set[str] = set()
         """Keys of the calls in flight."""
         self.ending = False

@@ -168,10 +168,7 @@ def token_usage(usage: object) -> Usage:
 
 def reported_cost(usage: object) -> float | None:
     """Read the USD in a router's field ``cost``; None if it reports none."""
-    cost = json_get(usage, "cost")
-    if isinstance(cost, dict):
-        cost = cost.get("total_cost")
-    usd = _amount(cost)
+    usd = min([_amount(json_get(usage, path)) for path in _FIELDS["cost"]])
     if usd >= 1e9 or json_get(usage, "is_byok") is True:  # the router's own fee only
         return None
     return usd

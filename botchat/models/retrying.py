@@ -66,7 +66,7 @@ class RetryingModel:
                 case Pending():
                     raise BatchPending(attempt.reason)
                 case Refused():
-                    if attempt.fatal:
+                    if attempt.fault.facts.ends_the_model:
                         raise FatalModelError(attempt.reply.detail)
                     self._count_failure(attempt.fault, attempt.reply)
                     return attempt.reply

@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Sequence
 
-from botchat.interfaces import Identity, Message, Reply
+from botchat.interfaces import Message, ModelFacts, Reply
 
 log = logging.getLogger("botchat")
 
@@ -27,10 +27,10 @@ _CUT = (
 class Watch:
     """Looks at the answers of one model in one stage."""
 
-    def __init__(self, name: str, identity: Identity) -> None:
-        """Watch the model of that name; its identity tells the id that is asked for."""
-        self._name = name
-        self._asked = identity.get("model", "")
+    def __init__(self, model: ModelFacts) -> None:
+        """Watch a model."""
+        self._name = model.name
+        self._asked = model.identity.get("model", "")
         self._told: set[str] = set()
         self._count = 0
         self._longest = 0  # bytes of a prompt of that count

@@ -332,7 +332,7 @@ async def test_what_an_attempt_counts_whose_cost_is_not_told(attempt, counted):
     else:
         assert budget.tokens == counted
         assert not budget.estimated.calls
-    is_fatal = isinstance(attempt, Refused) and attempt.fatal
+    is_fatal = isinstance(attempt, Refused) and attempt.fault.facts.ends_the_model
     assert isinstance(end, FatalModelError | LimitReached) or not is_fatal
 
 
