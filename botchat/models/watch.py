@@ -16,7 +16,10 @@ _FEW_BYTES = 2_000
 """Bytes of a prompt whose count tells nothing."""
 _MOST_LONGER = 4
 """Longer prompts of one count, after which the count does not grow."""
-_DATES = re.compile(r"(?:[-@_.:]?(?:20\d\d-?\d\d-?\d\d|\d{4}|latest|gguf|free)){1,2}$")
+_DATES = re.compile(
+    r"(?:[-@_.:]?(?:20\d\d-?\d\d-?\d\d|2[0-9](?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])[0-3]\d"
+    r"|latest|gguf|free)){1,2}$"
+)
 
 _CUT = (
     "%s: its server counts prompt_tokens = %s of %s: it seems to cut them; raise the server's "

@@ -20,6 +20,7 @@ SAME = [
 OTHER = [
     ("gpt-4o", "gpt-4o-mini"), ("llama-7b", "llama-70b"), ("glm-4.5", "glm-4.5-air"),
     ("gemma-3-27b", "google/gemma-3-4b-it"), ("o1", "o1-preview"), ("m", "default"),
+    ("model-1500", "model-1800"),
 ]  # fmt: skip
 TAGGED = [("qwen2.5:7b", "qwen2.5:14b"), ("llama3:70b", "llama3:8b-instruct-q4_0")]
 
