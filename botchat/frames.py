@@ -88,7 +88,9 @@ def _join_delta(message: dict[str, str], delta: JsonObject) -> None:
 def json_get(value: object, path: str) -> object:
     """Return the value at a path of names with dots in parsed JSON; None if there is none."""
     for key in path.split("."):
-        value = of_kind(dict, value).get(key)
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
     return value
 
 
