@@ -133,7 +133,7 @@ const botchat = (() => {
   const result = (protocol, verdict) => {
     if (verdict === null) return "none";
     const winner = (lead) => (Math.abs(lead) < 1e-9 ? "tie" : lead > 0 ? "win" : "lose");
-    if (protocol.kind !== "score") {
+    if (protocol.answers.length) {
       const given = protocol.answers.find((answer) => answer.verdict === verdict);
       return given ? winner(given.result - 0.5) : "none";
     }

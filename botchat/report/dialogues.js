@@ -26,6 +26,36 @@ botchat.dialogues = (() => {
     return protocol.numbers.map((name, i) => `${name} ${values.length > half ? `${values[i]} to ${values[half + i]}` : values[i]}`).join(", ");
   };
 
+  // Points that are lost; a panel's mean has decimals.
+  const points = (lost) => `−${Math.round(10 * lost) / 10}`;
+
+  // Every kind of answer about one dialogue (`Kind` of botchat/interfaces.py). `verdict`: what a code of
+  // botchat/report/archive.py says, in words, and the numbers to sort by. `vote`: the same of a member's
+  // vote. `filters`: what a list can be narrowed to; "up-0", "down-0" sort it by the first number.
+  const KINDS = {
+    place: {
+      verdict: (protocol, code) => {
+        const { brief, full } = words(protocol);
+        return { kind: code ? "lose" : "win", brief: brief(code), full: full(code), place: code };
+      },
+      vote: (protocol, vote) => words(protocol).brief(vote === "No" ? 0 : Number(vote) || -1),
+      filters: ({ about_ai }) => (about_ai ? [["lose", "Called AI"], ["win", "Human to the end"]] : [["lose", "Found"], ["win", "Nothing found"]]),
+    },
+    score: {
+      verdict: (protocol, code) => ({ kind: "score", brief: scored(protocol, code), full: scored(protocol, code), numbers: code }),
+      vote: (protocol, vote) => scored(protocol, vote),
+      filters: ({ numbers: names }) => names.flatMap((name, i) => [[`down-${i}`, `${name}: highest first`], [`up-${i}`, `${name}: lowest first`]]),
+    },
+    report: {
+      verdict: ({ name }, code) =>
+        ({ kind: code[0] ? "lose" : "win", brief: code[0] ? points(-code[0]) : "no errors", full: `${name} ${code[0]}`, numbers: code }),
+      vote: (protocol, vote) => vote,
+      filters: () => [["lose", "With errors"], ["win", "Without errors"], ["up-0", "Most points lost first"]],
+    },
+  };
+  const isReport = ({ kind }) => kind === "report";
+  const namesPlace = ({ kind }) => kind === "place";
+
   const stamp = (kind, text, more) => el(more?.href ? "a" : "span", { class: `stamp ${kind}`, ...more }, MARKS[kind] || "", text);
 
   // Text with what was searched for marked; `term` is in lower case.
@@ -64,7 +94,7 @@ botchat.dialogues = (() => {
   // Errors by utterance, 0 for those that name none; who found them where that is not the judge,
   // and in which protocol where there are several. All reports, or those of one protocol.
   const reported = (index, content, a, only) => {
-    const several = !only && index.about.filter(({ kind }) => kind === "report").length > 1;
+    const several = !only && index.about.filter(isReport).length > 1;
     const found = { scores: [], at: {} };
     for (const { judge, protocol, contestants, verdict: score, speakers } of content.verdicts) {
       const { name } = index.about[protocol];
@@ -107,7 +137,7 @@ botchat.dialogues = (() => {
     const who = result(protocol, verdict);
     const winner = { win: 0, lose: 1 }[who];
     const best = winner === undefined ? null : names[winner]();
-    if (protocol.kind === "score") {
+    if (protocol.numbers.length) {
       const values = numbers(verdict);
       const half = protocol.numbers.length;
       const each = protocol.numbers.map((name, i) => [i ? "; " : "", `${name}: `, names[0](), ` ${values[i]}, `, names[1](), ` ${values[half + i]}`]);
@@ -119,11 +149,8 @@ botchat.dialogues = (() => {
   };
 
   // How a member of a panel voted, in words.
-  const voted = (protocol, vote, names) => {
-    if (protocol.shows !== "one") return compared(protocol, vote, names);
-    if (protocol.kind === "place") return words(protocol).brief(vote === "No" ? 0 : Number(vote) || -1);
-    return protocol.kind === "score" ? scored(protocol, vote) : vote;
-  };
+  const voted = (protocol, vote, names) =>
+    protocol.shows === "one" ? KINDS[protocol.kind].vote(protocol, vote) : compared(protocol, vote, names);
 
   // A panel at a glance: the first and the last vote of each member; every remark folded.
   const talk = (protocol, given, names) => {
@@ -240,5 +267,5 @@ botchat.dialogues = (() => {
     look();
   };
 
-  return { acts, annotators, begin, calls, compared, completed, failed, inOrder, isWrong, keys, marked, nameOf, reported, scored, short, stamp, talk, utterance, words };
+  return { KINDS, acts, annotators, begin, calls, compared, completed, failed, inOrder, isReport, isWrong, keys, marked, nameOf, namesPlace, points, reported, short, stamp, talk, utterance, words };
 })();

@@ -53,16 +53,22 @@
   };
   const SIDES = { 1: "The first", 2: "The second", both: "Both", neither: "Neither" };
   const question = protocol.about_ai ? AI[protocol.shows] : protocol.question;
-  const choices = () => {
-    if (protocol.kind === "place") return [["No", protocol.about_ai ? "No AI" : "Nowhere"], ["Undecided", "Cannot tell"]];
-    if (protocol.kind === "choice") return protocol.answers.map(({ verdict, label }) => [verdict, protocol.about_ai ? SIDES[verdict] : label]);
+  const steps = () => {
     const [lowest, highest] = protocol.scale;
-    const steps = protocol.fields.length === 1 && highest - lowest < 12 ? highest - lowest + 1 : 0;
-    return Array.from({ length: steps }, (_, i) => [String(lowest + i), String(lowest + i)]);
+    const n = protocol.fields.length === 1 && highest - lowest < 12 ? highest - lowest + 1 : 0;
+    return Array.from({ length: n }, (_, i) => [String(lowest + i), String(lowest + i)]);
   };
-  // A digit answers: of scores its own number (0 is 10, where there is no 0), else the place.
-  const keyOf = (verdict, place) => (protocol.kind === "score" ? (verdict === "10" ? "0" : verdict) : String(place + 1));
-  const keys = Object.fromEntries(choices().map(([verdict], i) => [keyOf(verdict, i), verdict]).reverse());
+  // Every kind of answer that people give (`is_labelled` of botchat/protocols/kinds.py). A digit
+  // answers: the number of the button, of scores its own (0 is 10, where there is no 0).
+  const numbered = { key: (verdict, place) => String(place + 1), text: (text, place) => `${place + 1} ${text}` };
+  const KINDS = {
+    place: { ...numbered, places: true, choices: () => [["No", protocol.about_ai ? "No AI" : "Nowhere"], ["Undecided", "Cannot tell"]] },
+    choice: { ...numbered, choices: () => protocol.answers.map(({ verdict, label }) => [verdict, protocol.about_ai ? SIDES[verdict] : label]) },
+    score: { key: (verdict) => (verdict === "10" ? "0" : verdict), text: (text) => text, choices: steps },
+  };
+  const kind = KINDS[protocol.kind];
+  const choices = kind.choices();
+  const keys = Object.fromEntries(choices.map(([verdict], i) => [kind.key(verdict, i), verdict]).reverse());
 
   const numbers = () => {
     const [min, max] = protocol.scale;
@@ -83,7 +89,7 @@
     const list = el("ol", "");
     utterances.forEach((text, i) => {
       const line = el("li", text, { dir: "auto" });
-      if (protocol.kind === "place") {
+      if (kind.places) {
         Object.assign(line, { className: "can", tabIndex: 0, onclick: () => answer(String(i + 1)) });
         line.addEventListener("keydown", ({ key }) => key === "Enter" && answer(String(i + 1)));
       }
@@ -99,7 +105,7 @@
     at("count").textContent = `${n} of ${cases.length}`;
     at("question").textContent = one ? question : n < cases.length ? "The rest is skipped." : "All labelled. Export, and send the file to whoever asked you.";
     at("dialogues").replaceChildren(...(one ? one.dialogues.map(dialogue) : []));
-    const buttons = choices().map(([verdict, text], i) => button(protocol.kind === "score" ? text : `${i + 1} ${text}`, () => answer(verdict)));
+    const buttons = choices.map(([verdict, text], i) => button(kind.text(text, i), () => answer(verdict)));
     const asked = buttons.length ? buttons : numbers();
     at("answers").replaceChildren(
       ...(one ? [...asked, button("Skip (s)", skip)] : []),

@@ -2,28 +2,20 @@
 // first AI utterance. The state is the address; the controls only write it.
 (() => {
   const { about, address, button, choice, el, link, wrongLink, named, offer, seed } = botchat;
-  const { acts, annotators, begin, calls, completed, failed, inOrder, isWrong, keys, marked, nameOf, reported, scored, short, stamp, talk, utterance, words } = botchat.dialogues;
+  const { KINDS, acts, annotators, begin, calls, completed, failed, inOrder, isReport, isWrong, keys, marked, nameOf, namesPlace, points, reported, short, stamp, talk, utterance, words } = botchat.dialogues;
   const PAGE = 120;
 
-  // Points that are lost; a panel's mean has decimals.
-  const points = (lost) => `−${Math.round(10 * lost) / 10}`;
-
-  // A verdict as `_code` of botchat.report.archive has it: its kind, in words, numbers to sort by.
+  // A verdict as the archive has it: its kind, in words, numbers to sort by.
   const verdictOf = (protocol, code) => {
     if (code === null || code === undefined || code === -2) return { kind: "none", brief: "not judged", full: "Not judged" };
     if (code === -1 || code.length === 0) return { kind: "none", brief: "unreadable", full: "No readable verdict" };
-    if (protocol.kind === "score") return { kind: "score", brief: scored(protocol, code), full: scored(protocol, code), numbers: code };
-    if (protocol.kind === "report") {
-      return { kind: code[0] ? "lose" : "win", brief: code[0] ? points(-code[0]) : "no errors", full: `${protocol.name} ${code[0]}`, numbers: code };
-    }
-    const { brief, full } = words(protocol);
-    return { kind: code ? "lose" : "win", brief: brief(code), full: full(code), place: code };
+    return KINDS[protocol.kind].verdict(protocol, code);
   };
 
   const start = ({ place, view, index, byName, bySeed, contentOf }) => {
     const singles = index.about.filter(({ shows }) => shows === "one");
     const byProtocol = new Map(singles.map((protocol) => [protocol.name, protocol]));
-    const reports = singles.filter(({ kind }) => kind === "report").map(({ name }) => name);
+    const reports = singles.filter(isReport).map(({ name }) => name);
     const texts = new Map(); // seeds that were loaded to be searched
     const order = inOrder(index);
     let state = {};
@@ -49,19 +41,13 @@
     const reader = el("div", { class: "reader" },
       el("div", { class: "finder" }, el("div", { class: "tools" }, singles.length > 1 ? protocols : null, who, filter, search, everywhere, count), listing), reading, beside);
 
-    // What a list can be narrowed to; "up-0" and "down-0" put it into the order of the first number.
     const filters = (protocol) => {
-      const kinds = {
-        place: () => (protocol.about_ai ? [["lose", "Called AI"], ["win", "Human to the end"]] : [["lose", "Found"], ["win", "Nothing found"]]),
-        score: () => protocol.numbers.flatMap((name, i) => [[`down-${i}`, `${name}: highest first`], [`up-${i}`, `${name}: lowest first`]]),
-        report: () => [["lose", "With errors"], ["win", "Without errors"], ["up-0", "Most points lost first"]],
-      };
-      const isDiagnosed = protocol.kind !== "report" && index.judges.some(({ single }) => reports.some((name) => Object.hasOwn(single, name)));
+      const isDiagnosed = !isReport(protocol) && index.judges.some(({ single }) => reports.some((name) => Object.hasOwn(single, name)));
       return [
         ["", "All verdicts"],
-        ...kinds[protocol.kind](),
+        ...KINDS[protocol.kind].filters(protocol),
         ["none", "Unreadable or not judged"],
-        ...(protocol.kind === "place" && annotators(index).length ? [["wrong", "Judge wrong"]] : []),
+        ...(namesPlace(protocol) && annotators(index).length ? [["wrong", "Judge wrong"]] : []),
         ...(isDiagnosed ? [["diagnosed", "Diagnosed errors"]] : []),
       ];
     };
@@ -73,7 +59,7 @@
       const lost = reports.flatMap((name) => index.judges.map((_, judge) => -((codeOf(judge, name, a, at) || [])[0] || 0)));
       const verdict = judgedBy(about.judge, protocol, a, at);
       const labels = annotators(index).map((judge) => judgedBy(judge, protocol, a, at).kind);
-      return { a, at, ...verdict, wrong: isWrong(verdict.kind, labels), errors: protocol.kind === "report" ? 0 : Math.max(0, ...lost) };
+      return { a, at, ...verdict, wrong: isWrong(verdict.kind, labels), errors: isReport(protocol) ? 0 : Math.max(0, ...lost) };
     };
 
     // Where the searched words stand: in the id or the opening (0), or in an utterance; -1: nowhere.
@@ -191,9 +177,8 @@
         reveal();
       }, { class: "to-list" });
       const firstAi = Math.max(verdict.place || 0, 0);
-      const isReport = protocol.kind === "report";
-      const alsoReported = reported(index, content, a, isReport ? protocol.name : "").scores
-        .filter(({ judge }) => !isReport || judge !== about.judge)
+      const alsoReported = reported(index, content, a, isReport(protocol) ? protocol.name : "").scores
+        .filter(({ judge }) => !isReport(protocol) || judge !== about.judge)
         .map(({ judge, name, score }) => [" · ", score === null ? `${name} unreadable` : `${name} ${score}`, judge === about.judge ? null : [" by ", named(index.judges[judge].name)]]);
       const rail = el("div", { class: "rail", role: "group", "aria-label": "Utterances" }, content.dialogues[a].utterances.map((_, i) => {
         const kind = [i < 2 || a === index.human ? "seed" : "", firstAi && i + 1 === firstAi ? "first-ai" : "", firstAi && i + 1 > firstAi ? "after" : ""].join(" ");
@@ -216,9 +201,9 @@
       const isHuman = a === index.human;
       const others = {};
       for (const { judge, verdict } of given) {
-        if (protocol.kind === "place" && judge !== about.judge && verdict && verdict !== "No") (others[verdict] ||= []).push(index.judges[judge].name);
+        if (namesPlace(protocol) && judge !== about.judge && verdict && verdict !== "No") (others[verdict] ||= []).push(index.judges[judge].name);
       }
-      const diagnosis = reported(index, content, a, protocol.kind === "report" ? protocol.name : "");
+      const diagnosis = reported(index, content, a, isReport(protocol) ? protocol.name : "");
       const options = { errors: diagnosis.at, firstAi, words: words(protocol), others, human: isHuman, term };
       const utterances = dialogue.utterances.map((_, i) => utterance(dialogue, i, options));
       const human = !isHuman && index.human >= 0 ? content.dialogues[index.human] : null;
@@ -271,7 +256,7 @@
       const all = content.verdicts.filter((each) => each.protocol === p && each.contestants[0] === a);
       const given = all.find(({ judge }) => judge === about.judge);
       const verdict = judgedBy(about.judge, protocol, a, at);
-      const firstAi = protocol.kind === "place" ? Math.max(verdict.place || 0, 0) : 0;
+      const firstAi = namesPlace(protocol) ? Math.max(verdict.place || 0, 0) : 0;
       reading.replaceChildren(heading(content, given, verdict), ...dialogueParts(content, all, firstAi).filter(Boolean));
       beside.replaceChildren(...aside(content, given));
       if (!arrives) return;

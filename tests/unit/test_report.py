@@ -11,12 +11,14 @@ import zlib
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from itertools import chain
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import parse_qsl
 
 import msgspec
 import pytest
 
+from botchat.interfaces import Kind
+from botchat.protocols.kinds import Answer
 from botchat.records import HUMAN
 from botchat.report import contract
 from botchat.report.archive import SEEDS, Archive, build
@@ -214,6 +216,18 @@ def test_scripts_name_the_fields_of_what_they_load() -> None:
         read[name] = (taken[0], fields)
         assert {*fields} <= {*re.findall(r"\w+", given)}, name
     assert read == packed
+
+
+def test_scripts_know_every_kind_of_answer() -> None:
+    """What a reader of one dialogue does with each, and the page for labels with those it has."""
+    entry = re.compile(r"\n    (\w+): \{")
+    known = {}
+    for name in ("dialogues.js", "label.js"):
+        (kinds,) = re.findall(r"\n  const KINDS = (\{.*?)\n  \};", join_files([name]), re.S)
+        known[name] = {*entry.findall(kinds)}
+    labelled = {kind.name for kind in get_args(Answer) if kind.is_labelled}
+    # A choice is never about one dialogue.
+    assert known == {"dialogues.js": {*get_args(Kind)} - {"choice"}, "label.js": labelled}
 
 
 def test_every_judge_has_a_page_and_links_to_the_others() -> None:
