@@ -9,29 +9,16 @@ from botchat.models.watch import is_same_model
 from tests.integration.test_endpoints import KEY, ask
 from tests.integration.test_runs import workspace
 from tests.openai_server import Answer, Server, converse, text
-
-SAME = [
-    ("gpt-4o", "gpt-4o-2024-08-06"), ("openai/gpt-4o", "gpt-4o"), ("gpt-4", "gpt-4-0613"),
-    ("mistral-small-latest", "mistral-small-2503"), ("deepseek/r1:free", "deepseek/r1"),
-    ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b-instruct"), ("x", "accounts/f/models/x"),
-    ("claude-3-haiku@20240307", "claude-3-haiku-20240307"), ("llama3", "llama3:latest"),
-    ("llama.gguf", "/srv/models/llama.gguf"), ("grok-4", "grok-4-0709"), ("m", "M"),
-]  # fmt: skip
-OTHER = [
-    ("gpt-4o", "gpt-4o-mini"), ("llama-7b", "llama-70b"), ("glm-4.5", "glm-4.5-air"),
-    ("gemma-3-27b", "google/gemma-3-4b-it"), ("o1", "o1-preview"), ("m", "default"),
-    ("model-1500", "model-1800"),
-]  # fmt: skip
-TAGGED = [("qwen2.5:7b", "qwen2.5:14b"), ("llama3:70b", "llama3:8b-instruct-q4_0")]
+from tests.rows import rows
 
 
-@pytest.mark.parametrize(("asked_for", "answers"), [*OTHER, *TAGGED])
+@pytest.mark.parametrize(("asked_for", "answers"), rows("names_of_two_models"))
 def test_another_model_is_another(asked_for, answers):
     """By size, by version, by a word of its name."""
     assert not is_same_model(asked_for, answers)
 
 
-@pytest.mark.parametrize(("asked_for", "answers"), SAME)
+@pytest.mark.parametrize(("asked_for", "answers"), rows("names_of_one_model"))
 def test_capitals_path_and_date_make_no_other_model(asked_for, answers):
     """As providers name their snapshots."""
     assert is_same_model(asked_for, answers)

@@ -20,7 +20,7 @@ from botchat.importers import hub, tables
 from botchat.importers.dialogues import read_mutual, read_seeds
 from botchat.pipeline.seeds import read_source
 from botchat.records import MIN_HUMAN, Seed
-from tests.rows import rows
+from tests.rows import cases, rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 WORKBOOK = DATA / "botchat" / "MuTual_test.xlsx"
@@ -100,55 +100,6 @@ def workbook(*rows: list[object]) -> bytes:
     return out.getvalue()
 
 
-LAYOUTS: dict[str, tuple[str, bytes, dict[str, tuple[str, ...]]]] = {
-    "messages of one speaker in a row are one utterance": (
-        "f.json",
-        b'{"id": 7, "messages": [{"role": "x", "text": "One."}, {"role": "x", "text": "More."},'
-        b' {"role": "y", "text": "Two."}]}',
-        {"7": ("One. More.", "Two.")},
-    ),
-    "speakers are numbers, or what no name should be": (
-        "f.jsonl",
-        b'{"messages": [{"role": 0, "text": "One."}, {"role": 0, "text": "More."},'
-        b' {"role": {}, "text": "Two."}]}',
-        {"1": ("One. More.", "Two.")},
-    ),
-    "rows without ids are numbered": (
-        "f.jsonl", b'{"dialog": ["a", "b"]}\n{"dialog": ["c", "d"]}',
-        {"1": ("a", "b"), "2": ("c", "d")},
-    ),
-    "instructions are nobody's utterance": (
-        "f.jsonl",
-        json.dumps({"messages": [{"role": r, "content": r} for r in
-                                 ("developer", "system", "user", "assistant")]}).encode(),
-        {"1": ("user", "assistant")},
-    ),
-    "BotChat's columns, with quoted JSON lists over several lines": (
-        "f.csv", b'index,conv-GT,nround\nMT-1,"[""Hello, you.""\n, ""Hi.""]",2\n',
-        {"MT-1": ("Hello, you.", "Hi.")},
-    ),
-    **{
-        f"an utterance a row, apart and not in order, by {separator!r}": (
-            "f.csv",
-            b"dialogue_id|turn|text\r\na|2|Two.\r\nb|1|Uno.\r\na|1|One.\r\nb|10|Tres.\r\n"
-            b"b|9|Dos.".replace(b"|", separator),
-            {"a": ("One.", "Two."), "b": ("Uno.", "Dos.", "Tres.")},
-        )
-        for separator in (b",", b";", b"\t")
-    },
-    "without turns in the file's order": (
-        "f.csv", b"id,utterance\na,One.\nb,Uno.\na,Two.\nb,Dos.\n",
-        {"a": ("One.", "Two."), "b": ("Uno.", "Dos.")},
-    ),
-    "a workbook with blank rows and numbers as ids": (
-        "f.xlsx",
-        workbook(["index", "conv-GT"], [3, '["One.", "Two."]'], [None, None], [4.0, '["a", "b"]']),
-        {"3": ("One.", "Two."), "4": ("a", "b")},
-    ),
-}  # fmt: skip
-"""File name, content, and the seeds in it."""
-
-
 class TestTables:
     """JSON lines, JSON, CSV, xlsx and rows."""
 
@@ -171,11 +122,17 @@ class TestTables:
             Seed("a", ("One.", "Two."))
         ]
 
-    @pytest.mark.parametrize("layout", LAYOUTS)
-    def test_layouts(self, layout: str) -> None:
-        """Of JSON, CSV and xlsx, with or without ids and turns."""
-        name, data, expected = LAYOUTS[layout]
-        assert from_table(data, name) == [Seed(id_, said) for id_, said in expected.items()]
+    @pytest.mark.parametrize(("name", "text", "expected"), cases("layouts_of_seed_files", 3))
+    def test_layouts(self, name: str, text: str, expected: dict[str, list[str]]) -> None:
+        """Of JSON and CSV, with or without ids and turns."""
+        read = from_table(text.encode(), name)
+        assert read == [Seed(id_, tuple(said)) for id_, said in expected.items()]
+
+    def test_a_workbook_with_blank_rows_and_numbers_as_ids(self) -> None:
+        """Ids are whole numbers."""
+        lines = [["index", "conv-GT"], [3, '["One.", "Two."]'], [None, None], [4.0, '["a", "b"]']]
+        read = from_table(workbook(*lines), "f.xlsx")
+        assert read == [Seed("3", ("One.", "Two.")), Seed("4", ("a", "b"))]
 
     @pytest.mark.parametrize(
         ("data", "message"),
