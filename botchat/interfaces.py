@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import msgspec
 
-from botchat.records import N_SEED, UNANSWERED, Dialogue, Outcome, Remark, Verdict
+from botchat.records import N_SEED, UNANSWERED, Dialogue, Outcome, Remark, Utterances, Verdict
 
 Row: TypeAlias = dict[str, Any]
 """One row of a table, JSON-ready: column key -> value; a missing value is ``None`` or absent.
@@ -357,7 +357,7 @@ class ShownDialogue:
     """A dialogue as a case shows it."""
 
     contestant: str
-    utterances: tuple[str, ...]
+    utterances: Utterances
     n_seed: int = N_SEED
     """First utterances that are not the contestant's."""
 
@@ -370,6 +370,10 @@ class ShownDialogue:
     def digest(self) -> bytes:
         """64 hex digits of the utterances."""
         return _digest(self.utterances)
+
+
+VerdictReason: TypeAlias = tuple[Verdict | None, str]
+"""Content of a reply: (verdict, reason); the verdict is None if it is unreadable."""
 
 
 class _KnownCase:
@@ -402,8 +406,8 @@ class Case(_KnownCase):
     """The prompt, or what words it: not every judge reads it."""
     choices: Set[Verdict]
     """The verdicts that the question offers."""
-    read: Callable[[str], tuple[Verdict | None, str]] = field(repr=False)
-    """``text -> (verdict, reason)``; the verdict is None if the text has none of ``choices``."""
+    read: Callable[[str], VerdictReason] = field(repr=False)
+    """Reads a reply; the verdict is None if the text has none of ``choices``."""
     mirror: Callable[[], Case] | None = field(default=None, repr=False, compare=False)
     """Makes the case with its two dialogues (or answers) swapped; None if it has only one."""
     kind: Kind | None = None
@@ -459,7 +463,7 @@ def case_digest(protocol: str, *dialogues: ShownDialogue) -> str:
 
 
 @lru_cache(maxsize=1 << 15)
-def _digest(utterances: tuple[str, ...]) -> bytes:
+def _digest(utterances: Utterances) -> bytes:
     """Return a digest, cached because a dialogue meets each opponent twice."""
     joined = "".join([f"{len(text)}:{text}" for text in utterances])
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest().encode()

@@ -47,6 +47,9 @@ its model now has more room for it."""
 NO_ROOM: tuple[Outcome, ...] = ("truncated", "empty")
 """The reply ended before it gave a verdict: cut at its limit, or nothing of it was visible."""
 
+Utterances: TypeAlias = tuple[str, ...]
+"""Texts of a dialogue, the oldest first."""
+
 Verdict = str
 """``"1" | "2" | "both" | "neither"`` (which dialogue is AI-involved); of UniEval ``"No"``, the
 1-based index of the first AI utterance as a decimal string, or `UNKNOWN_INDEX`."""
@@ -82,7 +85,7 @@ class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, om
     """A human dialogue; its first two utterances are the ChatSEED. A text has no utterances."""
 
     id: str
-    utterances: tuple[str, ...]
+    utterances: Utterances
     topic: str = ""
     """Subject that several dialogues share; empty where the file has none."""
 
@@ -116,7 +119,7 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
 
     seed_id: str
     model: str
-    utterances: tuple[str, ...]
+    utterances: Utterances
     n_seed: int
     facts: tuple[Utterance, ...]
     status: str

@@ -44,8 +44,11 @@ PLAIN: Mapping[int, str | int] = {
     **str.maketrans("۰۱۲۳۴۵۶۷۸۹", "0123456789"),
     **str.maketrans("०१२३४५६७८९", "0123456789"),
     **{0xFF01 + i: 0x21 + i for i in range(94)},
+    **str.maketrans("\u0130\u0131\u017f\u212a", "IisK"),
 }
 """Full-width and other digits, letters and marks -> the plain ones that they are read as.
+
+The last four are letters that a pattern takes for ASCII ones where case does not count.
 
 One character for each, so that places in a text stay the same; digits of Arabic, Hindi too."""
 

@@ -7,9 +7,11 @@ places in the text stay the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache, partial
 from itertools import chain
+
+from msgspec.structs import asdict
 
 from botchat.languages import ENGLISH, PLAIN, Language, built_in
 
@@ -23,21 +25,23 @@ _LEFT = r"[\"'`*_~ \t\[(<$\\{]*"
 
 def any_of(words: Iterable[str]) -> str:
     """Return a pattern of the words, longest first; blanks in them may be any, or none."""
-    plain = sorted({word.translate(PLAIN) for word in words}, key=lambda word: (-len(word), word))
+    plain = sorted(sorted({word.translate(PLAIN) for word in words}), key=len, reverse=True)
     return "|".join(re.sub(r"(?:\\\s)+", r"\\s*", re.escape(word)) for word in plain) or "(?!)"
 
 
 def plain_name(name: str) -> str:
-    """Return the letters and digits of a name, in lower case."""
-    return re.sub(r"[\W_]", "", name.lower())
+    """Return the plain letters and digits of a name, equal where only case differs."""
+    return re.sub(r"[\W_]", "", name.translate(PLAIN).casefold())
 
 
 def known_words(language: Language, key: str) -> list[str]:
     """Return a list of the pack, with the English and foreign words."""
-    packs = dict.fromkeys((language, ENGLISH))
-    parts = [part for pack in packs for part in (pack.labels, pack.reading, pack.pack.report)]
-    of_key = (getattr(part, key, ()) for part in parts)
-    return [*chain.from_iterable(of_key), *ENGLISH.reading.foreign.get(key, ())]
+    words: list[str] = []
+    for pack in dict.fromkeys((language, ENGLISH)):
+        for part in (pack.labels, pack.reading, pack.pack.report):
+            if part is not None:
+                words += asdict(part).get(key, ())
+    return words + list(ENGLISH.reading.foreign.get(key, ()))
 
 
 def any_known(language: Language, key: str) -> str:
@@ -59,11 +63,13 @@ class ReplyPatterns:
         quotes = str.maketrans("\u201e\u00ab\u00bb", '"""')
         self._plain = {**language.plain, **quotes}
         self._edge = r"(?<![^\W\d_])" if self._spaced else "(?<![A-Za-z])"
-        numerals = [list(enumerate(pack.labels.numerals, 1)) for pack in (language, ENGLISH)]
-        self.numerals = {word.lower(): n for words in numerals for n, word in words}
-        self.fields = {self._bare(name): key for key in FIELDS for name in self._known(key)}
-        self.origins = self._table("person", "machine")
-        self.answers = self._table("no", "yes")
+        self.numerals: dict[str, int] = {}
+        for pack in (language, ENGLISH):
+            for n, word in enumerate(pack.labels.numerals, 1):
+                self.numerals[word.lower()] = n
+        self.fields = self._table(dict(zip(FIELDS, FIELDS, strict=True)))
+        self.origins = self._table({"person": "person", "machine": "machine"})
+        self.answers = self._table({"no": "person", "yes": "machine"})
         self._set_what_counts(language)
         self._set_labels(language)
         self._set_words()
@@ -94,8 +100,8 @@ class ReplyPatterns:
         )
         # What only an answer in this language has.
         labels = language.labels
-        marks = any_of((*labels.choice, *labels.index, *labels.reason, *labels.first))
-        names = any_of(word for words in language.reading.names.values() for word in words)
+        marks = any_of(labels.choice + labels.index + labels.reason + labels.first)
+        names = any_of(chain.from_iterable(language.reading.names.values()))
         self.marks = _compiled(
             rf"(?:{marks}|{any_('withdrawn')})[\"'`*_~\s]*:|(?:{names})[ \t]*[12]"
         )
@@ -105,7 +111,8 @@ class ReplyPatterns:
         any_ = self._any
         edge = self._edge
         spaced = self._spaced
-        choice, index, why = map(any_, FIELDS)
+        index = any_("index")
+        why = any_("reason")
         # A number in words does not go on, and without blanks digits do not go on in words.
         letters = "".join(set("".join(language.labels.numerals)))
         signs = "A-Za-z" if spaced else re.escape(letters) or "A-Za-z"
@@ -116,7 +123,7 @@ class ReplyPatterns:
             ends = r"(?:[:=]|(?!\w))"
         next_label = rf"{edge}(?:{index}|{why}){MARKS}{ends}|[ \t]-[ \t]|[-=]>"
         self._words = rf"(?P<said>(?:(?!{next_label})[^\n;,.(}}\"'`*|<\u2013\u2014\u2192])*)"
-        self.choice = self._mark(choice)
+        self.choice = self._mark(any_("choice"))
         self.also = self._mark(any_("also"))  # only where nothing else marks a verdict
         self.index = _compiled(
             rf"{edge}(?:{index})(?:{MARKS}[:=]|[ \t*_`]*\||(?<=\w)>)[\s\"'`*_~\[(#]*"
@@ -177,7 +184,7 @@ class ReplyPatterns:
             gap = "+"
         self.anew = _compiled(rf"\W*(?:(?:{any_('anew')})\W{gap})*{self._words}")
         # One of two dialogues and whose it is, on a line that says nothing else.
-        words = (word for key in ("first", "second") for word in self._known(key))
+        words = self._known("first") + self._known("second")
         name = rf"(?P<name>{any_of(word for word in words if len(word) > 1)})"
         begins = rf"^[^\w\n>\[~]*(?:\d[.)][^\w\n>\[~]*)?{name}[\"'`*_ \t]*"
         self.side_begins = _compiled(rf"{begins}(?:[:=|\u2013\u2014]+|[ \t]-[ \t])")
@@ -193,8 +200,13 @@ class ReplyPatterns:
         """Return words without case, marks and surplus white space."""
         return self._bare(self.folded(words))
 
-    def _table(self, *keys: str) -> dict[str, int]:
-        return {self._bare(word): n for n, key in enumerate(keys) for word in self._known(key)}
+    def _table(self, keys: Mapping[str, str]) -> dict[str, str]:
+        """Return the meaning of each word of some lists, name of a list -> its meaning."""
+        table = {}
+        for key, meaning in keys.items():
+            for word in self._known(key):
+                table[self._bare(word)] = meaning
+        return table
 
     def _bare(self, words: str) -> str:
         bare = " ".join(re.sub(r"[^\w\s/]+|_", " ", words.translate(PLAIN)).lower().split())
@@ -225,25 +237,29 @@ _BOXED_MARK = re.compile(r"\\boxed\{(?=[^{}\n]*:)")
 def strip_hypotheticals(text: str, language: Language = ENGLISH) -> str:
     """Return the reply without reasoning, HTML, further speakers and suppositions."""
     for pattern in (_THOUGHTS, _NOT_OWN, _TEMPLATE):
-        text = pattern.sub(lambda match: _blank(match[0]), text)
-    text = _TAG.sub(lambda match: _blank(match[0], "\n" if match["block"] else " "), text)
-    text = _BOXED_MARK.sub(lambda match: _blank(match[0], "\n"), text)
-    others = reply_patterns(language).role.finditer(text)
-    start = next((at.start() for at in others if text[: at.start()].strip()), 0)
-    if start:
-        text = text[:start] + _blank(text[start:])
-    for match in reply_patterns(language).supposed.finditer(text.translate(language.plain)):
-        text = f"{text[: match.start()]}{_blank(match[0])}{text[match.end() :]}"
+        text = pattern.sub(blank, text)
+    text = _TAG.sub(_blank_tag, text)
+    text = _BOXED_MARK.sub(_blank_line, text)
+    w = reply_patterns(language)
+    for match in w.role.finditer(text):
+        start = match.start()
+        if text[:start].strip():
+            text = text[:start] + _blanks(text[start:])
+            break
+    for match in w.supposed.finditer(text.translate(language.plain)):
+        text = f"{text[: match.start()]}{blank(match)}{text[match.end() :]}"
     return text
 
 
 def strip_quotes(text: str, language: Language = ENGLISH) -> str:
     """Return the reply without quotations of others: behind "said", and on lines that quote."""
-    text = reply_patterns(language).quoted.sub(lambda match: _blank(match[0]), text)
-    lines = text.splitlines(keepends=True)
-    if all(line.lstrip().startswith(">") or not line.strip() for line in lines):
-        return text
-    return "".join(_blank(line) if line.lstrip().startswith(">") else line for line in lines)
+    text = reply_patterns(language).quoted.sub(blank, text)
+    own = ""
+    for line in text.splitlines(keepends=True):
+        own += _blanks(line) if line.lstrip().startswith(">") else line
+    if own.strip():
+        return own
+    return text
 
 
 def find_retraction(plain: str, after: int, language: Language = ENGLISH) -> int | None:
@@ -251,10 +267,10 @@ def find_retraction(plain: str, after: int, language: Language = ENGLISH) -> int
     w = reply_patterns(language)
     undecided = w.undecided.search(plain, after)
     for match in w.withdrawn.finditer(plain, after):
-        start = match.start("cue")
-        line = plain[max(after, plain.rfind("\n", 0, start) + 1) : start]
-        at_once = not re.search(r"[^\W_]", plain[after:start])
-        begins = match["begins"] is not None and (plain[start].isalnum() or not line.strip())
+        skipped = plain[after : match.start("cue")]
+        line = line_before(skipped, len(skipped))
+        begins = match["begins"] is not None and (match["cue"][0].isalnum() or not line.strip())
+        at_once = not re.search(r"[^\W_]", skipped)
         if (at_once or begins) and line.count('"') % 2 == 0:
             return match.end("cue")
     if undecided:
@@ -279,9 +295,29 @@ _TABLE = re.compile(r"^.*\|.*\n(?=.*\|)[ \t|:-]*-[ \t|:-]*\r?(?:\n.*\|.*)+$", re
 def find_tables(plain: str) -> Iterator[tuple[list[str], list[list[str]], tuple[int, int]]]:
     """Return (cells of the heading, cells of each row, span) of every table."""
     for table in _TABLE.finditer(plain):
-        head, _, *rows = [line.strip().strip("|").split("|") for line in table[0].splitlines()]
-        yield head, rows, table.span()
+        lines = [line.strip().strip("|").split("|") for line in table[0].splitlines()]
+        yield lines[0], lines[2:], table.span()
 
 
-def _blank(words: str, first: str = " ") -> str:
-    return first + re.sub(r"[^\n]", " ", words[1:])
+def line_before(text: str, end: int, since: str = "\n") -> str:
+    """Return the line of a text that ``end`` stands on, or what follows ``since``, up to there."""
+    return text[text.rfind(since, 0, end) + 1 : end]
+
+
+def blank(match: re.Match[str]) -> str:
+    """Return blanks in place of a match; its lines stay lines."""
+    return _blanks(match[0])
+
+
+def _blank_line(match: re.Match[str]) -> str:
+    return f"\n{_blanks(match[0])[1:]}"
+
+
+def _blank_tag(match: re.Match[str]) -> str:
+    if match["block"]:
+        return _blank_line(match)
+    return blank(match)
+
+
+def _blanks(words: str) -> str:
+    return " " + re.sub(r"[^\n]", " ", words[1:])
