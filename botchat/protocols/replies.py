@@ -17,10 +17,6 @@ from botchat.languages import ENGLISH, PLAIN, Language, built_in
 
 FIELDS = ("choice", "index", "reason")
 MARKS = r"[\"'`*_~\s\[\]]*"
-SENTENCE = r"(?:\A|(?<=\n)|(?<=[.!?;]))[\s*_`>#(-]{0,20}"
-_CHANCE = r"(?:[ \t*_]*[-:=(\u2013]*[ \t]*(?:0?[.]\d+|\d+(?:[.]\d+)?[ \t]*%)[ \t]*\)?)?"
-"""Probability of a verdict; one with another next to it is none."""
-_LEFT = r"[\"'`*_~ \t\[(<$\\{]*"
 
 
 def any_of(words: Iterable[str]) -> str:
@@ -44,13 +40,53 @@ def known_words(language: Language, key: str) -> list[str]:
     return words + list(ENGLISH.reading.foreign.get(key, ()))
 
 
-def any_known(language: Language, key: str) -> str:
-    """Return a pattern of the words of `known_words`."""
-    return any_of(known_words(language, key))
+def compiled(template: str, parts: Mapping[str, str]) -> re.Pattern[str]:
+    """Return the pattern in which ``{name}`` stands for a part; its own braces are doubled."""
+    return re.compile(template.format_map(parts), re.IGNORECASE | re.MULTILINE)
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+class WordParts(dict[str, str]):
+    """Parts of patterns by name; any other name is a list of `known_words`."""
+
+    def __init__(self, language: Language, parts: Mapping[str, str]) -> None:
+        """Take the parts that are no lists of words."""
+        super().__init__(parts)
+        self._language = language
+
+    def __missing__(self, key: str) -> str:
+        """Return the pattern of a list."""
+        return any_of(known_words(self._language, key))
+
+    def add(self, name: str, template: str) -> None:
+        """Add a part that is made of others."""
+        self[name] = template.format_map(self)
+
+
+_PARTS = {
+    "MARKS": MARKS,
+    "end": r"(?![A-Za-z])",
+    "begins": r"(?:\A|(?<=\n)|(?<=[.!?;]))[\s*_`>#(-]{0,20}",
+    "sentence": r"(?:[^\n.!?;]|[.](?=\d)){0,400}",
+    "line": r"\n[^\n:]{0,40}[:=][ \t]*[^\s:][^\n]*",
+    # A probability of a verdict; one with another next to it is none.
+    "chance": r"(?:[ \t*_]*[-:=(\u2013]*[ \t]*(?:0?[.]\d+|\d+(?:[.]\d+)?[ \t]*%)[ \t]*\)?)?",
+    "left": r"[\"'`*_~ \t\[(<$\\{]*",
+}
+_SPACED = {
+    "edge": r"(?<![^\W\d_])",
+    "others_begin": r"(?<![^\W\d_])",
+    "label_ends": r"(?:[:=]|(?!\w))",
+    "blanks": r"[ \t]+",
+    "gap": "+",
+}
+_UNSPACED = {
+    "edge": "(?<![A-Za-z])",
+    "others_begin": "",
+    "label_ends": "[:=]",
+    "blanks": r"[ \t]*",
+    "gap": "*",
+}
+"""Parts of a language in which blanks part words, and of another."""
 
 
 class ReplyPatterns:
@@ -58,11 +94,12 @@ class ReplyPatterns:
 
     def __init__(self, language: Language) -> None:
         self._known = partial(known_words, language)
-        self._any = partial(any_known, language)
-        self._spaced = language.pack.units == "words"
-        quotes = str.maketrans("\u201e\u00ab\u00bb", '"""')
-        self._plain = {**language.plain, **quotes}
-        self._edge = r"(?<![^\W\d_])" if self._spaced else "(?<![A-Za-z])"
+        self._plain = {**language.plain, **str.maketrans("\u201e\u00ab\u00bb", '"""')}
+        self._space = ""
+        parts = _PARTS | _UNSPACED
+        if language.pack.units == "words":
+            self._space = " "
+            parts = _PARTS | _SPACED
         self.numerals: dict[str, int] = {}
         for pack in (language, ENGLISH):
             for n, word in enumerate(pack.labels.numerals, 1):
@@ -70,127 +107,122 @@ class ReplyPatterns:
         self.fields = self._table(dict(zip(FIELDS, FIELDS, strict=True)))
         self.origins = self._table({"person": "person", "machine": "machine"})
         self.answers = self._table({"no": "person", "yes": "machine"})
-        self._set_what_counts(language)
-        self._set_labels(language)
-        self._set_words()
+        self._set_patterns(language, WordParts(language, parts))
 
-    def _set_what_counts(self, language: Language) -> None:
+    def _set_patterns(self, language: Language, parts: WordParts) -> None:
+        labels = language.labels
+        names = self._known("first") + self._known("second")
+        parts["side"] = any_of(name for name in names if len(name) > 1)
+        parts["names"] = any_of(chain.from_iterable(language.reading.names.values()))
+        parts["own_marks"] = any_of(labels.choice + labels.index + labels.reason + labels.first)
+        # A number in words does not go on, and without blanks digits do not go on in words.
+        signs = "A-Za-z"
+        digits = r"-?\d+(?!\d)"
+        if not self._space:
+            signs = re.escape("".join(sorted(set("".join(labels.numerals))))) or signs
+            digits = rf"-?\d+(?![\d{signs}])"
+        parts["number"] = rf"{digits}|(?:{any_of(labels.numerals)})(?![{signs}\d])"
+        parts.add("next", r"{edge}(?:{index}|{reason}){MARKS}{label_ends}|[ \t]-[ \t]|[-=]>")
+        parts.add("said", r"(?P<said>(?:(?!{next})[^\n;,.(}}\"'`*|<\u2013\u2014\u2192])*)")
+        self._set_what_counts(parts)
+        self._set_labels(parts)
+        self._set_words(parts)
+
+    def _set_what_counts(self, parts: WordParts) -> None:
         """Set the patterns of text that is no verdict of the judge's own."""
-        any_ = self._any
-        end = r"(?![A-Za-z])"
-        line = r"\n[^\n:]{0,40}[:=][ \t]*[^\s:][^\n]*"
-        sentence = r"(?:[^\n.!?;]|[.](?=\d)){0,400}"
-        begins = rf"(?P<begins>{SENTENCE}(?:\w{{1,8}}[,.!\u2026]+\s*){{0,2}})?"
-        self.withdrawn = _compiled(rf"{begins}(?P<cue>{any_('withdrawn')})")
-        self.undecided = _compiled(rf'{SENTENCE}[^\n.!?;:"]{{0,40}}(?:{any_("undecided")})')
-        self.supposed = _compiled(
-            rf"{SENTENCE}(?!(?:{any_('insists')}){end})(?:{any_('supposed')}){end}{sentence}"
-            rf"(?:{any_('would')}){end}"
-            rf"(?:{sentence}(?:{any_('say')})[ \t]*:?[ \t]*(?:{line})+|{sentence})"
+        self.withdrawn = compiled(
+            r"(?P<begins>{begins}(?:\w{{1,8}}[,.!\u2026]+\s*){{0,2}})?(?P<cue>{withdrawn})", parts
+        )
+        self.undecided = compiled(r'{begins}[^\n.!?;:"]{{0,40}}(?:{undecided})', parts)
+        self.supposed = compiled(
+            r"{begins}(?!(?:{insists}){end})(?:{supposed}){end}{sentence}(?:{would}){end}"
+            r"(?:{sentence}(?:{say})[ \t]*:?[ \t]*(?:{line})+|{sentence})",
+            parts,
         )
         # Where a reply goes on as another speaker of a debate.
-        role = rf"(?:{any_('roles')})(?:[ #]*\d+)?"
-        names = rf"(?:{any_('speakers')})[*_]*"
-        self.role = _compiled(rf"^[ \t>*_#-]*(?:\[{role}\][^\n:]{{0,30}}|{names}):")
+        self.role = compiled(
+            r"^[ \t>*_#-]*(?:\[(?:{roles})(?:[ #]*\d+)?\][^\n:]{{0,30}}|(?:{speakers})[*_]*):",
+            parts,
+        )
         # A quotation of others, and what others say, or ask for.
-        self.quoted = _compiled(rf'(?:{any_("others")}){end}[^\n".]{{0,20}}"[^"]*"')
-        self.others = _compiled(
-            rf"{self._edge if self._spaced else ''}(?:{any_('others')})(?![A-Za-z])"
-            r"|(?<!\w)[AB][*_ ]*:[\s*_`]*\Z"
+        self.quoted = compiled(r'(?:{others}){end}[^\n".]{{0,20}}"[^"]*"', parts)
+        self.others = compiled(
+            r"{others_begin}(?:{others}){end}|(?<!\w)[AB][*_ ]*:[\s*_`]*\Z", parts
         )
         # What only an answer in this language has.
-        labels = language.labels
-        marks = any_of(labels.choice + labels.index + labels.reason + labels.first)
-        names = any_of(chain.from_iterable(language.reading.names.values()))
-        self.marks = _compiled(
-            rf"(?:{marks}|{any_('withdrawn')})[\"'`*_~\s]*:|(?:{names})[ \t]*[12]"
+        self.marks = compiled(
+            r"(?:{own_marks}|{withdrawn})[\"'`*_~\s]*:|(?:{names})[ \t]*[12]", parts
         )
 
-    def _set_labels(self, language: Language) -> None:
+    def _set_labels(self, parts: WordParts) -> None:
         """Set the patterns of labelled verdicts, indices and reasons."""
-        any_ = self._any
-        edge = self._edge
-        spaced = self._spaced
-        index = any_("index")
-        why = any_("reason")
-        # A number in words does not go on, and without blanks digits do not go on in words.
-        letters = "".join(set("".join(language.labels.numerals)))
-        signs = "A-Za-z" if spaced else re.escape(letters) or "A-Za-z"
-        digits = rf"-?\d+(?![\d{'' if spaced else signs}])"
-        number = rf"{digits}|(?:{any_of(language.labels.numerals)})(?![{signs}\d])"
-        ends = "[:=]"
-        if spaced:
-            ends = r"(?:[:=]|(?!\w))"
-        next_label = rf"{edge}(?:{index}|{why}){MARKS}{ends}|[ \t]-[ \t]|[-=]>"
-        self._words = rf"(?P<said>(?:(?!{next_label})[^\n;,.(}}\"'`*|<\u2013\u2014\u2192])*)"
-        self.choice = self._mark(any_("choice"))
-        self.also = self._mark(any_("also"))  # only where nothing else marks a verdict
-        self.index = _compiled(
-            rf"{edge}(?:{index})(?:{MARKS}[:=]|[ \t*_`]*\||(?<=\w)>)[\s\"'`*_~\[(#]*"
-            rf"(?:(?:{any_('ordinal')})[\s.#\[(]*)*(?P<said>{number}|[^\n;,}}|<]*)"
+        # Without its colon, on a line of its own: a table, brackets, "is", a dash, a heading.
+        parts.add(
+            "gives",
+            r"(?:{MARKS}(?P<sep>[:=]){MARKS}"
+            r"|[ \t*_`]*\|[ \t*_`]*|\][ \t]*|{blanks}(?:{copula}){blanks}"
+            r"|[ \t]*[\u2013\u2014][ \t]*|(?<=\w)>[ \t]*"
+            r"|[ \t*_#]*\n\s*(?=[\"'*_`\[]*\w)){left}{said}",
+        )
+        self.choice = compiled(r"{edge}(?:{choice}){gives}", parts)
+        self.also = compiled(r"{edge}(?:{also}){gives}", parts)  # where nothing else is a mark
+        self.index = compiled(
+            r"{edge}(?:{index})(?:{MARKS}[:=]|[ \t*_`]*\||(?<=\w)>)[\s\"'`*_~\[(#]*"
+            r"(?:(?:{ordinal})[\s.#\[(]*)*(?P<said>{number}|[^\n;,}}|<]*)",
+            parts,
         )
         # An index without its label, directly behind a verdict.
-        self.index_at_once = _compiled(
-            rf"[ \t]*\((?P<said>\d{{1,9}})\)|[ \t,;(]*(?:{any_('since')})[ \t]*"
-            rf"(?:{any_('ordinal')})[ \t#]*(?P<other>\d{{1,9}})"
+        self.index_at_once = compiled(
+            r"[ \t]*\((?P<said>\d{{1,9}})\)|[ \t,;(]*(?:{since})[ \t]*"
+            r"(?:{ordinal})[ \t#]*(?P<other>\d{{1,9}})",
+            parts,
         )
-        self.reason = _compiled(rf"{edge}(?:{why}){MARKS}(?:[:=]|(?<=\])|(?<=\w)>|[ \t]*\|)\s*")
+        self.reason = compiled(
+            r"{edge}(?:{reason}){MARKS}(?:[:=]|(?<=\])|(?<=\w)>|[ \t]*\|)\s*", parts
+        )
         # The form of a reply, as the prompt gives it, behind a verdict in it.
-        self.placeholder = _compiled(
-            rf"(?:\W*(?:{index}){MARKS}[:=][^\n]*)?\W*{edge}(?:{why}){MARKS}[:=]{MARKS}"
-            rf"(?:{any_('placeholder')})"
+        self.placeholder = compiled(
+            r"(?:\W*(?:{index}){MARKS}[:=][^\n]*)?\W*{edge}(?:{reason}){MARKS}[:=]{MARKS}"
+            r"(?:{placeholder})",
+            parts,
         )
 
-    def _mark(self, words: str) -> re.Pattern[str]:
-        # Without its colon, on a line of its own: a table, brackets, "is", a dash, a heading.
-        blank = r"[ \t]*"
-        if self._spaced:
-            blank = r"[ \t]+"
-        other = (
-            rf"[ \t*_`]*\|[ \t*_`]*|\][ \t]*|{blank}(?:{self._any('copula')}){blank}"
-            r"|[ \t]*[\u2013\u2014][ \t]*|(?<=\w)>[ \t]*"
-        )
-        heading = r"[ \t*_#]*\n\s*(?=[\"'*_`\[]*\w)"
-        sep = rf"{MARKS}(?P<sep>[:=]){MARKS}|{other}|{heading}"
-        return _compiled(rf"{self._edge}(?:{words})(?:{sep}){_LEFT}{self._words}")
-
-    def _set_words(self) -> None:
+    def _set_words(self, parts: WordParts) -> None:
         """Set the patterns of the words of a verdict and of the words next to them."""
-        any_ = self._any
-        space = ""
-        if self._spaced:
-            space = " "
-
-        def phrases(key: str) -> str:
-            return any_of({self._bare(word) for word in self._known(key)})
-
-        self.before = re.compile(rf"\A(?:(?:{phrases('before')}){space})+")
-        self.after = re.compile(rf"{space}(?:{phrases('after')})\Z")
-        self.alternative = re.compile(rf"\A(?:(?:{phrases('alternative')}){space})+")
-        marks = r"[\"'`*_ \t]*"
-        self.next_to = _compiled(
-            rf"{_CHANCE}{marks}(?:[,;(/|\u2013\u2014-]|\s*(?:{any_('alternative')})\s+)"
-            rf"{marks}{self._words}"
+        space = self._space
+        before = self._phrases("before")
+        after = self._phrases("after")
+        alternative = self._phrases("alternative")
+        self.before = re.compile(rf"\A(?:(?:{before}){space})+")
+        self.after = re.compile(rf"{space}(?:{after})\Z")
+        self.alternative = re.compile(rf"\A(?:(?:{alternative}){space})+")
+        self.next_to = compiled(
+            r"{chance}[\"'`*_ \t]*(?:[,;(/|\u2013\u2014-]|\s*(?:{alternative})\s+)"
+            r"[\"'`*_ \t]*{said}",
+            parts,
         )
         # Another number, or the rest of one, behind a number.
-        self.more = _compiled(rf"[.]\d|\s*(?:{any_('alternative')})\s*\d")
+        self.more = compiled(r"[.]\d|\s*(?:{alternative})\s*\d", parts)
         # What ends a sentence, or leads to one's own verdict.
-        self.boundary = _compiled(
-            rf"(?:[.!?;]|[^\W\d_]\)|{self._edge}(?:{any_('lead')})[ \t]*[:,]?)[\s*_`\[(]*\Z"
+        self.boundary = compiled(
+            r"(?:[.!?;]|[^\W\d_]\)|{edge}(?:{lead})[ \t]*[:,]?)[\s*_`\[(]*\Z", parts
         )
         # The verdict behind a withdrawn one, and what leads to it.
-        gap = "*"
-        if self._spaced:
-            gap = "+"
-        self.anew = _compiled(rf"\W*(?:(?:{any_('anew')})\W{gap})*{self._words}")
+        self.anew = compiled(r"\W*(?:(?:{anew})\W{gap})*{said}", parts)
         # One of two dialogues and whose it is, on a line that says nothing else.
-        words = self._known("first") + self._known("second")
-        name = rf"(?P<name>{any_of(word for word in words if len(word) > 1)})"
-        begins = rf"^[^\w\n>\[~]*(?:\d[.)][^\w\n>\[~]*)?{name}[\"'`*_ \t]*"
-        self.side_begins = _compiled(rf"{begins}(?:[:=|\u2013\u2014]+|[ \t]-[ \t])")
-        self.side = _compiled(self.side_begins.pattern + r"(?P<said>[^\n?%:|;,./(]*+)[^\w\n?%]*$")
-        label = rf"^[\W_]*(?:{any_('choice')}|{any_('also')})[*_ \t]*[:\n]"
-        self.before_sides = _compiled(rf"(?:\A|[.!?;]|[-|=`{{]\n|{label})[\s*_]*\Z")
+        parts.add(
+            "side_begins",
+            r"^[^\w\n>\[~]*(?:\d[.)][^\w\n>\[~]*)?(?P<name>{side})[\"'`*_ \t]*"
+            r"(?:[:=|\u2013\u2014]+|[ \t]-[ \t])",
+        )
+        self.side_begins = compiled("{side_begins}", parts)
+        self.side = compiled(r"{side_begins}(?P<said>[^\n?%:|;,./(]*+)[^\w\n?%]*$", parts)
+        self.before_sides = compiled(
+            r"(?:\A|[.!?;]|[-|=`{{]\n|^[\W_]*(?:{choice}|{also})[*_ \t]*[:\n])[\s*_]*\Z", parts
+        )
+
+    def _phrases(self, key: str) -> str:
+        return any_of({self._bare(word) for word in self._known(key)})
 
     def folded(self, text: str) -> str:
         """Return the text with plain digits and marks, as long as it was."""
@@ -210,9 +242,7 @@ class ReplyPatterns:
 
     def _bare(self, words: str) -> str:
         bare = " ".join(re.sub(r"[^\w\s/]+|_", " ", words.translate(PLAIN)).lower().split())
-        if self._spaced:
-            return bare
-        return bare.replace(" ", "")
+        return bare.replace(" ", self._space)
 
 
 reply_patterns = lru_cache(maxsize=16)(ReplyPatterns)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from botchat.interfaces import VerdictReason
 from botchat.languages import ENGLISH, Language
 from botchat.protocols import replies
 from botchat.protocols.error_reports import read_kinds
-from botchat.protocols.replies import MARKS, any_known, any_of, plain_name
+from botchat.protocols.replies import MARKS, WordParts, any_of, compiled, plain_name
 from botchat.records import MISSING, Verdict
 
 
@@ -151,8 +151,6 @@ class _ScorePatterns:
     """The forms in which scores are given; of texts with plain marks."""
 
     def __init__(self, scale: Scale, language: Language = ENGLISH) -> None:
-        of = partial(any_known, language)
-        spaced = language.pack.units == "words"
         places = {name: place for place, name in enumerate(scale.names)}
         for head, others in language.reading.names.items():  # what "Assistant 1" is called
             known = list(places.items())
@@ -162,27 +160,36 @@ class _ScorePatterns:
         self._places = {plain_name(name): place for name, place in places.items()}
         self._totals = {plain_name(each) for each in replies.known_words(language, "total")}
         self._numerals = replies.reply_patterns(language).numerals
-        in_words = any_of(self._numerals)
-        names = _any_of(places)
+        parts = WordParts(language, {"MARKS": MARKS, "digits": _DIGITS, "start": ""})
+        if language.pack.units == "words":
+            parts["start"] = _start(scale)
+        parts["names"] = _any_of(places)
+        parts["in_words"] = any_of(self._numerals)
         # A number is a score only where nothing but an end, an aside or the next one follows it.
-        words = rf"(?:{of('aside')}|{of('score')}|{names})(?![A-Za-z])"
-        ends = rf"$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]|{words}"
-        most = rf"(?:[ \t]*(?:/|{of('out_of')})[ \t]*(?:\d+(?:\.0)?|{in_words}))?"
-        number = rf"(?P<number>{_DIGITS}|(?:{in_words})(?!\w)){most}(?:[ \t]*(?:{of('points')}))?"
-        value = rf"{number}(?=[ \t\"'`*_~]*(?:{ends}))"
-        changed = rf"(?:{_DIGITS}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?"
-        cell = r"\|(?=[^|\n]*(?:\|[^\d\n]*)?$)"  # the only one of its row with a number
-        gives = rf"(?:{MARKS}(?:{of('gives')})(?![A-Za-z]))+{MARKS}"
-        label = rf"(?:['\"]s)?(?:[\s_-]*(?:{of('score')}))?(?:\s*\([^()\n]*\))?{MARKS}"
-        name = rf"{_start(scale) if spaced else ''}(?P<name>{names})"
-        line = rf"^[ \t]*{_DIGITS}(?:[ \t,]+{_DIGITS}){{{self.n - 1}}}[ \t]*\r?$"
-        compiled = partial(re.compile, flags=re.IGNORECASE | re.MULTILINE)
-        # "Assistant 1: 7", "Assistant 1 gets a 7"; one number for all, "both get a 7".
-        self.named = compiled(rf"{name}(?:{label}(?:[:=]|{cell}){MARKS}{changed}|{gives}){value}")
-        self.each = compiled(rf"(?<!\w)(?:{of('each')}){gives}[:=]?{MARKS}{value}")
-        self.boxed = compiled(rf"\\boxed\{{({_DIGITS})\}} for ({names})(?![\w'])")
+        parts.add(
+            "value",
+            r"(?P<number>{digits}|(?:{in_words})(?!\w))"
+            r"(?:[ \t]*(?:/|{out_of})[ \t]*(?:\d+(?:\.0)?|{in_words}))?(?:[ \t]*(?:{points}))?"
+            r"(?=[ \t\"'`*_~]*(?:$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]"
+            r"|(?:{aside}|{score}|{names})(?![A-Za-z])))",
+        )
+        parts.add("gives_it", r"(?:{MARKS}(?:{gives})(?![A-Za-z]))+{MARKS}")
+        # "Assistant 1: 7", "Assistant 1 gets a 7"; the only cell of its row with a number.
+        self.named = compiled(
+            r"{start}(?P<name>{names})(?:"
+            r"(?:['\"]s)?(?:[\s_-]*(?:{score}))?(?:\s*\([^()\n]*\))?{MARKS}"
+            r"(?:[:=]|\|(?=[^|\n]*(?:\|[^\d\n]*)?$)){MARKS}"
+            r"(?:{digits}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?|{gives_it}){value}",
+            parts,
+        )
+        # One number for all, "both get a 7".
+        self.each = compiled(r"(?<!\w)(?:{each}){gives_it}[:=]?{MARKS}{value}", parts)
+        self.boxed = compiled(r"\\boxed\{{({digits})\}} for ({names})(?![\w'])", parts)
         # Nothing but the numbers on a line; one number alone must be the whole reply.
-        self.bare = compiled(line if self.n > 1 else rf"\A\s*[*_]*{_DIGITS}[*_]*\s*\Z")
+        self.bare = compiled(r"\A\s*[*_]*{digits}[*_]*\s*\Z", parts)
+        if self.n > 1:
+            parts["more"] = str(self.n - 1)
+            self.bare = compiled(r"^[ \t]*{digits}(?:[ \t,]+{digits}){{{more}}}[ \t]*\r?$", parts)
 
     def find(self, plain: str) -> _Scores:
         """Return the scores in the first of the forms that has all of them."""
