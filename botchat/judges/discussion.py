@@ -14,7 +14,7 @@ all agents speak about the same part; without a numbered line every round is abo
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from botchat.interfaces import Case
 from botchat.judges.debate import (
@@ -89,12 +89,14 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
             )
             spoken.append(await non_voting[FEEDBACK].respond(asked))
             known += filter(is_usable, spoken[-1:])
-    history = format_transcript(known)
+    values = {"history": format_transcript(known)}
     report = await _report(
-        settings, panel, non_voting[SUMMARIZER], case, "discussion_report", history=history
+        settings, panel, non_voting[SUMMARIZER], case, "discussion_report", values
     )
-    votes = report.votes if settings.decides == "summary" else tuple(last.values())
-    return DebateResult((*spoken, *report.remarks), votes, report.digest)
+    votes = tuple(last.values())
+    if settings.decides == "summary":
+        votes = report.votes
+    return DebateResult(tuple(spoken) + report.remarks, votes, report.digest)
 
 
 async def _state(
@@ -116,11 +118,11 @@ async def _state(
     }
     blank = " " if language.pack.units == "words" else ""
     steps = f"{language.text(_STEPS)}{blank}" if settings.how.decomposes else ""
-    asked = _filled(language, "discussion_statement", closing, steps=steps, **values)
+    asked = _filled(language, "discussion_statement", closing, values | {"steps": steps})
     remarks = [await agent.respond(asked, case)]
     if settings.how.reflects and is_usable(remarks[0]):
-        statement = remarks[0].text.strip()
-        asked = _filled(language, "discussion_reflection", closing, statement=statement, **values)
+        values["statement"] = remarks[0].text.strip()
+        asked = _filled(language, "discussion_reflection", closing, values)
         remarks.append(await agent.respond(asked, case))
     return remarks
 
@@ -129,7 +131,7 @@ async def _hold(settings: PanelSettings, panel: PanelAgents, case: Case) -> Deba
     if len(panel.agents) > 1:
         return await discuss(settings, panel, case)
     # MATEval's SA: one agent is asked for the same report.
-    return await _report(settings, panel, panel.agents[0], case, "discussion_single")
+    return await _report(settings, panel, panel.agents[0], case, "discussion_single", {})
 
 
 def _prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
@@ -152,12 +154,12 @@ def _calls(settings: PanelSettings) -> int:
 DISCUSSION = Procedure(_hold, _prompts, _calls)
 
 
-def _filled(language: Language, name: str, closing: str, **values: str) -> str:
+def _filled(language: Language, name: str, closing: str, values: Mapping[str, str]) -> str:
     """Return a prompt, with the prompt ``closing``, if given, in place of its last line."""
     text = language.text(name)
     if closing:
         text = f"{text.rpartition(chr(10))[0]}\n{language.text(closing)}"
-    return fill(text, **values)
+    return fill(text, values)
 
 
 async def _report(
@@ -166,22 +168,25 @@ async def _report(
     writer: Agent,
     case: Case,
     prompt: str,
-    **values: str,
+    values: Mapping[str, str],
 ) -> DebateResult:
     """Ask for the report in questions and answers, then for its text (empty if that failed).
 
     The answer is asked for once, in the report or after it; of scores alone the report is it.
     """
-    names = {
-        "asked": ("discussion_answer",),
-        "read": ("discussion_form", "discussion_instead"),
-        "none": ("discussion_form", "discussion_answer"),
-    }[case.report]
-    form = "\n".join(map(panel.language.text, names if settings.report == "qa" else (_SCORES,)))
-    asked = panel.language.fill(prompt, question=case.prompt, form=form, **values)
+    language = panel.language
+    names = [_SCORES]
+    if settings.report == "qa":
+        names = {
+            "asked": ["discussion_answer"],
+            "read": ["discussion_form", "discussion_instead"],
+            "none": ["discussion_form", "discussion_answer"],
+        }[case.report]
+    form = "\n".join([language.text(name) for name in names])
+    asked = fill(language.text(prompt), {"question": case.prompt, "form": form} | dict(values))
     report = await writer.respond(asked, case)
     if not is_usable(report):
         return DebateResult((report,), (report,))
-    asked = panel.language.fill("discussion_prose", report=report.text.strip())
+    asked = language.fill("discussion_prose", report=report.text.strip())
     prose = await panel.non_voting[SUMMARIZER].respond(asked)
     return DebateResult((report, prose), (report,), prose.text)

@@ -206,7 +206,7 @@ class Language:
 
     def fill(self, name: str, **values: str) -> str:
         """Fill in a prompt, as `botchat.prompts.fill`."""
-        return prompts.fill(self.text(name), **values)
+        return prompts.fill(self.text(name), values)
 
     def prompts_digest(self, *names: str) -> str:
         """Return 8 hex digits that change with the wording of any of the prompts."""

@@ -30,14 +30,14 @@ from botchat.protocols.error_reports import KindReport, read_kinds
 from botchat.protocols.kinds import Score
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.reports import ERROR_TYPES
+from botchat.protocols.reports import ERROR_TYPES, KINDS
 from botchat.protocols.scores import Scale, neutralise_labels
 
 STORIES = Protocol(
     "stories",
     "MATEval",
     # Judges take off halves too. A number below two digits was miswritten.
-    Score(Scale(-99, 0, tuple(english for english, _ in ERROR_TYPES.values()), points_off=True)),
+    Score(Scale(-99, 0, KINDS, points_off=True)),
     shows="one",
     question="one story: points off for five kinds of error",
     prompts=("story",),

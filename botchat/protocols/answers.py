@@ -49,11 +49,11 @@ def pair_cases(pairs: Iterable[AnswerPair]) -> Iterator[Callable[[], Case]]:
 def pair_case(pair: AnswerPair, swapped: bool = False) -> Case:
     """Make the question how good two answers are; ``swapped`` shows the second one first."""
     order = (1, 0) if swapped else (0, 1)
-    question, first, second = map(_framed, (pair.question, *(pair.answers[i] for i in order)))
+    first, second = (_framed(pair.answers[i]) for i in order)
     return ANSWERS.make_case(
         pair.id,
         tuple(ShownDialogue(pair.contestants[i], (pair.question, pair.answers[i])) for i in order),
-        ENGLISH.fill("answers", question=question, answer_1=first, answer_2=second),
+        ENGLISH.fill("answers", question=_framed(pair.question), answer_1=first, answer_2=second),
         partial(pair_case, pair, not swapped),
     )
 

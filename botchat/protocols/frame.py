@@ -14,10 +14,8 @@ END = "<chat_end>"
 _END_LIKE = re.compile(r"<\s*(/?)\s*chat[_\s-]*end\s*>", re.IGNORECASE)
 _SPEAKER_LIKE = re.compile(r"^([ \t>*_#-]*)([AB])([*_]*)\s*[:\uff1a]", re.MULTILINE)
 _MARKS = ("choice", "index", "reason")
-_VERDICT_LIKE = re.compile(
-    rf"\b({'|'.join(_MARKS)})([\"'*_ \t]*)[:\uff1a]|^([ \t>*_#]*)(conversation)([ \t]*)([12])\b",
-    re.IGNORECASE | re.MULTILINE,
-)
+_VERDICT_LIKE = re.compile(rf"\b({'|'.join(_MARKS)})([\"'*_ \t]*)[:\uff1a]", re.IGNORECASE)
+_LABEL_LIKE = re.compile(r"^([ \t>*_#]*)(conversation)[ \t]*([12])\b", re.I | re.MULTILINE)
 _TEMPLATE_LIKE = re.compile(  # marks of chat templates, which some servers read as control tokens
     r"<\s*\|([^|<>\n]{0,60})\|\s*>|<\uff5c([^\uff5c<>\n]{0,60})\uff5c>"
     r"|<(/?(?:start_of_turn|end_of_turn|s|bos|eos|pad|unk|think|tool_call|tool_response))>"
@@ -35,9 +33,7 @@ def neutralise(utterance: str) -> str:
     text = neutralise_template(_BREAKS.sub("\n", utterance).replace("\0", ""))
     text = _END_LIKE.sub(r"(\1chat end)", text)
     text = _SPEAKER_LIKE.sub(r"\1\2\3 -", text)
-    return _VERDICT_LIKE.sub(
-        lambda m: f"{m[1]}{m[2]} -" if m[1] else f"{m[3]}({m[4]} {m[6]})", text
-    )
+    return _LABEL_LIKE.sub(r"\1(\2 \3)", _VERDICT_LIKE.sub(r"\1\2 -", text))
 
 
 def template_mark(text: str) -> str:
@@ -50,7 +46,7 @@ def template_mark(text: str) -> str:
 
 def neutralise_template(text: str) -> str:
     """Return a text in which no mark of a chat template can be a control token for the judge."""
-    return _TEMPLATE_LIKE.sub(lambda match: f"({next(filter(None, match.groups()), '')})", text)
+    return _TEMPLATE_LIKE.sub(r"(\1\2\3\4\5)", text)
 
 
 class PromptFrame:
@@ -58,12 +54,12 @@ class PromptFrame:
 
     def __init__(self, language: Language) -> None:
         labels = language.labels
-        self.end = language.labels.end
+        self.end = labels.end
         left = "(?<![A-Za-z])"
         if language.pack.units == "words":
             left = r"(?<![^\W\d_])"
-        mark = any_of((*_MARKS, *labels.choice, *labels.index, *labels.reason))
-        label = any_of(word for word in (*labels.first, *labels.second) if len(word) > 1)
+        mark = any_of(_MARKS + labels.choice + labels.index + labels.reason)
+        label = any_of(word for word in labels.first + labels.second if len(word) > 1)
         end = re.escape(labels.end.strip("<>[]() "))
         frame = (
             rf"<\s*/?\s*(?:{end}|chat[_\s-]*end)\s*>"
@@ -75,8 +71,10 @@ class PromptFrame:
 
     def conversation(self, utterances: Sequence[str]) -> str:
         """Return lines ``A: … <chat_end>`` and ``B: … <chat_end>`` (BotChat Appendix B)."""
-        texts = map(self.neutralise, utterances)
-        return "\n".join(f"{'AB'[n % 2]}: {text} {self.end}" for n, text in enumerate(texts))
+        lines = []
+        for n, utterance in enumerate(utterances):
+            lines.append(f"{'AB'[n % 2]}: {self.neutralise(utterance)} {self.end}")
+        return "\n".join(lines)
 
     def neutralise(self, utterance: str) -> str:
         """Neutralise the marks of the language's own frame as well as the English ones."""

@@ -146,8 +146,11 @@ _CUT_SHARE = 0.01
 
 def find_mark(text: str) -> str:
     """Return the first mark of a chat template or of another speaker's turn in a reply, or ''."""
+    mark = template_mark(text)
     turn = _NEXT_TURN.search(text)
-    return template_mark(text) or (turn[0].strip() if turn else "")
+    if turn and not mark:
+        return turn[0].strip()
+    return mark
 
 
 def is_loop(utterances: Sequence[str]) -> bool:
@@ -159,9 +162,11 @@ def is_loop(utterances: Sequence[str]) -> bool:
 def dialogue_faults(dialogue: Dialogue) -> Iterator[tuple[str, str]]:
     """Yield (kind, sentence) of each fault of one generated dialogue."""
     replies = dialogue.utterances[dialogue.n_seed :]
-    mark = next(filter(None, (find_mark(each) for each in replies)), "")
-    if mark:
-        yield "mark", f"its replies hold {mark!r}: check the server's chat template"
+    for reply in replies:
+        mark = find_mark(reply)
+        if mark:
+            yield "mark", f"its replies hold {mark!r}: check the server's chat template"
+            break
     if is_loop(replies):
         yield "loop", f"it repeats one utterance: {replies[-1][:60]!r}"
 
@@ -173,9 +178,12 @@ def fault_clauses(dialogues: Dialogues) -> Iterator[str]:
     for name, by_seed in dialogues.items():
         if name == HUMAN or name.startswith("bot:"):
             continue
-        replies = [text for d in by_seed.values() for text in d.utterances[d.n_seed :]]
-        facts = [fact for dialogue in by_seed.values() for fact in dialogue.facts]
-        n_marked = sum(bool(each) for each in map(find_mark, replies))
+        replies: list[str] = []
+        facts: list[Utterance] = []
+        for dialogue in by_seed.values():
+            replies += dialogue.utterances[dialogue.n_seed :]
+            facts += dialogue.facts
+        n_marked = sum(find_mark(reply) != "" for reply in replies)
         n_cut = sum(fact.outcome == "truncated" for fact in facts)
         if n_marked:
             marked.append(f"{name} {n_marked} of {len(replies)}")

@@ -27,7 +27,7 @@ from botchat.protocols.verdicts import (
     detection_reader,
     first_ai_index,
 )
-from botchat.records import UNDECIDED, UNKNOWN_INDEX, Judgment, Verdict
+from botchat.records import UNDECIDED, UNKNOWN_INDEX, Judgment, Utterances, Verdict
 
 # One dialogue, two of models, or one and the human one.
 Shows: TypeAlias = Literal["one", "pair", "human"]
@@ -70,10 +70,9 @@ class AnswerKind(ABC):
         return "none"
 
     @abstractmethod
-    def reading(self, utterances: tuple[str, ...], language: Language) -> ReplyReader:
+    def reading(self, utterances: Utterances, language: Language) -> ReplyReader:
         """Return how a reply about a dialogue with these utterances, or about two, is read."""
 
-    @abstractmethod
     def values(self, verdict: Verdict, where: str) -> tuple[float, ...]:
         """Return what a verdict gives each contestant, 0 to 1: of two their results.
 
@@ -81,12 +80,14 @@ class AnswerKind(ABC):
         that the kind does not offer.
         """
         lead = self.lead(verdict)
-        result = 0.5 if abs(lead) < 1e-9 else float(lead > 0)
+        result = float(lead > 0)
+        if abs(lead) < 1e-9:
+            result = 0.5
         return result, 1 - result
 
-    @abstractmethod
     def code(self, verdict: Verdict | None) -> PageCode:
-        """Return a verdict on one dialogue as the lists of the page have it."""
+        """Return a verdict on one dialogue as the lists of the page have it; empty of two."""
+        return []
 
     def result(self, verdict: Verdict | None) -> float | None:
         """Return the result for the contestant shown first: 1 win, ½ tie, 0 loss."""
@@ -98,7 +99,7 @@ class AnswerKind(ABC):
         """Return how far the first shown is ahead; raises `DataError` for any other verdict."""
         raise DataError(f"verdict {verdict!r} compares no two dialogues; delete that line")
 
-    def shown(self, utterances: tuple[str, ...], language: Language) -> str:
+    def shown(self, utterances: Utterances, language: Language) -> str:
         """Return a dialogue as the prompt has it."""
         return prompt_frame(language).conversation(utterances)
 
@@ -118,7 +119,7 @@ class Detection(AnswerKind):
     passing = "No"
     of_annotators = frozenset({UNDECIDED})
 
-    def reading(self, utterances: tuple[str, ...], language: Language) -> ReplyReader:
+    def reading(self, utterances: Utterances, language: Language) -> ReplyReader:
         """Return how a reply about a dialogue with these utterances is read."""
         return detection_reader(len(utterances), language)
 
@@ -165,7 +166,7 @@ class Pairwise(AnswerKind):
     is_labelled = True
     names_ai = True
 
-    def reading(self, utterances: tuple[str, ...], language: Language) -> ReplyReader:
+    def reading(self, utterances: Utterances, language: Language) -> ReplyReader:
         """Return how a reply about two dialogues is read."""
         return choice_reader(self.labels, language)
 
@@ -178,14 +179,6 @@ class Pairwise(AnswerKind):
         if self.chosen_wins:
             return lead
         return -lead
-
-    def values(self, verdict: Verdict, where: str) -> tuple[float, ...]:
-        """Return the results of both."""
-        return super().values(verdict, where)
-
-    def code(self, verdict: Verdict | None) -> PageCode:
-        """Return nothing: it is never about one dialogue."""
-        return []
 
 
 class Graded(AnswerKind):
@@ -239,8 +232,9 @@ class Score(Graded):
         """The scale of the whole verdict: of a pair every number twice, first dialogue first."""
         if self.n_texts == 1:
             return self.scale
-        names = [f"{name} {i}" for i in (1, 2) for name in self.scale.names]
-        return replace(self.scale, names=tuple(names))
+        first = tuple([f"{name} 1" for name in self.scale.names])
+        second = tuple([f"{name} 2" for name in self.scale.names])
+        return replace(self.scale, names=first + second)
 
     @property
     def n_numbers(self) -> int:
@@ -254,11 +248,11 @@ class Score(Graded):
             return "read"
         return "none"
 
-    def shown(self, utterances: tuple[str, ...], language: Language) -> str:
+    def shown(self, utterances: Utterances, language: Language) -> str:
         """Return a dialogue in which nothing can be taken for a score."""
         return scores.neutralise_labels(super().shown(utterances, language), self.asked)
 
-    def reading(self, utterances: tuple[str, ...], language: Language) -> ReplyReader:
+    def reading(self, utterances: Utterances, language: Language) -> ReplyReader:
         """Return how a reply about one text or two is read."""
         read = partial(scores.read_scores, scale=self.asked, language=language)
         return ReplyReader(scores.ScoreVerdicts(self.asked), read)
@@ -294,11 +288,11 @@ class Report(Graded):
     report = "asked"
     passing = "0"
 
-    def shown(self, utterances: tuple[str, ...], language: Language) -> str:
+    def shown(self, utterances: Utterances, language: Language) -> str:
         """Return a dialogue with the numbers that errors are named by."""
         return reports.numbered(utterances)
 
-    def reading(self, utterances: tuple[str, ...], language: Language) -> ReplyReader:
+    def reading(self, utterances: Utterances, language: Language) -> ReplyReader:
         """Return how a reply about a dialogue with these utterances is read."""
         read = partial(reports.read_report, utterances=utterances)
         return ReplyReader(reports.choices(len(utterances)), read)

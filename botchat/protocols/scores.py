@@ -193,16 +193,13 @@ class _ScorePatterns:
 
     def find(self, plain: str) -> _Scores:
         """Return the scores in the first of the forms that has all of them."""
-        last = self._last_of_each(plain)
-        if last:
-            starts = [match.start() for match in last]
-            ends = [match.end() for match in last]
-            return _Scores([self.number(match) for match in last], min(starts), max(ends))
+        scores = self._by_name(plain)
+        if scores.numbers:
+            return scores
         for lines, start, end in self._as_lines(plain):
-            last = self._last_of_each(lines)
-            if last:
-                return _Scores([self.number(match) for match in last], start, end)
-        scores = _Scores()
+            numbers = self._by_name(lines).numbers
+            if numbers:
+                return _Scores(numbers, start, end)
         for match in self.bare.finditer(plain):
             numbers = [self.number(number) for number in re.finditer(_NUMBER, match[0])]
             scores = _Scores(numbers, match.start(), match.end())
@@ -212,12 +209,14 @@ class _ScorePatterns:
                 scores = _Scores([number for _ in range(self.n)], match.start(), match.end())
         return scores
 
-    def _last_of_each(self, lines: str) -> list[re.Match[str]]:
-        """Return the last match of each name, in order; empty unless all are named."""
+    def _by_name(self, lines: str) -> _Scores:
+        """Return the last score of each name."""
         last = {self._places[plain_name(m["name"])]: m for m in self.named.finditer(lines)}
         if len(last) < self.n:
-            return []
-        return [last[place] for place in range(self.n)]
+            return _Scores()
+        numbers = [self.number(last[place]) for place in range(self.n)]
+        spans = [match.span() for match in last.values()]
+        return _Scores(numbers, min(spans)[0], max(spans)[1])
 
     def _as_lines(self, plain: str) -> Iterator[tuple[str, int, int]]:
         """Write tables, then JSON, as lines ``name: number``, with (start, end)."""
