@@ -80,6 +80,9 @@ _ENDINGS: Mapping[JudgeRole, str] = {
 }
 """Role of a panel's control -> what ends its name."""
 
+_SAMPLES = re.compile(r" \(\d+ samples\)$")
+"""Ends the name of a single judge that is asked several times a case."""
+
 
 class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """A human dialogue; its first two utterances are the ChatSEED. A text has no utterances."""
@@ -285,6 +288,15 @@ class JudgeId(NamedTuple):
     def of_model(self, model: str) -> JudgeId:
         """Return the same with the model of a panel's agents that name none."""
         return self._replace(name=f"{self.name}@{model}")
+
+    def sampled(self, n: int) -> JudgeId:
+        """Return the same, asked ``n`` times a case."""
+        return self._replace(name=f"{self.name} ({n} samples)")
+
+    @property
+    def asked_once(self) -> str:
+        """Name without the number of samples, where it has one."""
+        return _SAMPLES.sub("", self.name)
 
     def __str__(self) -> str:
         """Return the name that verdicts are filed under."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import msgspec
@@ -56,10 +56,21 @@ class Agent:
             return Remark(self.name, "", reply.key, reply.outcome)
         text = strip_other_speakers(reply.text, self.others, prompt)
         vote = None
-        if case is not None and (verdict := case.read(text)[0]) in case.choices:
-            vote = verdict
+        if case is not None:
+            vote = case.read(text)[0]
+            if vote not in case.choices:
+                vote = None
         cut = len(reply.text) - len(text) or msgspec.UNSET
         return Remark(self.name, text, reply.key, reply.outcome, vote, cut)
+
+
+def sampled_agents(agent: Agent, n: int) -> list[Agent]:
+    """Return an agent that is asked the same ``n`` times, each time under a name of its own."""
+    agents = []
+    for sample in range(n):
+        decoding = replace(agent.decoding, sample=sample)
+        agents.append(replace(agent, name=f"{agent.name} #{sample + 1}", decoding=decoding))
+    return agents
 
 
 @dataclass(frozen=True)
@@ -110,7 +121,7 @@ async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -
     summaries: list[Remark] = []
     last: dict[str, Remark] = {}
 
-    async def speak(agent: Agent) -> Remark:
+    async def speak(agent: Agent, known: Iterable[Remark]) -> Remark:
         prompt = language.fill(
             "debate",
             question=case.prompt,
@@ -123,28 +134,27 @@ async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -
         return last[agent.name]
 
     for _ in range(settings.n_rounds):
-        present = [a for a in panel.agents if a.name not in last or is_usable(last[a.name])]
+        present = [agent for agent in panel.agents if goes_on(agent, last)]
+        spoken: list[Remark] = []
         if settings.how.in_turn:
-            spoken = []
             for agent in present:
-                spoken.append(await speak(agent))
-                known = [*known, *filter(is_usable, spoken[-1:])]
+                spoken.append(await speak(agent, known + usable(spoken)))
         else:
-            spoken = await together(speak(each) for each in present)
+            spoken = await together(speak(each, known) for each in present)
         transcript += spoken
-        remarks += filter(is_usable, spoken)
-        known = list(remarks)
-        if settings.how.is_summarized and any(is_usable(each) for each in spoken):
+        remarks += usable(spoken)
+        known = remarks
+        if settings.how.is_summarized and usable(spoken):
             asked = language.fill("debate_summary", messages=format_transcript(remarks))
             summary = await panel.non_voting[SUMMARIZER].respond(asked)
             transcript.append(summary)
             if is_usable(summary):
                 # ChatEval v1 keeps all summaries, v2 the last one alone.
-                keeps = settings.summary == "concatenate"
-                known = summaries = [*summaries, summary] if keeps else [summary]
-    digest = ""
-    if summaries:
-        digest = summaries[-1].text
+                if settings.summary != "concatenate":
+                    summaries.clear()
+                summaries.append(summary)
+                known = summaries
+    digest = "".join([summary.text for summary in summaries[-1:]])
     return DebateResult(tuple(transcript), tuple(last[a.name] for a in panel.agents), digest)
 
 
@@ -183,9 +193,19 @@ def is_usable(remark: Remark) -> bool:
     return remark.outcome in ("ok", "truncated")
 
 
+def usable(remarks: Iterable[Remark]) -> list[Remark]:
+    """Return the usable ones."""
+    return [remark for remark in remarks if is_usable(remark)]
+
+
+def goes_on(agent: Agent, last: Mapping[str, Remark]) -> bool:
+    """Return whether an agent takes part: none does after a reply that failed."""
+    return agent.name not in last or is_usable(last[agent.name])
+
+
 def format_transcript(remarks: Iterable[Remark]) -> str:
     """Return remarks as agents see them (ChatEval's code), speaker marks in them defused."""
-    return "\n".join(f"[{r.speaker}]: {_defused(r)}" for r in remarks if is_usable(r))
+    return "\n".join(f"[{each.speaker}]: {_defused(each)}" for each in usable(remarks))
 
 
 def _defused(remark: Remark) -> str:

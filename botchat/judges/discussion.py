@@ -23,7 +23,9 @@ from botchat.judges.debate import (
     PanelAgents,
     Procedure,
     format_transcript,
+    goes_on,
     is_usable,
+    usable,
 )
 from botchat.languages import Language
 from botchat.prompts import fill
@@ -33,12 +35,17 @@ from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER, PanelSett
 _IN_PLACES = ("discussion_whole", "discussion_silence")
 """Words that stand in the prompts below; of English they are older than the digest."""
 
-_PROMPTS = tuple(
-    f"discussion_{name}"
-    for name in (
-        *("parts", "statement", "reflection", "feedback", "report"),
-        *("form", "answer", "instead", "single", "prose"),
-    )
+_PROMPTS = (
+    "discussion_parts",
+    "discussion_statement",
+    "discussion_reflection",
+    "discussion_feedback",
+    "discussion_report",
+    "discussion_form",
+    "discussion_answer",
+    "discussion_instead",
+    "discussion_single",
+    "discussion_prose",
 )
 
 _STEPS = "discussion_steps"
@@ -66,18 +73,22 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
         spoken.append(await non_voting[DECOMPOSER].respond(asked))
         parts = [match["part"].strip() for match in _PART.finditer(spoken[0].text)]
     is_decomposed = bool(parts)
-    parts = (parts or [language.text("discussion_whole")] * settings.n_rounds)[: settings.n_rounds]
+    if not is_decomposed:
+        parts = [language.text("discussion_whole") for _ in range(settings.n_rounds)]
+    parts = parts[: settings.n_rounds]
     for number, part in enumerate(parts, 1):
         # The agents' votes, where they decide, are on the whole question.
         is_last = number == len(parts) and settings.decides != "summary"
-        closing = _SUBQUESTION if is_decomposed and not is_last else ""
-        for agent in panel.agents:
-            if agent.name not in last or is_usable(last[agent.name]):
-                remarks = await _state(settings, language, agent, case, part, closing, known)
-                spoken += remarks
-                last[agent.name] = remarks[-1]
-                known += filter(is_usable, remarks[-1:])
-        if not any(map(is_usable, last.values())):
+        closing = ""
+        if is_decomposed and not is_last:
+            closing = _SUBQUESTION
+        present = [agent for agent in panel.agents if goes_on(agent, last)]
+        for agent in present:
+            remarks = await _state(settings, language, agent, case, part, closing, known)
+            spoken += remarks
+            last[agent.name] = remarks[-1]
+            known += usable(remarks[-1:])
+        if not usable(last.values()):
             return DebateResult(tuple(spoken), tuple(last.values()))
         if settings.feedback:
             asked = language.fill(
@@ -88,7 +99,7 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
                 rounds=str(len(parts)),
             )
             spoken.append(await non_voting[FEEDBACK].respond(asked))
-            known += filter(is_usable, spoken[-1:])
+            known += usable(spoken[-1:])
     values = {"history": format_transcript(known)}
     report = await _report(
         settings, panel, non_voting[SUMMARIZER], case, "discussion_report", values
@@ -116,8 +127,11 @@ async def _state(
         "agent_name": agent.name,
         "part": part,
     }
-    blank = " " if language.pack.units == "words" else ""
-    steps = f"{language.text(_STEPS)}{blank}" if settings.how.decomposes else ""
+    steps = ""
+    if settings.how.decomposes:
+        steps = language.text(_STEPS)
+        if language.pack.units == "words":
+            steps += " "
     asked = _filled(language, "discussion_statement", closing, values | {"steps": steps})
     remarks = [await agent.respond(asked, case)]
     if settings.how.reflects and is_usable(remarks[0]):
@@ -135,12 +149,14 @@ async def _hold(settings: PanelSettings, panel: PanelAgents, case: Case) -> Deba
 
 
 def _prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
-    return (
-        *_PROMPTS,
-        *([_STEPS, _SUBQUESTION] if settings.how.decomposes else []),
-        *([_SCORES] if settings.report == "score" else []),
-        *(() if language.english else _IN_PLACES),
-    )
+    prompts: tuple[str, ...] = _PROMPTS
+    if settings.how.decomposes:
+        prompts += (_STEPS, _SUBQUESTION)
+    if settings.report == "score":
+        prompts += (_SCORES,)
+    if not language.english:
+        prompts += _IN_PLACES
+    return prompts
 
 
 def _calls(settings: PanelSettings) -> int:
