@@ -47,14 +47,15 @@ class Agent:
     model: ChatModel
     decoding: Decoding
     others: tuple[str, ...] = ()
-    """Names of those whose messages it sees."""
+    """Names of those whose messages it sees; its own may be among them."""
 
     async def respond(self, prompt: str, case: Case | None = None) -> Remark:
         """Return its reply to a prompt, empty if that failed; with ``case`` also its vote."""
         reply = await self.model.chat([Message(role="user", content=prompt)], self.decoding)
         if not reply.usable:
             return Remark(self.name, "", reply.key, reply.outcome)
-        text = strip_other_speakers(reply.text, self.others, prompt)
+        others = [name for name in self.others if name != self.name]
+        text = strip_other_speakers(reply.text, others, prompt)
         vote = None
         if case is not None:
             vote = case.read(text)[0]
@@ -65,7 +66,9 @@ class Agent:
 
 
 def sampled_agents(agent: Agent, n: int) -> list[Agent]:
-    """Return an agent that is asked the same ``n`` times, each time under a name of its own."""
+    """Return an agent that is asked the same ``n`` times; of several each has a name of its own."""
+    if n == 1:
+        return [agent]
     agents = []
     for sample in range(n):
         decoding = replace(agent.decoding, sample=sample)

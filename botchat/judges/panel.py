@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache, partial
 from operator import itemgetter
-from typing import Any, Literal, assert_never
+from typing import Any, assert_never
 
 import msgspec
 
@@ -36,7 +36,7 @@ from botchat.judges.debate import (
     sampled_agents,
 )
 from botchat.judges.discussion import DISCUSSION
-from botchat.judges.voting import aggregate, first_remarks, is_vote, swap_sides
+from botchat.judges.voting import Rule, aggregate, first_remarks, is_vote, swap_sides
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
 from botchat.records import UNANSWERED, JudgeId, Judgment, Outcome, Remark, Verdict
@@ -59,7 +59,7 @@ class Panel:
     models: Sequence[ChatModel]
     digest: str
     _: KW_ONLY
-    scores: Literal["mean", "majority"] = "mean"
+    rule: Rule = "mean"
     """See `botchat.judges.voting.aggregate`."""
     both_orders: bool = False
     """Position calibration: a second talk about the swapped case, whose votes count as well."""
@@ -80,7 +80,7 @@ class Panel:
         for talk in talks[1:]:  # its votes count as about the order of `case`
             votes += [_swapped(vote, swap_sides(vote.verdict)) for vote in talk.votes]
             remarks += [_swapped(remark, remark.verdict) for remark in talk.remarks]
-        verdict = aggregate((vote.verdict for vote in votes), case.choices, self.scores)
+        verdict = aggregate((vote.verdict for vote in votes), case.choices, self.rule)
         outcome: Outcome = "ok"
         if verdict is None:
             outcome = _outcome(votes)
@@ -170,12 +170,10 @@ def build_panel(
     agents = []
     for member in settings.members:
         model = model_of(member.model or default_model or "")
-        agent = Agent(str(member.name), _role(member, language, subject), model, decoding)
-        if settings.samples > 1:
-            agents += sampled_agents(agent, settings.samples)
-        else:
-            agents.append(agent)
-    agents = _acquainted(agents)
+        role = _role(member, language, subject)
+        agents += sampled_agents(Agent(str(member.name), role, model, decoding), settings.samples)
+    names = tuple([agent.name for agent in agents])
+    agents = [replace(agent, others=names) for agent in agents]
     summarizer = agents[0].model
     if settings.summarizer:
         summarizer = model_of(settings.summarizer)
@@ -191,19 +189,9 @@ def build_panel(
         partial(procedure(settings).hold, settings, PanelAgents(agents, non_voting, language)),
         tuple(models),
         _digest(settings, agents, summarizer, language),
-        scores="majority" if settings.decides == "majority" else "mean",
+        rule=settings.decides,
         both_orders=settings.position_calibration,
     )
-
-
-def _acquainted(agents: Sequence[Agent]) -> list[Agent]:
-    """Return agents that know each other's names."""
-    names = [agent.name for agent in agents]
-    acquainted = []
-    for agent in agents:
-        others = [name for name in names if name != agent.name]
-        acquainted.append(replace(agent, others=tuple(others)))
-    return acquainted
 
 
 def wording(
@@ -341,7 +329,7 @@ def is_debate(judgments: Sequence[Judgment]) -> bool:
 def votes_before_debate(
     judgments: Sequence[Judgment],
     choices: Collection[Verdict],
-    scores: Literal["mean", "majority"] = "mean",
+    rule: Rule = "mean",
 ) -> list[Judgment]:
     """Return a panel's judgments without the debate; ``choices``: what each could be."""
     votes = []
@@ -350,7 +338,7 @@ def votes_before_debate(
         vote = msgspec.structs.replace(
             judgment,
             judge=str(JudgeId(judgment.judge, "votes_before_debate")),
-            verdict=aggregate((remark.verdict for remark in first), choices, scores),
+            verdict=aggregate((remark.verdict for remark in first), choices, rule),
             reason="",
             transcript=(),
             calls=tuple([remark.call for remark in first if remark.call]),

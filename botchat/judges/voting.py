@@ -22,13 +22,16 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 from itertools import islice
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from botchat.judges.debate import SWAPPED
 from botchat.records import MISSING, UNKNOWN_INDEX, Remark, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
+
+Rule: TypeAlias = Literal["mean", "majority", "summary"]
+"""Rule from votes to a verdict; a summary is the only vote."""
 
 _AI_SIDES = {"1": (1, 0), "2": (0, 1), "both": (1, 1), "neither": (0, 0)}
 _NUMBERS = re.compile(r"-?\d+(\.\d+)?( -?\d+(\.\d+)?)*")
@@ -37,11 +40,11 @@ _NUMBERS = re.compile(r"-?\d+(\.\d+)?( -?\d+(\.\d+)?)*")
 def aggregate(
     votes: Iterable[Verdict | None],
     choices: Collection[Verdict],
-    scores: Literal["mean", "majority"] = "mean",
+    rule: Rule = "mean",
 ) -> Verdict | None:
     """Return the verdict of a group; None without votes, or if an even split cannot be a tie.
 
-    ``scores``: ``majority`` treats scores as labels; a mean has 4 decimals and need not be one of
+    ``rule``: ``majority`` treats scores as labels; a mean has 4 decimals and need not be one of
     ``choices``.
     """
     readable = [vote for vote in votes if vote is not None]
@@ -49,7 +52,7 @@ def aggregate(
         return None
     if "No" in choices:
         return _upper_median(readable)
-    if scores == "mean" and _are_scores(choices):
+    if rule != "majority" and _are_scores(choices):
         columns = zip(*(vote.split() for vote in readable), strict=True)
         return " ".join(_mean(each) for each in columns)
     return _majority(readable, choices)

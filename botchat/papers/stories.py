@@ -11,20 +11,25 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from pathlib import PurePosixPath
-from typing import Any
+from typing import TypeAlias
 
 from botchat.boards.judge_agreement import HUMAN_LABELS
 from botchat.errors import DataError, MissingDataError, listed
-from botchat.importers.tables import json_rows, named, quoted, read_text
+from botchat.importers.tables import FileRow, named, quoted, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import Language, built_in
 from botchat.metrics.agreement import ItemScore
-from botchat.papers.benchmarks import Benchmark, Files, RatedTexts, refuse_several
+from botchat.papers.benchmarks import (
+    Benchmark,
+    Files,
+    RatedTexts,
+    json_files,
+    refuse_several,
+)
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.error_reports import KindReport, read_kinds
 from botchat.protocols.kinds import Score
@@ -68,6 +73,9 @@ STRATEGIES: Mapping[str, str] = {
 COLUMNS = {"en": ("Story", "Score_new"), "zh": ("故事", "新得分")}
 """Headings of the stories and of the human scores, by the language of the stories."""
 
+RecordedReports: TypeAlias = dict[str, dict[int, dict[int, KindReport]]]
+"""Strategy -> number of the story -> error type -> report."""
+
 _CODES: dict[str, str] = {}
 for _code, _names in ERROR_TYPES.items():
     _CODES |= dict.fromkeys([name.casefold() for name in _names], _code)
@@ -106,7 +114,7 @@ def recorded(files: Files) -> Benchmark:
 
 def _recorded_scores(
     kind: int,
-    reports: Mapping[str, Mapping[int, Mapping[int, KindReport]]],
+    reports: RecordedReports,
     stories: Sequence[OwnText],
 ) -> Iterator[ItemScore]:
     """Yield the scores of a kind of error, of every strategy in both ways."""
@@ -179,42 +187,40 @@ def _human_scores(text: str, where: str) -> dict[str, float]:
     return scores
 
 
-def read_reports(
-    files: Files, language: Language, stories: Sequence[OwnText]
-) -> dict[str, dict[int, dict[int, KindReport]]]:
+def read_reports(files: Files, language: Language, stories: Sequence[OwnText]) -> RecordedReports:
     """Return reports by strategy, in the paper's order, number of the story and error type.
 
     JSON files without recorded reports are passed over. Raises `MissingDataError` without any, and
     `DataError`, with name and record, for an invalid file.
     """
-    reports: dict[str, dict[int, dict[int, KindReport]]] = {}
-    for name in sorted(name for name in files if PurePosixPath(name).suffix.lower() == ".json"):
-        records = json_rows(files[name], name)
-        first = None
-        if records:
-            first = records[0].fields
-        keys = []
-        if isinstance(first, dict):
-            keys = list(first)
-        key = next((key for key in STRATEGIES if key in keys), None)
-        if key is None:
-            continue
-        strategy = STRATEGIES[key]
-        if strategy in reports:
-            raise DataError(f"{name}: a second file with recorded reports of {strategy}; keep one")
-        by_story = reports[strategy] = {}
-        for place, value in records:
-            record: Any = named(value, place)
-            number = record.get("ID")
-            report = record.get(key)
-            if number not in range(len(stories)) or number in by_story:
-                fault = f"ID {number!r:.60} is not the number of one of the {len(stories)} stories"
-                raise DataError(f"{place}: {fault} of the table, each once")
-            kinds = []
-            if isinstance(report, str):
-                kinds = read_kinds(report, language)
-            by_story[number] = {kind.kind: kind for kind in kinds}
+    reports: RecordedReports = {}
+    for name, records in json_files(files):
+        key = next((key for key in STRATEGIES if key in records[0].fields), None)
+        if key is not None:
+            strategy = STRATEGIES[key]
+            if strategy in reports:
+                fault = f"a second file with recorded reports of {strategy}"
+                raise DataError(f"{name}: {fault}; keep one")
+            reports[strategy] = _read_recording(records, key, language, len(stories))
     if not reports:
         fault = f"no recorded reports among {listed(sorted(files))}: give MATEval's JSON files"
         raise MissingDataError(f"{fault} (records with one of the keys {', '.join(STRATEGIES)})")
     return {name: reports[name] for name in STRATEGIES.values() if name in reports}
+
+
+def _read_recording(
+    records: Iterable[FileRow], key: str, language: Language, n_stories: int
+) -> dict[int, dict[int, KindReport]]:
+    """Return the reports under ``key`` by number of the story and error type."""
+    by_story: dict[int, dict[int, KindReport]] = {}
+    for place, value in records:
+        record = named(value, place)
+        number = record.get("ID")
+        report = record.get(key)
+        if not isinstance(number, int) or not 0 <= number < n_stories or number in by_story:
+            fault = f"ID {number!r:.60} is not the number of one of the {n_stories} stories"
+            raise DataError(f"{place}: {fault} of the table, each once")
+        by_story[number] = {}
+        if isinstance(report, str):
+            by_story[number] = {kind.kind: kind for kind in read_kinds(report, language)}
+    return by_story
