@@ -67,8 +67,9 @@ def read_seeds(rows: Iterable[FileRow], where: str) -> list[Seed]:
         first, messages = dialogues.setdefault(seed_id, (row, []))
         is_whole = content is not None or _first(first.fields, FORMATS) is not None
         if first is not row and is_whole:
-            fault = f"id {seed_id!r} is taken by {first.place}; give every dialogue its own"
-            raise DataError(f"{place}: {fault}")
+            raise DataError(
+                f"{place}: id {seed_id!r} is taken by {first.place}; give every dialogue its own"
+            )
         items = [row.fields] if content is None else _items(content, place)
         messages += _messages(items, place, len(messages))
     if not dialogues:
@@ -150,8 +151,10 @@ def _id(row: FileRow) -> str:
         return ""
     if isinstance(value, str | int) and value is not True and 0 < len(str(value).strip()) <= MAX_ID:
         return str(value)
-    fault = f"the id {quoted(value)} is no text or whole number of at most {MAX_ID} characters"
-    raise DataError(f"{row.place}: {fault}; correct it")
+    raise DataError(
+        f"{row.place}: the id {quoted(value)} is no text or whole number of at most {MAX_ID} "
+        "characters; correct it"
+    )
 
 
 def _items(content: object, place: str) -> Sequence[object]:

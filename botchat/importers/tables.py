@@ -66,8 +66,10 @@ def read_text(data: bytes, where: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        fault = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        raise DataError(f"{where}: line {line}: {fault}") from None
+        raise DataError(
+            f"{where}: line {line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file "
+            "as UTF-8"
+        ) from None
 
 
 def named(value: object, place: str) -> Mapping[str, Any]:
@@ -110,8 +112,10 @@ def table(data: bytes, where: str, columns: Collection[str] | None = None) -> pd
     except DataError:
         raise
     except Exception as error:  # each library raises its own
-        fault = f"not readable as {suffix[1:]} ({' '.join(str(error).split())[:200]})"
-        raise DataError(f"{where}: {fault}; correct or save it again") from None
+        raise DataError(
+            f"{where}: not readable as {suffix[1:]} ({' '.join(str(error).split())[:200]}); "
+            "correct or save it again"
+        ) from None
     frame.columns = pd.Index([column_name(name) for name in frame.columns])
     frame = frame.loc[:, ~frame.columns.duplicated()]
     start = 2

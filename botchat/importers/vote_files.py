@@ -64,8 +64,10 @@ def read_votes(data: bytes, where: str) -> VotesFile:
         frame = frame.drop(columns=others).rename(columns=_VERDICTS)
     if not {"model_a", "model_b", "winner"} <= set(frame) or frame.empty:
         names = f"columns: {', '.join(str(each) for each in frame)[:120]}"
-        ours = "item,first,second,judge,verdict (docs/rank.md)"
-        raise DataError(f"{where}: no votes ({names}); name them model_a,model_b,winner or {ours}")
+        raise DataError(
+            f"{where}: no votes ({names}); name them model_a,model_b,winner or "
+            "item,first,second,judge,verdict (docs/rank.md)"
+        )
     votes = _votes(frame, where, once)
     kept = votes.first != votes.second
     left_out = []

@@ -164,8 +164,10 @@ def build_panel(
     if has_models and default_model is not None:
         raise ConfigError(f"panel {name} names all its models itself; leave out --judge-model")
     if not has_models and default_model is None:
-        where = f"--judge-model MODEL, or as model = … in [panels.{name}]"
-        raise ConfigError(f"panel {name}: its agents have no model; name one with {where}")
+        raise ConfigError(
+            f"panel {name}: its agents have no model; name one with --judge-model MODEL, or as "
+            f"model = … in [panels.{name}]"
+        )
     decoding = Decoding(settings.temperature, settings.max_tokens)
     agents = []
     for member in settings.members:

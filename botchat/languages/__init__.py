@@ -213,8 +213,10 @@ class Language:
         return _digest("\0".join(self.text(each) for each in names))
 
     def _lacks(self, part: str) -> NoReturn:
-        fault = f"the language pack {self.code} ({self.where}) has no {part}"
-        raise ConfigError(f"{fault}; add it as docs/languages.md says")
+        raise ConfigError(
+            f"the language pack {self.code} ({self.where}) has no {part}; add it as "
+            "docs/languages.md says"
+        )
 
 
 def load(folder: Traversable, code: str) -> Language:

@@ -101,8 +101,10 @@ class Benchmark(NamedTuple):
 def refuse_several(names: Sequence[str]) -> None:
     """Raise `ConfigError` for the files of more than one data set."""
     if len(names) > 1:
-        held = f"{len(names)} data sets, {listed(names)}"
-        raise ConfigError(f"--data holds {held}: give a folder that holds one of them")
+        raise ConfigError(
+            f"--data holds {len(names)} data sets, {listed(names)}: give a folder that holds one "
+            "of them"
+        )
 
 
 def answer_pairs(name: str, pairs: Sequence[AnswerPair]) -> Benchmark:

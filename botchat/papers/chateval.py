@@ -119,15 +119,18 @@ def read_faireval(files: Files) -> list[AnswerPair]:
     review = paths[review]
     labels = read_text(files[review], review).rstrip().splitlines()
     if len(labels) != len(questions):
-        fault = f"{len(labels)} labels for the {len(questions)} questions"
-        raise DataError(f"{review}: {fault}; give one a line")
+        raise DataError(
+            f"{review}: {len(labels)} labels for the {len(questions)} questions; give one a line"
+        )
     verdicts = {plain_name(model_a): "1", plain_name(model_b): "2", "tie": "tie"}
     pairs = []
     for line, (id_, label) in enumerate(zip(questions, labels, strict=True), 1):
         verdict = verdicts.get(plain_name(label).replace("chatgpt", "gpt35"))
         if verdict is None:
-            fault = f"label {label.strip()!r:.60} is neither {model_a}, {model_b} nor TIE"
-            raise DataError(f"{review}:{line}: {fault}")
+            raise DataError(
+                f"{review}:{line}: label {label.strip()!r:.60} is neither {model_a}, {model_b} "
+                "nor TIE"
+            )
         for name, texts in zip(names, tables, strict=False):
             if id_ not in texts:
                 raise DataError(f"{paths[name]}: no answer to question {id_}; add it")
@@ -210,5 +213,6 @@ def _response(row: FileRow, ids: dict[tuple[str, str], str]) -> Response:
             {aspect: float(record["scores"][aspect]) for aspect in ASPECTS},
         )
     except (KeyError, TypeError, ValueError) as error:
-        fault = f"no {error}; a record needs {_FIELDS} of {', '.join(ASPECTS)}"
-        raise DataError(f"{row.place}: {fault}") from None
+        raise DataError(
+            f"{row.place}: no {error}; a record needs {_FIELDS} of {', '.join(ASPECTS)}"
+        ) from None

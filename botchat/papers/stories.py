@@ -158,8 +158,10 @@ def read_stories(files: Files) -> tuple[Language, list[OwnText]]:
     refuse_several(list(tables))
     if not tables:
         columns = " or ".join(", ".join(each) for each in COLUMNS.values())
-        fault = f"no table with human scores among {listed(sorted(files)) or 'no files'}"
-        raise MissingDataError(f"{fault}: give a CSV file with the columns {columns}")
+        raise MissingDataError(
+            f"no table with human scores among {listed(sorted(files)) or 'no files'}: give a CSV "
+            f"file with the columns {columns}"
+        )
     ((name, (code, rows)),) = tables.items()
     stories = []
     for number, row in enumerate(rows):
@@ -179,8 +181,9 @@ def _human_scores(text: str, where: str) -> dict[str, float]:
         try:
             scores[_CODES[name.strip().casefold()]] = float(number)
         except (KeyError, ValueError):
-            fault = f"{quoted(line.strip())} is no score of an error type (Name:-1)"
-            raise DataError(f"{where}: {fault}") from None
+            raise DataError(
+                f"{where}: {quoted(line.strip())} is no score of an error type (Name:-1)"
+            ) from None
     missing = ", ".join(code for code in ERROR_TYPES if code not in scores)
     if missing:
         raise DataError(f"{where}: human scores lack {missing}; every story needs all five")
@@ -199,12 +202,15 @@ def read_reports(files: Files, language: Language, stories: Sequence[OwnText]) -
         if key is not None:
             strategy = STRATEGIES[key]
             if strategy in reports:
-                fault = f"a second file with recorded reports of {strategy}"
-                raise DataError(f"{name}: {fault}; keep one")
+                raise DataError(
+                    f"{name}: a second file with recorded reports of {strategy}; keep one"
+                )
             reports[strategy] = _read_recording(records, key, language, len(stories))
     if not reports:
-        fault = f"no recorded reports among {listed(sorted(files))}: give MATEval's JSON files"
-        raise MissingDataError(f"{fault} (records with one of the keys {', '.join(STRATEGIES)})")
+        raise MissingDataError(
+            f"no recorded reports among {listed(sorted(files))}: give MATEval's JSON files "
+            f"(records with one of the keys {', '.join(STRATEGIES)})"
+        )
     return {name: reports[name] for name in STRATEGIES.values() if name in reports}
 
 
@@ -218,8 +224,10 @@ def _read_recording(
         number = record.get("ID")
         report = record.get(key)
         if not isinstance(number, int) or not 0 <= number < n_stories or number in by_story:
-            fault = f"ID {number!r:.60} is not the number of one of the {n_stories} stories"
-            raise DataError(f"{place}: {fault} of the table, each once")
+            raise DataError(
+                f"{place}: ID {number!r:.60} is not the number of one of the {n_stories} stories "
+                "of the table, each once"
+            )
         by_story[number] = {}
         if isinstance(report, str):
             by_story[number] = {kind.kind: kind for kind in read_kinds(report, language)}

@@ -75,8 +75,10 @@ def read_items(files: Files) -> dict[str, list[Item]]:
                 labels = [(verdict["after"], False in verdict["human"]) for verdict in verdicts]
                 id_ = f"{source}:{record['id']}"
             except (AttributeError, LookupError, TypeError, msgspec.ValidationError):
-                fault = f"{quoted(record)} is no dialogue with id, turns and who"
-                raise DataError(f"{place}: {fault}; see docs/benchmarks.md") from None
+                raise DataError(
+                    f"{place}: {quoted(record)} is no dialogue with id, turns and who; see "
+                    "docs/benchmarks.md"
+                ) from None
             dialogue = Dialogue(id_, contestant, tuple(texts), 0, (), "complete", "")
             sources[source].append((dialogue, labels))
     if not sources:

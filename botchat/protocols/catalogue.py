@@ -129,8 +129,10 @@ def catalogue(own: Mapping[str, CriterionSettings], language: Language = ENGLISH
     """Return the built-in protocols and the user's; `ConfigError` if two have one name."""
     twice = {protocol.name for protocol in BUILT_IN} & set(own)
     if twice:
-        fault = "BotChat has a protocol of that name; choose another"
-        raise ConfigError(f"botchat.toml: protocols.{min(twice)}: {fault}")
+        raise ConfigError(
+            f"botchat.toml: protocols.{min(twice)}: BotChat has a protocol of that name; choose "
+            "another"
+        )
     criteria = [_criterion(name, settings) for name, settings in own.items()]
     return Catalogue(chain(BUILT_IN, criteria), language)
 

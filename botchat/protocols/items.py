@@ -139,8 +139,9 @@ class _Row:
         """Return two answers, in the columns ``sides``, with the human verdict if it is known."""
         first, second = (self.cell((f"model{s[-1]}", f"generator{s[-1]}"))[1] or s for s in sides)
         if first == second:
-            fault = f"both answers are by {first!r:.60}; name two different models"
-            raise DataError(f"{self.place}: {fault}")
+            raise DataError(
+                f"{self.place}: both answers are by {first!r:.60}; name two different models"
+            )
         answers = self.words(sides[0]), self.words(sides[1])
         column, label = self.cell(_HUMAN_VERDICTS)
         human = None
@@ -171,6 +172,9 @@ class _Row:
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            fault = f"{words.strip()!r:.60} is no number; give the human score"
-            raise self.error(column, f"{fault}, lines of Name: number, or leave it empty")
+            raise self.error(
+                column,
+                f"{words.strip()!r:.60} is no number; give the human score, lines of Name: "
+                "number, or leave it empty",
+            )
         return value

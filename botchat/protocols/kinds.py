@@ -174,8 +174,10 @@ class Pairwise(AnswerKind):
         """Return ½, 0 or -½; of Both and Neither 0, a tie (BotChat §3.3)."""
         lead = _NAMED.get(verdict)
         if lead is None:
-            fault = f"verdict {verdict!r} of a pairwise judgment is none of 1, 2, both, neither"
-            raise DataError(f"{fault}; delete that line and judge again")
+            raise DataError(
+                f"verdict {verdict!r} of a pairwise judgment is none of 1, 2, both, neither; "
+                "delete that line and judge again"
+            )
         if self.chosen_wins:
             return lead
         return -lead

@@ -268,8 +268,10 @@ class Protocol:
         """
         names = judgment.contestants
         if len(names) != self.orders:
-            fault = f"{len(names)} contestants where {self.name} shows {self.orders}"
-            raise DataError(f"{fault}; delete that line and judge again")
+            raise DataError(
+                f"{len(names)} contestants where {self.name} shows {self.orders}; delete that "
+                "line and judge again"
+            )
         if judgment.verdict is None:
             return []
         where = f"{judgment.judge} on seed {judgment.seed_id}"
