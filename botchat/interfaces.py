@@ -36,6 +36,10 @@ Report: TypeAlias = Literal["none", "read", "asked"]
 answer, or the answer that is asked for."""
 
 
+Cells: TypeAlias = dict[str, object]
+"""Cells of one row of a table by the keys of its columns; a missing value is None or absent."""
+
+
 class Message(TypedDict):
     """One chat message in the OpenAI layout."""
 
@@ -408,7 +412,7 @@ class Case(_KnownCase):
     """The verdicts that the question offers."""
     read: Callable[[str], VerdictReason] = field(repr=False)
     """Reads a reply; the verdict is None if the text has none of ``choices``."""
-    mirror: Callable[[], Case] | None = field(default=None, repr=False, compare=False)
+    mirror: MakeCase | None = field(default=None, repr=False, compare=False)
     """Makes the case with its two dialogues (or answers) swapped; None if it has only one."""
     kind: Kind | None = None
     """Kind of the answer."""

@@ -80,7 +80,7 @@ def read_seeds(rows: Iterable[FileRow], where: str) -> list[Seed]:
 def read_dialogues(rows: Iterable[FileRow], where: str) -> tuple[str, list[ImportedDialogue]]:
     """Read the format, a value of `FORMATS`, and the dialogues of a model, or raise `DataError`."""
     dialogues = []
-    formats = []
+    form = ""
     for row in rows:
         column = _column(row.fields, FORMATS, f"{row.place}: no dialogue")
         messages = _messages(_items(row.fields[column], row.place), row.place)
@@ -92,10 +92,10 @@ def read_dialogues(rows: Iterable[FileRow], where: str) -> tuple[str, list[Impor
         if end is None:
             outcome = "ok"
         dialogues.append(ImportedDialogue(row.place, _id(row), tuple(texts[:end]), outcome))
-        formats.append(FORMATS[column])
+        form = form or FORMATS[column]
     if not dialogues:
         raise DataError(f"{where}: no dialogue; expected one of: {listed(FORMATS)}")
-    return formats[0], dialogues
+    return form, dialogues
 
 
 def read_mutual(files: Mapping[str, bytes], where: str) -> list[Seed]:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
-from botchat.errors import DataError
+from botchat.errors import DataError, one_line
 
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".parquet")
 COLUMNS: dict[str, dict[str, Any]] = tomllib.loads(
@@ -113,8 +113,7 @@ def table(data: bytes, where: str, columns: Collection[str] | None = None) -> pd
         raise
     except Exception as error:  # each library raises its own
         raise DataError(
-            f"{where}: not readable as {suffix[1:]} ({' '.join(str(error).split())[:200]}); "
-            "correct or save it again"
+            f"{where}: not readable as {suffix[1:]} ({one_line(error)}); correct or save it again"
         ) from None
     frame.columns = pd.Index([column_name(name) for name in frame.columns])
     frame = frame.loc[:, ~frame.columns.duplicated()]

@@ -71,16 +71,16 @@ def read_votes(data: bytes, where: str) -> VotesFile:
     votes = _votes(frame, where, once)
     kept = votes.first != votes.second
     left_out = []
-    n_own = int((~kept).sum())
+    n_own = np.count_nonzero(~kept)
     if n_own:
         left_out.append(f"left out {n_own:,} of a model against itself")
     if "anony" in frame:
         anonymous = frame["anony"].astype(str).str.lower().to_numpy() != "false"
-        n_known = int((kept & ~anonymous).sum())
+        n_known = np.count_nonzero(kept & ~anonymous)
         if n_known:
             left_out.append(f"left out {n_known:,} not anonymous")
         kept &= anonymous
-    n_unread = int((kept & ~votes.readable).sum())
+    n_unread = np.count_nonzero(kept & ~votes.readable)
     if n_unread:
         left_out.append(f"{n_unread:,} without a readable verdict")
     kind = "battles as of LMArena"

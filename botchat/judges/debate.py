@@ -33,8 +33,8 @@ SWAPPED = " (swapped)"
 """Ends the name of a speaker that was shown the case in the other order."""
 
 _LEAD = r"[ \t>*_#-]*"
-_MARK = re.compile(rf"^({_LEAD})\[([^\]\n]{{1,80}})\]([*_ \t]*):", re.MULTILINE)
-_HEADING = re.compile(r"^\[[^\]\n]{2,80}\][ \t]*$", re.MULTILINE)
+_MARK = re.compile(rf"(?m)^({_LEAD})\[([^\]\n]{{1,80}})\]([*_ \t]*):")
+_HEADING = re.compile(r"(?m)^\[[^\]\n]{2,80}\][ \t]*$")
 
 
 @dataclass(frozen=True)
@@ -182,8 +182,8 @@ def strip_other_speakers(reply: str, others: Iterable[str], prompt: str) -> str:
         return reply
     headings = "|".join(re.escape(line.strip()) for line in _HEADING.findall(prompt)) or "(?!)"
     goes_on = re.compile(
-        rf"^{_LEAD}(?:\[(?:{names})\]|(?:{headings})[ \t]*$|(?P<named>@?(?:{names})[*_ \t]*:))",
-        re.MULTILINE | re.IGNORECASE,
+        rf"(?im)^{_LEAD}(?:\[(?:{names})\]|(?:{headings})[ \t]*$"
+        rf"|(?P<named>@?(?:{names})[*_ \t]*:))"
     )
     for match in goes_on.finditer(reply):
         if match["named"] is None or reply[: match.start()].strip():

@@ -53,7 +53,7 @@ _SUBQUESTION = "discussion_subquestion"
 """Said of a decomposed question (CoT) alone: in a statement, and as its last line."""
 _SCORES = "discussion_scores"
 """The form of a report of scores alone."""
-_PART = re.compile(r"^[ \t>*_#-]*\(?\d{1,2}[.):\u3001](?!\d)[^\w\n]*(?P<part>\w.*)$", re.MULTILINE)
+_PART = re.compile(r"(?m)^[ \t>*_#-]*\(?\d{1,2}[.):\u3001](?!\d)[^\w\n]*(?P<part>\w.*)$")
 
 
 async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:

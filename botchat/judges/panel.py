@@ -280,15 +280,12 @@ def _reason(
     case: Case, verdict: Verdict | None, votes: Sequence[Remark], talk: DebateResult
 ) -> str:
     """Return the votes, the speakers without one, and the summary or the winning side's reason."""
-    tally: Counter[Verdict] = Counter()
+    tally = Counter([vote.verdict for vote in votes if vote.verdict is not None])
     absent = []
     for vote in votes:
-        if vote.verdict is not None:
-            tally[vote.verdict] += 1
-        elif is_usable(vote):
-            absent.append(f"{vote.speaker} (unreadable)")
-        else:
-            absent.append(f"{vote.speaker} ({vote.outcome})")
+        if vote.verdict is None:
+            end = "unreadable" if is_usable(vote) else vote.outcome
+            absent.append(f"{vote.speaker} ({end})")
     part = f"{tally.total()} of {len(votes)} votes"
     if tally:
         by_number = sorted(sorted(tally.items()), key=itemgetter(1), reverse=True)

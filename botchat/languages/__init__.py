@@ -40,9 +40,7 @@ PLAIN: Mapping[int, str | int] = {
         "\u300e\u300f\u3010\u3014\u3016\u3011\u3015\u3017",
         '  ,,...""""""""""[[[]]]',
     ),
-    **str.maketrans("٠١٢٣٤٥٦٧٨٩", "0123456789"),
-    **str.maketrans("۰۱۲۳۴۵۶۷۸۹", "0123456789"),
-    **str.maketrans("०१२३४५६७८९", "0123456789"),
+    **str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹०१२३४५६७८९", "0123456789" * 3),
     **{0xFF01 + i: 0x21 + i for i in range(94)},
     **str.maketrans("\u0130\u0131\u017f\u212a", "IisK"),
 }
@@ -279,7 +277,7 @@ def every_prompt() -> frozenset[str]:
 @cache
 def built_in() -> Mapping[str, Language]:
     """Return the languages that come with BotChat, by code."""
-    folders = sorted(resources.files(__name__).iterdir(), key=lambda folder: folder.name)
+    folders = sorted(resources.files(__name__).iterdir(), key=str)
     return {f.name: load(f, f.name) for f in folders if (f / FILE).is_file()}
 
 

@@ -29,6 +29,7 @@ from botchat.boards.tables import Column, Kind, Table, spread, table
 from botchat.errors import ConfigError, DataError, listed
 from botchat.estimates import UNKNOWN, VerdictPrice
 from botchat.importers.tables import SUFFIXES, FileRow, json_rows, read_text, rows
+from botchat.interfaces import Cells
 from botchat.metrics import lengths
 from botchat.metrics.agreement import ItemScore, ScoreAgreement, compare, compare_scores
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts, verdicts_digest
@@ -87,7 +88,7 @@ class Comparison(NamedTuple):
 
     report: AgreementReport
     tables: Sequence[Table] = ()
-    data: dict[str, object] | None = None
+    data: Cells | None = None
 
 
 class Benchmark(NamedTuple):
@@ -180,7 +181,7 @@ class RatedTexts:
         """Correlate with human scores, by part; ``prices`` are by part and judge."""
         data = []
         judges = []
-        lines: dict[str, dict[str, object]] = {}
+        lines: dict[str, Cells] = {}
         by_judge = defaultdict[str, dict[str, ScoreAgreement]](dict)
         for part, (_, _, labels) in self.parts.items():
             rated = list(labels) + list(scores[part])
@@ -212,15 +213,12 @@ class RatedTexts:
 
 def score_of(judgment: Judgment, protocol: Protocol, place: int | None) -> float | None:
     """Return one score of a verdict, or the sum of all; None if it is missing, or any is."""
-    scores = protocol.score.scores(judgment.verdict)
-    if scores is None:
-        return None
-    if place is not None:
-        return scores[place]
-    known = [score for score in scores if score is not None]
-    if len(known) == len(scores):
-        return sum(known)
-    return None
+    answer = protocol.score
+    if place is None:
+        numbers = answer.numbers(judgment.verdict)
+        return None if numbers is None else sum(numbers)
+    scores = answer.scores(judgment.verdict)
+    return None if scores is None else scores[place]
 
 
 def _correlations(by_part: Mapping[str, ScoreAgreement]) -> dict[str, float]:
@@ -303,7 +301,7 @@ def _verdicts(judgments: Sequence[Judgment], texts: Sequence[OwnText]) -> Table:
     by_id = {text.id: text.text for text in texts}
     rows = []
     for judgment in judgments:
-        row: dict[str, object] = {"item": judgment.seed_id, "judge": judgment.judge}
+        row: Cells = {"item": judgment.seed_id, "judge": judgment.judge}
         row["reason"] = judgment.reason
         if texts:
             row |= _cells(judgment, by_id[judgment.seed_id])
@@ -319,10 +317,10 @@ def _verdicts(judgments: Sequence[Judgment], texts: Sequence[OwnText]) -> Table:
     return table("cases", f"{protocol.title}: every verdict", columns, rows, signatures)
 
 
-def _cells(judgment: Judgment, text: str) -> dict[str, object]:
+def _cells(judgment: Judgment, text: str) -> Cells:
     """Return the scores of a text, with the reports on it."""
     errors = reports(judgment, partial(parse_text, text=text)).values()
-    cells: dict[str, object] = {"report": " ".join([as_prose(report) for report in errors])}
+    cells: Cells = {"report": " ".join([as_prose(report) for report in errors])}
     if errors:
         cells["reason"] = "\n".join([as_text(report) for report in errors])
     for key, place in _PLACES.items():
@@ -370,10 +368,10 @@ class PrintedTable(NamedTuple):
     note: str = ""
 
     @property
-    def records(self) -> Iterator[dict[str, object]]:
+    def records(self) -> Iterator[Cells]:
         """Rows with numbers in our units; a row of another length raises `ValueError`."""
         for line in self.rows:
-            row: dict[str, object] = {"table": self.name, "line": " · ".join(line["row"])}
+            row: Cells = {"table": self.name, "line": " · ".join(line["row"])}
             for key, end in (("values", ""), ("std", "_std")):
                 numbers = line.get(key, ())
                 for name, number in zip(self.columns, numbers, strict=bool(numbers)):

@@ -121,16 +121,10 @@ def _recorded_scores(
     for strategy, by_story in reports.items():
         written = []
         for number, by_kind in by_story.items():
-            report = by_kind.get(kind)
-            as_counted: float | None = 0.0
-            as_written = None
-            if report is not None:
-                as_written = report.score
-                if report.written is not None:
-                    as_counted = report.written
+            report = by_kind.get(kind, KindReport(kind))
             item = stories[number].id
-            yield ItemScore(item, STORY, strategy, as_counted)
-            written.append(ItemScore(item, STORY, f"{strategy}{AS_WRITTEN}", as_written))
+            yield ItemScore(item, STORY, strategy, report.written or 0.0)
+            written.append(ItemScore(item, STORY, f"{strategy}{AS_WRITTEN}", report.score))
         yield from written
 
 

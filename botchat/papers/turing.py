@@ -17,7 +17,7 @@ from botchat.boards.tables import Column, spread, table
 from botchat.errors import DataError, MissingDataError
 from botchat.estimates import UNKNOWN
 from botchat.importers.tables import json_rows, quoted
-from botchat.interfaces import MakeCase
+from botchat.interfaces import Cells, MakeCase
 from botchat.metrics import lengths
 from botchat.metrics.agreement import JudgeAgreement, compare
 from botchat.metrics.verdicts import LOSS, NO_CONTESTANT, WIN, PairVerdict, PairVerdicts
@@ -145,7 +145,7 @@ def _on_items(items: Sequence[Item], verdicts: Iterable[PairVerdict]) -> PairVer
     return PairVerdicts.of(known)
 
 
-def _row(source: str, compared: JudgeAgreement) -> dict[str, object]:
+def _row(source: str, compared: JudgeAgreement) -> Cells:
     """Return the row of a judge on one source."""
     return {
         "source": source,

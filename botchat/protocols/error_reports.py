@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 
 from msgspec.structs import asdict
 
@@ -186,7 +186,7 @@ class _ReportPatterns:
         return [(self.kinds[plain_name(pair["name"])], _number(pair["number"])) for pair in pairs]
 
 
-_patterns = lru_cache(maxsize=8)(_ReportPatterns)
+_patterns = cache(_ReportPatterns)
 
 
 def _any_of(words: Iterable[str]) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from botchat.languages import PLAIN, Language
 from botchat.protocols.replies import any_of
+from botchat.records import Utterances
 
 END = "<chat_end>"
 
-_END_LIKE = re.compile(r"<\s*(/?)\s*chat[_\s-]*end\s*>", re.IGNORECASE)
-_SPEAKER_LIKE = re.compile(r"^([ \t>*_#-]*)([AB])([*_]*)\s*[:\uff1a]", re.MULTILINE)
+_END_LIKE = re.compile(r"(?i)<\s*(/?)\s*chat[_\s-]*end\s*>")
+_SPEAKER_LIKE = re.compile(r"(?m)^([ \t>*_#-]*)([AB])([*_]*)\s*[:\uff1a]")
 _MARKS = ("choice", "index", "reason")
-_VERDICT_LIKE = re.compile(rf"\b({'|'.join(_MARKS)})([\"'*_ \t]*)[:\uff1a]", re.IGNORECASE)
-_LABEL_LIKE = re.compile(r"^([ \t>*_#]*)(conversation)[ \t]*([12])\b", re.I | re.MULTILINE)
+_VERDICT_LIKE = re.compile(rf"(?i)\b({'|'.join(_MARKS)})([\"'*_ \t]*)[:\uff1a]")
+_LABEL_LIKE = re.compile(r"(?im)^([ \t>*_#]*)(conversation)[ \t]*([12])\b")
 _TEMPLATE_LIKE = re.compile(  # marks of chat templates, which some servers read as control tokens
     r"<\s*\|([^|<>\n]{0,60})\|\s*>|<\uff5c([^\uff5c<>\n]{0,60})\uff5c>"
     r"|<(/?(?:start_of_turn|end_of_turn|s|bos|eos|pad|unk|think|tool_call|tool_response))>"
@@ -66,10 +66,11 @@ class PromptFrame:
             rf"|(?P<colon>{left}(?:{mark})[\"'*_ \t\]]*|^[ \t>*_#-]*[AB][*_]*[ \t]*):"
             rf"|^[ \t>*_#]*(?P<label>{label})(?=[ \t]*(?::|$))"
         )
-        # `neutralise` knows the English marks.
-        self._like = re.compile("(?!)" if language.english else frame, re.I | re.MULTILINE)
+        if language.english:
+            frame = "(?!)"  # `neutralise` knows the English marks
+        self._like = re.compile(f"(?im){frame}")
 
-    def conversation(self, utterances: Sequence[str]) -> str:
+    def conversation(self, utterances: Utterances) -> str:
         """Return lines ``A: … <chat_end>`` and ``B: … <chat_end>`` (BotChat Appendix B)."""
         lines = []
         for n, utterance in enumerate(utterances):
@@ -92,4 +93,4 @@ class PromptFrame:
         return text
 
 
-prompt_frame = lru_cache(maxsize=16)(PromptFrame)
+prompt_frame = cache(PromptFrame)

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, reply_tokens
 from botchat.languages import ENGLISH, Language
@@ -35,13 +36,16 @@ class Speaker:
     """System prompt of a dialogue; None for the one of the set's language."""
 
 
+CountTokens: TypeAlias = Callable[[str], int]
+
+
 @dataclass(frozen=True)
 class TokenCounter:
     """Counts the tokens of a text."""
 
-    exact: Callable[[str], int] | None
+    exact: CountTokens | None
     """Tokens of cl100k, for the record; None if the encoding is not available."""
-    estimate: Callable[[str], int]
+    estimate: CountTokens
     """Tokens or a cautious estimate, to keep a prompt inside the context window."""
 
 
@@ -124,12 +128,12 @@ def chat_messages(system: str, utterances: Sequence[str]) -> list[Message]:
     return messages
 
 
-def prompt_tokens(messages: Sequence[Message], count: Callable[[str], int]) -> int:
+def prompt_tokens(messages: Sequence[Message], count: CountTokens) -> int:
     """Return the tokens of a prompt, template included; ``count`` counts a text's."""
     return sum(count(m["content"]) + PER_MESSAGE for m in messages)
 
 
-def drop_oldest(messages: list[Message], room: int, count: Callable[[str], int]) -> None:
+def drop_oldest(messages: list[Message], room: int, count: CountTokens) -> None:
     """Drop the oldest utterances of a prompt until it fits into ``room`` tokens (§4.1).
 
     System prompt and last utterance are always kept; ``count`` returns the tokens of a text.
@@ -140,7 +144,7 @@ def drop_oldest(messages: list[Message], room: int, count: Callable[[str], int])
 
 # ------------------------------------------------------------------------------- faults
 
-_NEXT_TURN = re.compile(r"\n\s*(?:user|assistant|human|ai|system|speaker [AB12]|[AB])\s*:", re.I)
+_NEXT_TURN = re.compile(r"(?i)\n\s*(?:user|assistant|human|ai|system|speaker [AB12]|[AB])\s*:")
 _CUT_SHARE = 0.01
 
 

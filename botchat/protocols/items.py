@@ -117,9 +117,11 @@ class _Row:
 
     def cell(self, names: Iterable[str]) -> tuple[str, str]:
         """Return (column, text) of the first of some cells that has something in it."""
-        cells = ((name, self.fields.get(name)) for name in names)
-        full = ((name, str(cell).strip()) for name, cell in cells if cell not in (None, ""))
-        return next(full, ("", ""))
+        for name in names:
+            cell = self.fields.get(name)
+            if cell not in (None, ""):
+                return name, str(cell).strip()
+        return "", ""
 
     def error(self, column: str, fault: str) -> DataError:
         """Return the error that a cell is not what is expected."""

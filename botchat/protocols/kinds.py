@@ -6,6 +6,7 @@ checker then names what the class lacks, and every ``match`` that does not know 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Set
 from dataclasses import dataclass, replace
@@ -32,8 +33,20 @@ from botchat.records import UNDECIDED, UNKNOWN_INDEX, Judgment, Utterances, Verd
 # One dialogue, two of models, or one and the human one.
 Shows: TypeAlias = Literal["one", "pair", "human"]
 
+# Numbers of a verdict, or what it gives each contestant.
+Numbers: TypeAlias = tuple[float, ...]
+
 # A verdict as the lists of the page have it.
 PageCode: TypeAlias = int | list[float | None]
+
+
+def result_of(lead: float) -> float:
+    """Return the result of a contestant from its lead: 1 win, ½ tie, 0 loss; NaN stays."""
+    if math.isnan(lead):
+        return lead
+    if abs(lead) < 1e-9:
+        return 0.5
+    return float(lead > 0)
 
 
 class AnswerKind(ABC):
@@ -73,16 +86,13 @@ class AnswerKind(ABC):
     def reading(self, utterances: Utterances, language: Language) -> ReplyReader:
         """Return how a reply about a dialogue with these utterances, or about two, is read."""
 
-    def values(self, verdict: Verdict, where: str) -> tuple[float, ...]:
+    def values(self, verdict: Verdict, where: str) -> Numbers:
         """Return what a verdict gives each contestant, 0 to 1: of two their results.
 
         Empty if that is unreadable. Raises `DataError`, which may name ``where``, for a verdict
         that the kind does not offer.
         """
-        lead = self.lead(verdict)
-        result = float(lead > 0)
-        if abs(lead) < 1e-9:
-            result = 0.5
+        result = result_of(self.lead(verdict))
         return result, 1 - result
 
     def code(self, verdict: Verdict | None) -> PageCode:
@@ -123,7 +133,7 @@ class Detection(AnswerKind):
         """Return how a reply about a dialogue with these utterances is read."""
         return detection_reader(len(utterances), language)
 
-    def values(self, verdict: Verdict, where: str) -> tuple[float, ...]:
+    def values(self, verdict: Verdict, where: str) -> Numbers:
         """Return 1 for a dialogue in which nothing is found, else 0; ½ if that is undecided."""
         index = first_ai_index(verdict, where)
         if index == UNTOLD:
@@ -142,12 +152,12 @@ class Detection(AnswerKind):
 
     def check(self, judgment: Judgment) -> None:
         """Raise `DataError` for an utterance that was not shown."""
-        for place in (judgment.verdict or "").split(" "):
-            if place.isdecimal() and int(place) > judgment.shown:
-                raise DataError(
-                    f"verdict {judgment.verdict!r} names an utterance that was not shown, of "
-                    f"{judgment.shown}; delete that line and judge again"
-                )
+        place = judgment.verdict or ""
+        if place.isdecimal() and int(place) > judgment.shown:
+            raise DataError(
+                f"verdict {place!r} names an utterance that was not shown, of {judgment.shown}; "
+                "delete that line and judge again"
+            )
 
 
 # Choice -> how far the dialogue shown first is named before the other.
@@ -199,7 +209,7 @@ class Graded(AnswerKind):
             return None
         return scores.decode_scores(verdict, self.n_numbers)
 
-    def numbers(self, verdict: Verdict | None) -> tuple[float, ...] | None:
+    def numbers(self, verdict: Verdict | None) -> Numbers | None:
         """Return the numbers; None if any is missing."""
         words = self.scores(verdict) or ()
         numbers = tuple([number for number in words if number is not None])
@@ -267,7 +277,7 @@ class Score(Graded):
         half = len(numbers) // 2
         return sum(numbers[:half]) - sum(numbers[half:])
 
-    def values(self, verdict: Verdict, where: str) -> tuple[float, ...]:
+    def values(self, verdict: Verdict, where: str) -> Numbers:
         """Return the mean of the numbers, the ends of the scale as 0 and 1; of two the results."""
         if self.n_texts == 2:
             return super().values(verdict, where)
@@ -299,7 +309,7 @@ class Report(Graded):
         read = partial(reports.read_report, utterances=utterances)
         return ReplyReader(reports.choices(len(utterances)), read)
 
-    def values(self, verdict: Verdict, where: str) -> tuple[float, ...]:
+    def values(self, verdict: Verdict, where: str) -> Numbers:
         """Return 1 for a dialogue in which nothing is found, else 0."""
         return (float(verdict == self.passing),)
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+from typing import TypeAlias
 
 from botchat.estimates import Estimate
-from botchat.interfaces import Case, ShownDialogue, VerdictReason
+from botchat.interfaces import Case, Cells, ShownDialogue, VerdictReason
 from botchat.languages import ENGLISH
 from botchat.metrics.statistics import proportion
 from botchat.protocols import kinds, scores
@@ -49,7 +50,7 @@ DIAGNOSIS = Protocol(
 
 TEXT = "text"  # name of the one contestant
 
-_FRAME_LIKE = re.compile(r"^([ \t>*_#-]*(?:question|answer|score))[ \t]*:", re.I | re.MULTILINE)
+_FRAME_LIKE = re.compile(r"(?im)^([ \t>*_#-]*(?:question|answer|score))[ \t]*:")
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,10 @@ def diagnoses(judgments: Iterable[Judgment], dialogues: Dialogues) -> Diagnoses:
     return read
 
 
+Clustered: TypeAlias = list[tuple[str, float]]
+"""Values, each with its cluster before it."""
+
+
 def by_type(reported: Iterable[Report]) -> dict[str, bool]:
     """Return error type -> whether more than half of the reports that judge it say yes."""
     errors = defaultdict[str, list[bool]](list)
@@ -110,7 +115,7 @@ def by_type(reported: Iterable[Report]) -> dict[str, bool]:
 
 def error_rates(
     judgments: Iterable[Judgment], reported: Diagnoses, n_seeds: int, topics: Mapping[str, str]
-) -> list[dict[str, object]]:
+) -> list[Cells]:
     """Return one row a contestant; at most one judgment a dialogue.
 
     ``topics``: seed id -> its topic, if it has one; intervals are clustered by topic, else by seed.
@@ -124,9 +129,9 @@ def error_rates(
         by_name[judgment.contestants[0]].append(judgment)
     rows = []
     for name, judged in by_name.items():
-        totals: list[tuple[str, float]] = []
-        quoted: list[tuple[str, float]] = []
-        by_error = defaultdict[str, list[tuple[str, float]]](list)
+        totals: Clustered = []
+        quoted: Clustered = []
+        by_error = defaultdict[str, Clustered](list)
         for judgment in judged:
             cluster = topics.get(judgment.seed_id, judgment.seed_id)
             totals += [(cluster, total) for total in _REPORT.numbers(judgment.verdict) or ()]
@@ -137,15 +142,13 @@ def error_rates(
                 by_error[type_].append((cluster, has_error))
         # An error of each type is one point off.
         score = _mean(totals, -float(len(ERRORS)), 0.0)
-        row: dict[str, object] = {"model": name, "score": score, "quoted": _mean(quoted)}
+        row: Cells = {"model": name, "score": score, "quoted": _mean(quoted)}
         for type_ in ERRORS:
             row[type_] = _mean(by_error[type_])
         rows.append(row | {"n": len(totals), "missing": n_seeds - len(totals)})
     return rows
 
 
-def _mean(
-    cases: Sequence[tuple[str, float]], lowest: float = 0.0, highest: float = 1.0
-) -> Estimate:
-    """Return the mean of (cluster, value) on a scale."""
+def _mean(cases: Clustered, lowest: float = 0.0, highest: float = 1.0) -> Estimate:
+    """Return the mean of values on a scale."""
     return proportion([value for _, value in cases], [c for c, _ in cases], (lowest, highest))

@@ -159,8 +159,6 @@ class Protocol:
 
     def spoken(self, language: Language) -> Protocol:
         """The protocol asked in another language."""
-        if language == self.language:
-            return self
         return replace(self, language=language)
 
     def eligible(self, seeds: Iterable[Seed]) -> list[Seed]:
@@ -214,7 +212,7 @@ class Protocol:
         seed_id: str,
         shown: tuple[ShownDialogue, ...],
         prompt: str | Callable[[], str],
-        mirror: Callable[[], Case] | None = None,
+        mirror: MakeCase | None = None,
     ) -> Case:
         """Return the case that asks ``prompt`` (text, or its maker) about dialogues as shown."""
         reader = self.reading(shown[0].utterances)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache, partial
+from functools import cache, partial
 from itertools import chain
 
 from msgspec.structs import asdict
@@ -42,7 +42,7 @@ def known_words(language: Language, key: str) -> list[str]:
 
 def compiled(template: str, parts: Mapping[str, str]) -> re.Pattern[str]:
     """Return the pattern in which ``{name}`` stands for a part; its own braces are doubled."""
-    return re.compile(template.format_map(parts), re.IGNORECASE | re.MULTILINE)
+    return re.compile(f"(?im){template}".format_map(parts))
 
 
 class WordParts(dict[str, str]):
@@ -245,26 +245,24 @@ class ReplyPatterns:
         return bare.replace(" ", self._space)
 
 
-reply_patterns = lru_cache(maxsize=16)(ReplyPatterns)
+reply_patterns = cache(ReplyPatterns)
 
 
 _THOUGHTS = re.compile(
-    r"\A.*(?:</think(?:ing)?>|\[/think\])|\A.*<\|channel\|>final\b|\Aanalysis.*assistantfinal"
-    r"|(?:<think(?:ing)?>|\[think\]|<\|channel\|>|\Aanalysis(?=[A-Z<])).*",
-    re.DOTALL | re.IGNORECASE,
+    r"(?is)\A.*(?:</think(?:ing)?>|\[/think\])|\A.*<\|channel\|>final\b|\Aanalysis.*assistantfinal"
+    r"|(?:<think(?:ing)?>|\[think\]|<\|channel\|>|\Aanalysis(?=[A-Z<])).*"
 )
 """Reasoning, and the channels of a chat template up to the final one."""
 _TAG = re.compile(
-    r"</?(?:(?P<block>p|div|br|li|ul|ol|tr|table|body|html|h[1-6]|tool_call)"
-    r"|b|i|u|em|strong|span|font|code|mark|td|th)(?:\s[^<>\n]*)?/?>",
-    re.IGNORECASE,
+    r"(?i)</?(?:(?P<block>p|div|br|li|ul|ol|tr|table|body|html|h[1-6]|tool_call)"
+    r"|b|i|u|em|strong|span|font|code|mark|td|th)(?:\s[^<>\n]*)?/?>"
 )
-_NOT_OWN = re.compile(r"<(blockquote|q|del|s|strike)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_NOT_OWN = re.compile(r"(?is)<(blockquote|q|del|s|strike)>.*?</\1>")
 _TEMPLATE = re.compile(r"<\|[^|<>\n]{1,40}\|>")
 _BOXED_MARK = re.compile(r"\\boxed\{(?=[^{}\n]*:)")
 
 
-def strip_hypotheticals(text: str, language: Language = ENGLISH) -> str:
+def strip_hypotheticals(text: str, language: Language) -> str:
     """Return the reply without reasoning, HTML, further speakers and suppositions."""
     for pattern in (_THOUGHTS, _NOT_OWN, _TEMPLATE):
         text = pattern.sub(blank, text)
@@ -281,7 +279,7 @@ def strip_hypotheticals(text: str, language: Language = ENGLISH) -> str:
     return text
 
 
-def strip_quotes(text: str, language: Language = ENGLISH) -> str:
+def strip_quotes(text: str, language: Language) -> str:
     """Return the reply without quotations of others: behind "said", and on lines that quote."""
     text = reply_patterns(language).quoted.sub(blank, text)
     own = ""
@@ -292,7 +290,7 @@ def strip_quotes(text: str, language: Language = ENGLISH) -> str:
     return text
 
 
-def find_retraction(plain: str, after: int, language: Language = ENGLISH) -> int | None:
+def find_retraction(plain: str, after: int, language: Language) -> int | None:
     """Return where words end that take back the verdict that ends at ``after``, if any do."""
     w = reply_patterns(language)
     undecided = w.undecided.search(plain, after)
@@ -312,14 +310,14 @@ def reply_language(text: str, language: Language) -> Language:
     """Return the built-in language without blanks that a reply is marked in, else ``language``."""
     if text.isascii() or language.pack.units == "characters":
         return language
-    others = [pack for pack in built_in().values() if pack.pack.units == "characters"]
-    marked = (
-        pack for pack in others if reply_patterns(pack).marks.search(text.translate(pack.plain))
-    )
-    return next(marked, language)
+    for pack in built_in().values():
+        plain = text.translate(pack.plain)
+        if pack.pack.units == "characters" and reply_patterns(pack).marks.search(plain):
+            return pack
+    return language
 
 
-_TABLE = re.compile(r"^.*\|.*\n(?=.*\|)[ \t|:-]*-[ \t|:-]*\r?(?:\n.*\|.*)+$", re.MULTILINE)
+_TABLE = re.compile(r"(?m)^.*\|.*\n(?=.*\|)[ \t|:-]*-[ \t|:-]*\r?(?:\n.*\|.*)+$")
 
 
 def find_tables(plain: str) -> Iterator[tuple[list[str], list[list[str]], tuple[int, int]]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, zip_longest
@@ -17,11 +17,11 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from botchat.interfaces import VerdictReason
+from botchat.interfaces import Cells, VerdictReason
 from botchat.protocols.error_reports import read_kinds
 from botchat.protocols.frame import END, neutralise
 from botchat.protocols.replies import plain_name
-from botchat.records import Judgment, Verdict
+from botchat.records import Judgment, Utterances, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
 ERRORS: Mapping[str, str] = {
@@ -191,9 +191,9 @@ def as_prose(report: Report) -> str:
     return " ".join(sentences)
 
 
-def as_records(report: Report) -> list[dict[str, object]]:
+def as_records(report: Report) -> list[Cells]:
     """Return one row an error, and one for each type without any; JSON-ready."""
-    rows: list[dict[str, object]] = []
+    rows: list[Cells] = []
     for result in report.results:
         score = result.score
         if result.errors:
@@ -231,27 +231,24 @@ def _enumerate(titles: Iterable[str], joint: str) -> str:
 _NAMES = "|".join(re.sub(r"[ -]", r"[\\s-]+", name) for name in ERRORS.values())
 _LEAD = r"^[ \t>*_#.)(\d\u2022\u00b7-]*"
 _HEAD = re.compile(
-    rf"{_LEAD}(?P<name>{_NAMES})[\"'*_ \t]*[?:\uff1f\uff1a][\"'*_ \t?:\uff1f\uff1a]*"
-    r"(?P<answer>yes|not[ \t]+judged|no|n/a)\b(?![ \t]*(?:/|or\b))",
-    re.IGNORECASE | re.MULTILINE,
+    rf"(?im){_LEAD}(?P<name>{_NAMES})[\"'*_ \t]*[?:\uff1f\uff1a][\"'*_ \t?:\uff1f\uff1a]*"
+    r"(?P<answer>yes|not[ \t]+judged|no|n/a)\b(?![ \t]*(?:/|or\b))"
 )
 _ITEM = re.compile(
-    rf"{_LEAD}(?:(?:utterances?|chats?)[ \t*_#]*\[?|\[)[ \t]*"
+    rf"(?im){_LEAD}(?:(?:utterances?|chats?)[ \t*_#]*\[?|\[)[ \t]*"
     r"(?P<numbers>\?|\d{1,6}(?:[ \t]*(?:,|;|&|and|to|-|\u2013)[ \t]*\d{1,6})*)\]?"
     r"(?:[ \t]*\([^()\n]{0,20}\))?"
-    r"(?:[*_ \t]*[:\uff1a.)\u2013\u2014-]+[*_ \t]*|[*_ \t]+(?=[\"'\u2018\u201c\u00ab])|[*_ \t]*$)",
-    re.IGNORECASE | re.MULTILINE,
+    r"(?:[*_ \t]*[:\uff1a.)\u2013\u2014-]+[*_ \t]*|[*_ \t]+(?=[\"'\u2018\u201c\u00ab])|[*_ \t]*$)"
 )
 _TYPES = {plain_name(name): type_ for type_, name in ERRORS.items()}
-_NUMBER_LIKE = re.compile(r"^([ \t>*_#-]*)\[(\d+)\]", re.MULTILINE)
+_NUMBER_LIKE = re.compile(r"(?m)^([ \t>*_#-]*)\[(\d+)\]")
 _HEADING_LIKE = re.compile(
-    rf"({_NAMES})[ \t*_]*[?:\uff1f\uff1a]"
-    r"|^([ \t>*_#-]*(?:utterance|chat)s?[ \t]*\d+)[ \t]*:",
-    re.IGNORECASE | re.MULTILINE,
+    rf"(?im)({_NAMES})[ \t*_]*[?:\uff1f\uff1a]"
+    r"|^([ \t>*_#-]*(?:utterance|chat)s?[ \t]*\d+)[ \t]*:"
 )
 
 
-def numbered(utterances: Sequence[str]) -> str:
+def numbered(utterances: Utterances) -> str:
     """Return utterances as a judge is shown them, with the numbers that it names errors by."""
     return "\n".join(
         f"[{n}] {'BA'[n % 2]}: {_as_shown(text)} {END}" for n, text in enumerate(utterances, 1)
@@ -265,7 +262,7 @@ def _as_shown(utterance: str) -> str:
     return _HEADING_LIKE.sub(r"\1\2 -", text)
 
 
-def parse(text: str, utterances: Sequence[str]) -> Report:
+def parse(text: str, utterances: Utterances) -> Report:
     """Read the report on a dialogue: a judge's reply or its canonical form.
 
     The last answer to a type counts. Of several utterances that an error names it is the latest. A
@@ -285,7 +282,7 @@ def parse(text: str, utterances: Sequence[str]) -> Report:
     return Report(tuple([results[type_] for type_ in ERRORS if type_ in results]))
 
 
-def _errors(block: str, utterances: Sequence[str]) -> tuple[ReportedError, ...]:
+def _errors(block: str, utterances: Utterances) -> tuple[ReportedError, ...]:
     """Return the errors that follow a Yes, at least one."""
     errors: dict[int | None, ReportedError] = {}
     for item, body in _blocks(_ITEM, block):
@@ -302,7 +299,7 @@ def choices(n: int) -> frozenset[Verdict]:
     return frozenset(str(-points) for points in range(len(ERRORS) * (n + 1) + 1))
 
 
-def read_report(text: str, utterances: Sequence[str]) -> VerdictReason:
+def read_report(text: str, utterances: Utterances) -> VerdictReason:
     """Return (score, the report in canonical form) of a reply; its bare text if unreadable."""
     report = parse(text, utterances)
     if not report.results:
@@ -375,14 +372,14 @@ _QUOTED = re.compile(
 _CLOSING = {"\u00ab": "\u00bb", "'": "'\u2019", "\u2018": "'\u2019", "\u2019": "'\u2019", "`": "`'"}
 _AFTER_QUOTE = re.compile(r"[ \t*_]*(?:$|\n|[-\u2013\u2014:;|,.(])")
 _MOST_QUOTES = 40  # ends of a quote that are tried, in a reply of a thousand quotation marks
-_TOTAL = re.compile(rf"\n[ \t]*\n|(?<=\n){_LEAD}(?:score|total|overall)\b", re.I | re.MULTILINE)
+_TOTAL = re.compile(rf"(?im)\n[ \t]*\n|(?<=\n){_LEAD}(?:score|total|overall)\b")
 _ELISION = re.compile(r"\.{3,}|\u2026|\[\.*\]")
 _QUOTATION_MARKS = dict.fromkeys(
     (ord(each) for each in '\u201c\u201d\u201e\u00ab\u00bb`\u2018\u2019\u201a"'), "'"
 )
 
 
-def _split_quote(body: str, texts: Sequence[str]) -> tuple[str, str]:
+def _split_quote(body: str, texts: Utterances) -> tuple[str, str]:
     """Return (quote, explanation) of the words about an error; the quote may be ''.
 
     The explanation goes up to a blank line or a total.
@@ -402,7 +399,7 @@ def _split_quote(body: str, texts: Sequence[str]) -> tuple[str, str]:
     return quote, " ".join(f"{before} {words}".split())
 
 
-def _quote(body: str, texts: Sequence[str]) -> tuple[str, int]:
+def _quote(body: str, texts: Utterances) -> tuple[str, int]:
     """Return (quote, its end) where a text begins with one: JSON's, or as judges write it."""
     with suppress(json.JSONDecodeError):
         quote, end = json.JSONDecoder().raw_decode(body)
@@ -420,7 +417,7 @@ def _quote(body: str, texts: Sequence[str]) -> tuple[str, int]:
     return body[1:end].strip(), end + 1
 
 
-def _evidence(quote: str, utterances: Sequence[str], place: int | None) -> Evidence:
+def _evidence(quote: str, utterances: Utterances, place: int | None) -> Evidence:
     wanted = _normal_quote(quote)
     if not _ELISION.sub("", wanted).strip():
         return "none"

@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from itertools import product
 from typing import NamedTuple
 
 from botchat.errors import DataError
 from botchat.interfaces import VerdictReason
-from botchat.languages import ENGLISH, Language
+from botchat.languages import Language
 from botchat.protocols import replies
 from botchat.protocols.error_reports import read_kinds
 from botchat.protocols.replies import MARKS, WordParts, any_of, compiled, plain_name
@@ -35,7 +35,7 @@ class Scale:
     points_off: bool = False  # for MATEval's kinds of error, and a reply is a report on them
 
 
-@lru_cache(maxsize=64)
+@cache
 def _steps(scale: Scale) -> dict[Verdict, None]:
     """Return every score there is, as a verdict spells it, in order."""
     return {f"{n / 10:g}": None for n in range(10 * scale.lowest, 10 * scale.highest + 1)}
@@ -86,11 +86,11 @@ def decode_scores(verdict: Verdict, n: int) -> tuple[float | None, ...]:
 
 def neutralise_labels(text: str, scale: Scale) -> str:
     """Return a judged text that cannot be taken for a score: names lose the colon behind them."""
-    label = rf"{_start(scale)}({_any_of(scale.names)})\s*[:\uff1a=]"
-    return re.sub(label, r"\1 -", text, flags=re.IGNORECASE)
+    label = rf"(?i){_start(scale)}({_any_of(scale.names)})\s*[:\uff1a=]"
+    return re.sub(label, r"\1 -", text)
 
 
-def read_scores(text: str, scale: Scale, language: Language = ENGLISH) -> VerdictReason:
+def read_scores(text: str, scale: Scale, language: Language) -> VerdictReason:
     """Return (scores, reason) of a judge's reply; None unless all are there and on the scale.
 
     Of each number the last line that names it counts, also in a table or JSON; where a number is
@@ -150,7 +150,7 @@ class _Scores(NamedTuple):
 class _ScorePatterns:
     """The forms in which scores are given; of texts with plain marks."""
 
-    def __init__(self, scale: Scale, language: Language = ENGLISH) -> None:
+    def __init__(self, scale: Scale, language: Language) -> None:
         places = {name: place for place, name in enumerate(scale.names)}
         for head, others in language.reading.names.items():  # what "Assistant 1" is called
             known = list(places.items())
@@ -261,7 +261,7 @@ class _ScorePatterns:
         return float(self._numerals.get(digits.lower(), digits))
 
 
-_patterns = lru_cache(maxsize=64)(_ScorePatterns)
+_patterns = cache(_ScorePatterns)
 
 
 def _start(scale: Scale) -> str:

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import NamedTuple
 
 from msgspec.structs import asdict
@@ -94,7 +94,7 @@ class _Place(NamedTuple):
 _NOWHERE = _Place(None, 0, 0)
 
 
-@lru_cache(maxsize=256)
+@cache
 def detection_reader(n: int, language: Language) -> ReplyReader:
     """Return the reader about ``n`` utterances: ``"No"``, `UNKNOWN_INDEX` or a 1-based index."""
     indices = frozenset(str(index) for index in range(1, n + 1))
@@ -114,7 +114,7 @@ def detection_reader(n: int, language: Language) -> ReplyReader:
     return ReplyReader(indices | {"No", UNKNOWN_INDEX}, read)
 
 
-@lru_cache(maxsize=64)
+@cache
 def choice_reader(labels: tuple[str, ...], language: Language) -> ReplyReader:
     """Return the reader about two dialogues, with labels of first, second, both and neither."""
     own = {label: verdict for label, (_, verdict) in zip(labels, _CHOICES, strict=False)}
@@ -133,7 +133,7 @@ def choice_reader(labels: tuple[str, ...], language: Language) -> ReplyReader:
     return ReplyReader(frozenset(own.values()), read)
 
 
-def read_verdict(text: str, meaning: Meaning, language: Language = ENGLISH) -> ParsedVerdict:
+def read_verdict(text: str, meaning: Meaning, language: Language) -> ParsedVerdict:
     """Return the verdict given in a reply, or in the JSON or the table that it holds."""
     w = reply_patterns(language)
     text, reason = _as_lines(strip_hypotheticals(text, language), w)
