@@ -138,8 +138,9 @@ def _column(fields: Mapping[str, Any], names: Iterable[str], fault: str) -> str:
     for name in names:
         if name in fields:
             return name
-    columns = ", ".join(fields)[:200] or "none"
-    raise DataError(f"{fault} (fields: {columns}); expected one of: {listed(names)}")
+    raise DataError(
+        f"{fault} (fields: {', '.join(fields)[:200] or 'none'}); expected one of: {listed(names)}"
+    )
 
 
 def _id(row: FileRow) -> str:

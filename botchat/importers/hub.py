@@ -14,7 +14,7 @@ from hashlib import sha256
 from http.client import HTTPException
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -28,6 +28,7 @@ from botchat.errors import (
     UsageError,
     one_line,
 )
+from botchat.interfaces import Cells
 from botchat.workspace.jsonl import write_atomic
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def pin_revision(uri: str) -> str:
     return f"hf://{parts['name']}@{folder.name}{rest}"
 
 
-def load_rows(uri: str) -> Iterator[dict[str, Any]]:
+def load_rows(uri: str) -> Iterator[Cells]:
     """Yield the rows of a dataset, see `SYNTAX`; no code of it is run. Raises `BotChatError`.
 
     Only files of the dataset are read, whatever its card names, and no other host is asked. The

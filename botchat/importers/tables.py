@@ -172,9 +172,9 @@ def _csv(data: bytes, where: str) -> pd.DataFrame:
     return frame[1:].set_axis(frame.iloc[0], axis=1)
 
 
-def _objects(data: bytes, where: str) -> list[Any]:
+def _objects(data: bytes, where: str) -> list[Mapping[str, object]]:
     with suppress(msgspec.DecodeError, UnicodeError, RecursionError):  # faster, but names no row
-        return list(msgspec.json.Decoder(dict[str, Any]).decode_lines(data))
+        return list(msgspec.json.Decoder(dict[str, object]).decode_lines(data))
     return [named(value, place) for place, value in json_rows(data, where)]
 
 

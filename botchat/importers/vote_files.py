@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from botchat.errors import DataError, MissingDataError
-from botchat.estimates import Floats, Indices
+from botchat.estimates import Flags, Floats, Indices
 from botchat.importers.tables import COLUMNS, quoted, table
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts
 from botchat.workspace import jsonl
@@ -167,6 +167,6 @@ def _results(
     return result
 
 
-def _refuse(frame: pd.DataFrame, where: str, wrong: np.ndarray[Any, Any], fault: str) -> None:
+def _refuse(frame: pd.DataFrame, where: str, wrong: Flags, fault: str) -> None:
     if wrong.any():
         raise DataError(f"{where} row {frame.index[int(np.argmax(wrong))]}: {fault}")

@@ -69,11 +69,10 @@ def sampled_agents(agent: Agent, n: int) -> list[Agent]:
     """Return an agent that is asked the same ``n`` times; of several each has a name of its own."""
     if n == 1:
         return [agent]
-    agents = []
-    for sample in range(n):
-        decoding = replace(agent.decoding, sample=sample)
-        agents.append(replace(agent, name=f"{agent.name} #{sample + 1}", decoding=decoding))
-    return agents
+    draws = [replace(agent.decoding, sample=sample) for sample in range(n)]
+    return [
+        replace(agent, name=f"{agent.name} #{draw.sample + 1}", decoding=draw) for draw in draws
+    ]
 
 
 @dataclass(frozen=True)
@@ -98,9 +97,9 @@ class DebateResult:
     """A summary of the talk, where the strategy makes one."""
 
 
-CommunicationStrategy: TypeAlias = Callable[
-    [PanelSettings, PanelAgents, Case], Coroutine[Any, Any, DebateResult]
-]
+Deliberation: TypeAlias = Coroutine[Any, Any, DebateResult]
+
+CommunicationStrategy: TypeAlias = Callable[[PanelSettings, PanelAgents, Case], Deliberation]
 """A way for agents to work on a case; raises only what `ChatModel.chat` raises."""
 
 
@@ -123,6 +122,7 @@ async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -
     known: list[Remark] = []  # H of the algorithms
     summaries: list[Remark] = []
     last: dict[str, Remark] = {}
+    digest = ""
 
     async def speak(agent: Agent, known: Iterable[Remark]) -> Remark:
         prompt = language.fill(
@@ -157,7 +157,7 @@ async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -
                     summaries.clear()
                 summaries.append(summary)
                 known = summaries
-    digest = "".join([summary.text for summary in summaries[-1:]])
+                digest = summary.text
     return DebateResult(tuple(transcript), tuple(last[a.name] for a in panel.agents), digest)
 
 

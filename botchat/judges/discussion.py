@@ -68,8 +68,9 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
     language = panel.language
     non_voting = panel.non_voting
     if settings.how.decomposes:
-        rounds = str(settings.n_rounds)
-        asked = language.fill("discussion_parts", question=case.prompt, rounds=rounds)
+        asked = language.fill(
+            "discussion_parts", question=case.prompt, rounds=str(settings.n_rounds)
+        )
         spoken.append(await non_voting[DECOMPOSER].respond(asked))
         parts = [match["part"].strip() for match in _PART.finditer(spoken[0].text)]
     is_decomposed = bool(parts)

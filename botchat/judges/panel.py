@@ -7,11 +7,11 @@ this room, and a case in `procedure`; the type checker names both.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache, partial
 from operator import itemgetter
-from typing import Any, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -30,6 +30,7 @@ from botchat.judges.debate import (
     SWAPPED,
     Agent,
     DebateResult,
+    Deliberation,
     PanelAgents,
     Procedure,
     is_usable,
@@ -55,7 +56,7 @@ class Panel:
     """Agents that give one verdict."""
 
     name: str
-    deliberate: Callable[[Case], Coroutine[Any, Any, DebateResult]]
+    deliberate: Callable[[Case], Deliberation]
     models: Sequence[ChatModel]
     digest: str
     _: KW_ONLY
@@ -334,15 +335,16 @@ def votes_before_debate(
     votes = []
     for judgment in judgments:
         first = first_remarks(judgment.transcript)
-        vote = msgspec.structs.replace(
-            judgment,
-            judge=str(JudgeId(judgment.judge, "votes_before_debate")),
-            verdict=aggregate((remark.verdict for remark in first), choices, rule),
-            reason="",
-            transcript=(),
-            calls=tuple([remark.call for remark in first if remark.call]),
+        votes.append(
+            msgspec.structs.replace(
+                judgment,
+                judge=str(JudgeId(judgment.judge, "votes_before_debate")),
+                verdict=aggregate((remark.verdict for remark in first), choices, rule),
+                reason="",
+                transcript=(),
+                calls=tuple([remark.call for remark in first if remark.call]),
+            )
         )
-        votes.append(vote)
     return votes
 
 

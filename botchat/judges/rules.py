@@ -123,5 +123,4 @@ def _reason(flag: Flag | None) -> str:
 
 def _excess(flag: Flag) -> str:
     """Return the fault, and by how much it exceeds the threshold."""
-    fault = _FAULTS[flag.criterion]
-    return f"{fault}, {flag.value:.6g} > {flag.threshold:.6g} of people"
+    return f"{_FAULTS[flag.criterion]}, {flag.value:.6g} > {flag.threshold:.6g} of people"

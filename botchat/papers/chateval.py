@@ -111,9 +111,10 @@ def read_faireval(files: Files) -> list[AnswerPair]:
     model_a, model_b = _REVIEW.findall(review)[0]
     names = ["question.jsonl", f"answer_{model_a}.jsonl", f"answer_{model_b}.jsonl", review]
     if not set(names) <= set(paths):
-        needed = f"answer_MODEL.jsonl of two models, {_REVIEW_NAME} of both"
-        present = listed(paths) or "no files"
-        raise MissingDataError(f"FairEval needs question.jsonl, {needed}; found {present}")
+        raise MissingDataError(
+            f"FairEval needs question.jsonl, answer_MODEL.jsonl of two models, {_REVIEW_NAME} of "
+            f"both; found {listed(paths) or 'no files'}"
+        )
     tables = [_by_question(files, paths[name]) for name in names[:3]]
     questions, first, second = tables
     review = paths[review]
@@ -134,8 +135,9 @@ def read_faireval(files: Files) -> list[AnswerPair]:
         for name, texts in zip(names, tables, strict=False):
             if id_ not in texts:
                 raise DataError(f"{paths[name]}: no answer to question {id_}; add it")
-        answers = (first[id_], second[id_])
-        pairs.append(AnswerPair(id_, questions[id_], (model_a, model_b), answers, verdict))
+        pairs.append(
+            AnswerPair(id_, questions[id_], (model_a, model_b), (first[id_], second[id_]), verdict)
+        )
     return pairs
 
 
@@ -177,9 +179,10 @@ def read_topical_chat(files: Files) -> list[Response]:
             tables[name] = records
     refuse_several(list(tables))
     if not tables:
-        present = listed(sorted(files)) or "no files"
-        fault = f"Topical-Chat needs a JSON file of records with {_FIELDS}; found {present}"
-        raise MissingDataError(fault)
+        raise MissingDataError(
+            f"Topical-Chat needs a JSON file of records with {_FIELDS}; found "
+            f"{listed(sorted(files)) or 'no files'}"
+        )
     ids: dict[tuple[str, str], str] = {}
     return [_response(record, ids) for record in chain.from_iterable(tables.values())]
 

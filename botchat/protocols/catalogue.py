@@ -101,8 +101,9 @@ class Catalogue:
         """Return the protocol of that name on the command line; else raise `ConfigError`."""
         if name not in self._by_name:
             hint = did_you_mean(name, self._by_name)
-            known = listed(self._by_name)
-            raise ConfigError(f"unknown protocol {name!r}{hint}; protocols: {known}")
+            raise ConfigError(
+                f"unknown protocol {name!r}{hint}; protocols: {listed(self._by_name)}"
+            )
         return self._by_name[name]
 
     def find(self, stored: str) -> Protocol | None:

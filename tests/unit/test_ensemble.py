@@ -18,7 +18,6 @@ from botchat.papers import stories
 from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.reports import KINDS
-from botchat.records import JudgeId
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from tests.rows import rows
 from tests.scripted import (
@@ -249,4 +248,3 @@ def test_a_sampled_judge_is_another_judge():
     several = [repeated_judge("m", model, Decoding(heat), n) for heat, n in kinds]
     assert len({judge.digest for judge in (one, *several)}) == 4
     assert several[1].name == "m (5 samples)"
-    assert [JudgeId.parse(judge.name).asked_once for judge in (one, *several)] == ["m"] * 4
