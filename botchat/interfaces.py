@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import msgspec
 
-from botchat.records import N_SEED, UNANSWERED, Dialogue, Outcome, Remark, Verdict
+from botchat.records import N_SEED, UNANSWERED, Dialogue, Outcome, Remark, Utterances, Verdict
 
 Row: TypeAlias = dict[str, Any]
 """One row of a table, JSON-ready: column key -> value; a missing value is ``None`` or absent.
@@ -32,6 +32,10 @@ who is a model, or anything else, such as one text by itself."""
 Report: TypeAlias = Literal["none", "read", "asked"]
 """Use of a report in questions and answers (MATEval §3.2): not understood, read in place of the
 answer, or the answer that is asked for."""
+
+
+Cells: TypeAlias = dict[str, object]
+"""Cells of one row of a table by the keys of its columns; a missing value is None or absent."""
 
 
 class Message(TypedDict):
@@ -290,7 +294,7 @@ class ShownDialogue:
     """A dialogue as a case shows it."""
 
     contestant: str
-    utterances: tuple[str, ...]
+    utterances: Utterances
     n_seed: int = N_SEED
     """First utterances that are not the contestant's."""
 
@@ -303,6 +307,10 @@ class ShownDialogue:
     def digest(self) -> bytes:
         """64 hex digits of the utterances."""
         return _digest(self.utterances)
+
+
+VerdictReason: TypeAlias = tuple[Verdict | None, str]
+"""Content of a reply: (verdict, reason); the verdict is None if it is unreadable."""
 
 
 class _KnownCase:
@@ -335,9 +343,9 @@ class Case(_KnownCase):
     """The prompt, or what words it: not every judge reads it."""
     choices: Set[Verdict]
     """The verdicts that the question offers."""
-    read: Callable[[str], tuple[Verdict | None, str]] = field(repr=False)
-    """``text -> (verdict, reason)``; the verdict is None if the text has none of ``choices``."""
-    mirror: Callable[[], Case] | None = field(default=None, repr=False, compare=False)
+    read: Callable[[str], VerdictReason] = field(repr=False)
+    """Reads a reply; the verdict is None if the text has none of ``choices``."""
+    mirror: MakeCase | None = field(default=None, repr=False, compare=False)
     """Makes the case with its two dialogues (or answers) swapped; None if it has only one."""
     kind: Kind | None = None
     """Kind of the answer."""
@@ -392,7 +400,7 @@ def case_digest(protocol: str, *dialogues: ShownDialogue) -> str:
 
 
 @lru_cache(maxsize=1 << 15)
-def _digest(utterances: tuple[str, ...]) -> bytes:
+def _digest(utterances: Utterances) -> bytes:
     """Return a digest, cached because a dialogue meets each opponent twice."""
     joined = "".join([f"{len(text)}:{text}" for text in utterances])
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest().encode()

@@ -47,6 +47,9 @@ its model now has more room for it."""
 NO_ROOM: tuple[Outcome, ...] = ("truncated", "empty")
 """The reply ended before it gave a verdict: cut at its limit, or nothing of it was visible."""
 
+Utterances: TypeAlias = tuple[str, ...]
+"""Texts of a dialogue, the oldest first."""
+
 Verdict = str
 """``"1" | "2" | "both" | "neither"`` (which dialogue is AI-involved); of UniEval ``"No"``, the
 1-based index of the first AI utterance as a decimal string, or `UNKNOWN_INDEX`."""
@@ -77,12 +80,15 @@ _ENDINGS: Mapping[JudgeRole, str] = {
 }
 """Role of a panel's control -> what ends its name."""
 
+_SAMPLES = re.compile(r" \(\d+ samples\)$")
+"""Ends the name of a single judge that is asked several times a case."""
+
 
 class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """A human dialogue; its first two utterances are the ChatSEED. A text has no utterances."""
 
     id: str
-    utterances: tuple[str, ...]
+    utterances: Utterances
     topic: str = ""
     """Subject that several dialogues share; empty where the file has none."""
 
@@ -116,7 +122,7 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
 
     seed_id: str
     model: str
-    utterances: tuple[str, ...]
+    utterances: Utterances
     n_seed: int
     facts: tuple[Utterance, ...]
     status: str
@@ -282,6 +288,15 @@ class JudgeId(NamedTuple):
     def of_model(self, model: str) -> JudgeId:
         """Return the same with the model of a panel's agents that name none."""
         return self._replace(name=f"{self.name}@{model}")
+
+    def sampled(self, n: int) -> JudgeId:
+        """Return the same, asked ``n`` times a case."""
+        return self._replace(name=f"{self.name} ({n} samples)")
+
+    @property
+    def asked_once(self) -> str:
+        """Name without the number of samples, where it has one."""
+        return _SAMPLES.sub("", self.name)
 
     def __str__(self) -> str:
         """Return the name that verdicts are filed under."""

@@ -67,8 +67,9 @@ def read_seeds(rows: Iterable[FileRow], where: str) -> list[Seed]:
         first, messages = dialogues.setdefault(seed_id, (row, []))
         is_whole = content is not None or _first(first.fields, FORMATS) is not None
         if first is not row and is_whole:
-            fault = f"id {seed_id!r} is taken by {first.place}; give every dialogue its own"
-            raise DataError(f"{place}: {fault}")
+            raise DataError(
+                f"{place}: id {seed_id!r} is taken by {first.place}; give every dialogue its own"
+            )
         items = [row.fields] if content is None else _items(content, place)
         messages += _messages(items, place, len(messages))
     if not dialogues:
@@ -79,7 +80,7 @@ def read_seeds(rows: Iterable[FileRow], where: str) -> list[Seed]:
 def read_dialogues(rows: Iterable[FileRow], where: str) -> tuple[str, list[ImportedDialogue]]:
     """Read the format, a value of `FORMATS`, and the dialogues of a model, or raise `DataError`."""
     dialogues = []
-    formats = []
+    form = ""
     for row in rows:
         column = _column(row.fields, FORMATS, f"{row.place}: no dialogue")
         messages = _messages(_items(row.fields[column], row.place), row.place)
@@ -91,10 +92,10 @@ def read_dialogues(rows: Iterable[FileRow], where: str) -> tuple[str, list[Impor
         if end is None:
             outcome = "ok"
         dialogues.append(ImportedDialogue(row.place, _id(row), tuple(texts[:end]), outcome))
-        formats.append(FORMATS[column])
+        form = form or FORMATS[column]
     if not dialogues:
         raise DataError(f"{where}: no dialogue; expected one of: {listed(FORMATS)}")
-    return formats[0], dialogues
+    return form, dialogues
 
 
 def read_mutual(files: Mapping[str, bytes], where: str) -> list[Seed]:
@@ -137,8 +138,9 @@ def _column(fields: Mapping[str, Any], names: Iterable[str], fault: str) -> str:
     for name in names:
         if name in fields:
             return name
-    columns = ", ".join(fields)[:200] or "none"
-    raise DataError(f"{fault} (fields: {columns}); expected one of: {listed(names)}")
+    raise DataError(
+        f"{fault} (fields: {', '.join(fields)[:200] or 'none'}); expected one of: {listed(names)}"
+    )
 
 
 def _id(row: FileRow) -> str:
@@ -150,8 +152,10 @@ def _id(row: FileRow) -> str:
         return ""
     if isinstance(value, str | int) and value is not True and 0 < len(str(value).strip()) <= MAX_ID:
         return str(value)
-    fault = f"the id {quoted(value)} is no text or whole number of at most {MAX_ID} characters"
-    raise DataError(f"{row.place}: {fault}; correct it")
+    raise DataError(
+        f"{row.place}: the id {quoted(value)} is no text or whole number of at most {MAX_ID} "
+        "characters; correct it"
+    )
 
 
 def _items(content: object, place: str) -> Sequence[object]:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from http.client import HTTPException
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -28,6 +28,7 @@ from botchat.errors import (
     UsageError,
     one_line,
 )
+from botchat.interfaces import Cells
 from botchat.workspace.jsonl import write_atomic
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def pin_revision(uri: str) -> str:
     return f"hf://{parts['name']}@{folder.name}{rest}"
 
 
-def load_rows(uri: str) -> Iterator[dict[str, Any]]:
+def load_rows(uri: str) -> Iterator[Cells]:
     """Yield the rows of a dataset, see `SYNTAX`; no code of it is run. Raises `BotChatError`.
 
     Only files of the dataset are read, whatever its card names, and no other host is asked. The
@@ -80,8 +81,10 @@ def load_rows(uri: str) -> Iterator[dict[str, Any]]:
         for row in rows:
             yield dict(row)
     except _OutsideError as error:
-        fault = "which is no file of the dataset, so nothing is read; import single files"
-        raise DataError(f"{uri}: it names {str(error)[:80]!r}, {fault}") from None
+        raise DataError(
+            f"{uri}: it names {str(error)[:80]!r}, which is no file of the dataset, so nothing "
+            "is read; import single files"
+        ) from None
     except BotChatError:
         raise
     except Exception as error:  # `datasets` raises whatever its readers raise
@@ -162,8 +165,10 @@ def fetch_mutual(cache_dir: Path, *, url: str = MUTUAL_URL, digest: str = MUTUAL
     except (OSError, HTTPException, BotChatError) as error:
         if isinstance(error, HTTPError):
             error.close()
-        advice = f"download {MUTUAL_URL} by hand and give the file's path instead of 'mutual'"
-        raise DataError(f"cannot download {url}: {one_line(error)}; {advice}") from error
+        raise DataError(
+            f"cannot download {url}: {one_line(error)}; download {MUTUAL_URL} by hand and give "
+            "the file's path instead of 'mutual'"
+        ) from error
     return target
 
 
@@ -235,5 +240,4 @@ def refuse_large(
         if any(fnmatch(file.rfilename, pattern) for pattern in patterns):
             size += file.size or 0
     if size > most:
-        fault = f"{size:,} bytes, more than {most:,}; take single files by hand"
-        raise ConfigError(f"{name}: {fault}")
+        raise ConfigError(f"{name}: {size:,} bytes, more than {most:,}; take single files by hand")

@@ -10,7 +10,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from botchat.errors import DataError
+from botchat.errors import DataError, one_line
 from botchat.interfaces import MOST_TOKENS
 from botchat.records import UNANSWERED
 from botchat.workspace.ledger import CanonicalRequest, StoredCall, request_key
@@ -54,5 +54,4 @@ def read_calls(path: Path) -> Iterator[StoredCall]:
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {error}") from None
     except Exception as error:
-        why = " ".join(str(error).split())[:200]
-        raise DataError(f"{place}: not a call of a published run: {why}") from None
+        raise DataError(f"{place}: not a call of a published run: {one_line(error)}") from None

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
-from botchat.errors import DataError
+from botchat.errors import DataError, one_line
 
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".parquet")
 COLUMNS: dict[str, dict[str, Any]] = tomllib.loads(
@@ -66,8 +66,10 @@ def read_text(data: bytes, where: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        fault = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        raise DataError(f"{where}: line {line}: {fault}") from None
+        raise DataError(
+            f"{where}: line {line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file "
+            "as UTF-8"
+        ) from None
 
 
 def named(value: object, place: str) -> Mapping[str, Any]:
@@ -110,8 +112,9 @@ def table(data: bytes, where: str, columns: Collection[str] | None = None) -> pd
     except DataError:
         raise
     except Exception as error:  # each library raises its own
-        fault = f"not readable as {suffix[1:]} ({' '.join(str(error).split())[:200]})"
-        raise DataError(f"{where}: {fault}; correct or save it again") from None
+        raise DataError(
+            f"{where}: not readable as {suffix[1:]} ({one_line(error)}); correct or save it again"
+        ) from None
     frame.columns = pd.Index([column_name(name) for name in frame.columns])
     frame = frame.loc[:, ~frame.columns.duplicated()]
     start = 2
@@ -169,9 +172,9 @@ def _csv(data: bytes, where: str) -> pd.DataFrame:
     return frame[1:].set_axis(frame.iloc[0], axis=1)
 
 
-def _objects(data: bytes, where: str) -> list[Any]:
+def _objects(data: bytes, where: str) -> list[Mapping[str, object]]:
     with suppress(msgspec.DecodeError, UnicodeError, RecursionError):  # faster, but names no row
-        return list(msgspec.json.Decoder(dict[str, Any]).decode_lines(data))
+        return list(msgspec.json.Decoder(dict[str, object]).decode_lines(data))
     return [named(value, place) for place, value in json_rows(data, where)]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from botchat.errors import DataError, MissingDataError
-from botchat.estimates import Floats, Indices
+from botchat.estimates import Flags, Floats, Indices
 from botchat.importers.tables import COLUMNS, quoted, table
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts
 from botchat.workspace import jsonl
@@ -64,21 +64,23 @@ def read_votes(data: bytes, where: str) -> VotesFile:
         frame = frame.drop(columns=others).rename(columns=_VERDICTS)
     if not {"model_a", "model_b", "winner"} <= set(frame) or frame.empty:
         names = f"columns: {', '.join(str(each) for each in frame)[:120]}"
-        ours = "item,first,second,judge,verdict (docs/rank.md)"
-        raise DataError(f"{where}: no votes ({names}); name them model_a,model_b,winner or {ours}")
+        raise DataError(
+            f"{where}: no votes ({names}); name them model_a,model_b,winner or "
+            "item,first,second,judge,verdict (docs/rank.md)"
+        )
     votes = _votes(frame, where, once)
     kept = votes.first != votes.second
     left_out = []
-    n_own = int((~kept).sum())
+    n_own = np.count_nonzero(~kept)
     if n_own:
         left_out.append(f"left out {n_own:,} of a model against itself")
     if "anony" in frame:
         anonymous = frame["anony"].astype(str).str.lower().to_numpy() != "false"
-        n_known = int((kept & ~anonymous).sum())
+        n_known = np.count_nonzero(kept & ~anonymous)
         if n_known:
             left_out.append(f"left out {n_known:,} not anonymous")
         kept &= anonymous
-    n_unread = int((kept & ~votes.readable).sum())
+    n_unread = np.count_nonzero(kept & ~votes.readable)
     if n_unread:
         left_out.append(f"{n_unread:,} without a readable verdict")
     kind = "battles as of LMArena"
@@ -165,6 +167,6 @@ def _results(
     return result
 
 
-def _refuse(frame: pd.DataFrame, where: str, wrong: np.ndarray[Any, Any], fault: str) -> None:
+def _refuse(frame: pd.DataFrame, where: str, wrong: Flags, fault: str) -> None:
     if wrong.any():
         raise DataError(f"{where} row {frame.index[int(np.argmax(wrong))]}: {fault}")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from botchat.languages.text import ReadText
-from botchat.records import N_SEED
+from botchat.records import N_SEED, Utterances
 
 NEAR_CONTEXT = 6  # earlier utterances in which a shared content word is a link to the context
 _NGRAM = 4
@@ -95,7 +95,7 @@ class Flag:
         return math.inf
 
 
-def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
+def fit_thresholds(dialogues: Iterable[Utterances]) -> Thresholds:
     """Return the 99th percentile of human dialogues, but not less than the floors.
 
     A dialogue counts with its most extreme utterance, so each criterion flags at most 1 % of
@@ -106,10 +106,10 @@ def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
         return FLOORS
     # "higher": no human is flagged only because the percentile falls between two dialogues.
     limits = np.percentile(np.array(peaks), 99, axis=0, method="higher")
-    return Thresholds(*map(float, np.maximum(limits, FLOORS)))
+    return Thresholds._make(np.maximum(limits, FLOORS).tolist())
 
 
-def flags(utterances: tuple[str, ...], thresholds: Thresholds, n_seed: int = N_SEED) -> list[Flag]:
+def flags(utterances: Utterances, thresholds: Thresholds, n_seed: int = N_SEED) -> list[Flag]:
     """Return every criterion that an utterance after the first ``n_seed`` exceeds, by utterance."""
     exceeding = []
     for index, measures in enumerate(_survey(utterances), 1):
@@ -120,7 +120,7 @@ def flags(utterances: tuple[str, ...], thresholds: Thresholds, n_seed: int = N_S
     return exceeding
 
 
-def values(utterances: tuple[str, ...]) -> list[Thresholds]:
+def values(utterances: Utterances) -> list[Thresholds]:
     """Return what each utterance shows of each criterion, the ChatSEED's included."""
     numbers = []
     for measures in _survey(utterances):
@@ -128,7 +128,7 @@ def values(utterances: tuple[str, ...]) -> list[Thresholds]:
     return numbers
 
 
-def _survey(utterances: tuple[str, ...]) -> Iterator[list[Measure]]:
+def _survey(utterances: Utterances) -> Iterator[list[Measure]]:
     """Yield what each utterance shows of each of `CRITERIA`."""
     texts = [ReadText(utterance) for utterance in utterances]
     keys = [text.words or [text.raw.strip()] for text in texts]
@@ -159,10 +159,16 @@ def _closing_chains(texts: Iterable[ReadText]) -> list[int]:
     chains = []
     length = 0
     for text in texts:
-        courtesies = len(text.content) - len(text.subject)
-        most = max(1, courtesies / 2) if text.closes else 0 if length else -1
-        closes = text.words and not text.question and len(text.subject) <= most
-        length = length + 1 if closes else 0
+        n_subject = len(text.subject)
+        most = -1.0
+        if text.closes:
+            most = max(1, (len(text.content) - n_subject) / 2)
+        elif length:
+            most = 0
+        if text.words and not text.question and n_subject <= most:
+            length += 1
+        else:
+            length = 0
         chains.append(length)
     return chains
 

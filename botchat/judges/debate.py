@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import msgspec
@@ -33,8 +33,8 @@ SWAPPED = " (swapped)"
 """Ends the name of a speaker that was shown the case in the other order."""
 
 _LEAD = r"[ \t>*_#-]*"
-_MARK = re.compile(rf"^({_LEAD})\[([^\]\n]{{1,80}})\]([*_ \t]*):", re.MULTILINE)
-_HEADING = re.compile(r"^\[[^\]\n]{2,80}\][ \t]*$", re.MULTILINE)
+_MARK = re.compile(rf"(?m)^({_LEAD})\[([^\]\n]{{1,80}})\]([*_ \t]*):")
+_HEADING = re.compile(r"(?m)^\[[^\]\n]{2,80}\][ \t]*$")
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,32 @@ class Agent:
     model: ChatModel
     decoding: Decoding
     others: tuple[str, ...] = ()
-    """Names of those whose messages it sees."""
+    """Names of those whose messages it sees; its own may be among them."""
 
     async def respond(self, prompt: str, case: Case | None = None) -> Remark:
         """Return its reply to a prompt, empty if that failed; with ``case`` also its vote."""
         reply = await self.model.chat([Message(role="user", content=prompt)], self.decoding)
         if not reply.usable:
             return Remark(self.name, "", reply.key, reply.outcome)
-        text = strip_other_speakers(reply.text, self.others, prompt)
+        others = [name for name in self.others if name != self.name]
+        text = strip_other_speakers(reply.text, others, prompt)
         vote = None
-        if case is not None and (verdict := case.read(text)[0]) in case.choices:
-            vote = verdict
+        if case is not None:
+            vote = case.read(text)[0]
+            if vote not in case.choices:
+                vote = None
         cut = len(reply.text) - len(text) or msgspec.UNSET
         return Remark(self.name, text, reply.key, reply.outcome, vote, cut)
+
+
+def sampled_agents(agent: Agent, n: int) -> list[Agent]:
+    """Return an agent that is asked the same ``n`` times; of several each has a name of its own."""
+    if n == 1:
+        return [agent]
+    draws = [replace(agent.decoding, sample=sample) for sample in range(n)]
+    return [
+        replace(agent, name=f"{agent.name} #{draw.sample + 1}", decoding=draw) for draw in draws
+    ]
 
 
 @dataclass(frozen=True)
@@ -84,9 +97,9 @@ class DebateResult:
     """A summary of the talk, where the strategy makes one."""
 
 
-CommunicationStrategy: TypeAlias = Callable[
-    [PanelSettings, PanelAgents, Case], Coroutine[Any, Any, DebateResult]
-]
+Deliberation: TypeAlias = Coroutine[Any, Any, DebateResult]
+
+CommunicationStrategy: TypeAlias = Callable[[PanelSettings, PanelAgents, Case], Deliberation]
 """A way for agents to work on a case; raises only what `ChatModel.chat` raises."""
 
 
@@ -109,8 +122,9 @@ async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -
     known: list[Remark] = []  # H of the algorithms
     summaries: list[Remark] = []
     last: dict[str, Remark] = {}
+    digest = ""
 
-    async def speak(agent: Agent) -> Remark:
+    async def speak(agent: Agent, known: Iterable[Remark]) -> Remark:
         prompt = language.fill(
             "debate",
             question=case.prompt,
@@ -123,28 +137,27 @@ async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -
         return last[agent.name]
 
     for _ in range(settings.n_rounds):
-        present = [a for a in panel.agents if a.name not in last or is_usable(last[a.name])]
+        present = [agent for agent in panel.agents if goes_on(agent, last)]
+        spoken: list[Remark] = []
         if settings.how.in_turn:
-            spoken = []
             for agent in present:
-                spoken.append(await speak(agent))
-                known = [*known, *filter(is_usable, spoken[-1:])]
+                spoken.append(await speak(agent, known + usable(spoken)))
         else:
-            spoken = await together(speak(each) for each in present)
+            spoken = await together(speak(each, known) for each in present)
         transcript += spoken
-        remarks += filter(is_usable, spoken)
-        known = list(remarks)
-        if settings.how.is_summarized and any(is_usable(each) for each in spoken):
+        remarks += usable(spoken)
+        known = remarks
+        if settings.how.is_summarized and usable(spoken):
             asked = language.fill("debate_summary", messages=format_transcript(remarks))
             summary = await panel.non_voting[SUMMARIZER].respond(asked)
             transcript.append(summary)
             if is_usable(summary):
                 # ChatEval v1 keeps all summaries, v2 the last one alone.
-                keeps = settings.summary == "concatenate"
-                known = summaries = [*summaries, summary] if keeps else [summary]
-    digest = ""
-    if summaries:
-        digest = summaries[-1].text
+                if settings.summary != "concatenate":
+                    summaries.clear()
+                summaries.append(summary)
+                known = summaries
+                digest = summary.text
     return DebateResult(tuple(transcript), tuple(last[a.name] for a in panel.agents), digest)
 
 
@@ -169,8 +182,8 @@ def strip_other_speakers(reply: str, others: Iterable[str], prompt: str) -> str:
         return reply
     headings = "|".join(re.escape(line.strip()) for line in _HEADING.findall(prompt)) or "(?!)"
     goes_on = re.compile(
-        rf"^{_LEAD}(?:\[(?:{names})\]|(?:{headings})[ \t]*$|(?P<named>@?(?:{names})[*_ \t]*:))",
-        re.MULTILINE | re.IGNORECASE,
+        rf"(?im)^{_LEAD}(?:\[(?:{names})\]|(?:{headings})[ \t]*$"
+        rf"|(?P<named>@?(?:{names})[*_ \t]*:))"
     )
     for match in goes_on.finditer(reply):
         if match["named"] is None or reply[: match.start()].strip():
@@ -183,9 +196,19 @@ def is_usable(remark: Remark) -> bool:
     return remark.outcome in ("ok", "truncated")
 
 
+def usable(remarks: Iterable[Remark]) -> list[Remark]:
+    """Return the usable ones."""
+    return [remark for remark in remarks if is_usable(remark)]
+
+
+def goes_on(agent: Agent, last: Mapping[str, Remark]) -> bool:
+    """Return whether an agent takes part: none does after a reply that failed."""
+    return agent.name not in last or is_usable(last[agent.name])
+
+
 def format_transcript(remarks: Iterable[Remark]) -> str:
     """Return remarks as agents see them (ChatEval's code), speaker marks in them defused."""
-    return "\n".join(f"[{r.speaker}]: {_defused(r)}" for r in remarks if is_usable(r))
+    return "\n".join(f"[{each.speaker}]: {_defused(each)}" for each in usable(remarks))
 
 
 def _defused(remark: Remark) -> str:

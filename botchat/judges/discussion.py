@@ -14,7 +14,7 @@ all agents speak about the same part; without a numbered line every round is abo
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from botchat.interfaces import Case
 from botchat.judges.debate import (
@@ -23,7 +23,9 @@ from botchat.judges.debate import (
     PanelAgents,
     Procedure,
     format_transcript,
+    goes_on,
     is_usable,
+    usable,
 )
 from botchat.languages import Language
 from botchat.prompts import fill
@@ -33,12 +35,17 @@ from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER, PanelSett
 _IN_PLACES = ("discussion_whole", "discussion_silence")
 """Words that stand in the prompts below; of English they are older than the digest."""
 
-_PROMPTS = tuple(
-    f"discussion_{name}"
-    for name in (
-        *("parts", "statement", "reflection", "feedback", "report"),
-        *("form", "answer", "instead", "single", "prose"),
-    )
+_PROMPTS = (
+    "discussion_parts",
+    "discussion_statement",
+    "discussion_reflection",
+    "discussion_feedback",
+    "discussion_report",
+    "discussion_form",
+    "discussion_answer",
+    "discussion_instead",
+    "discussion_single",
+    "discussion_prose",
 )
 
 _STEPS = "discussion_steps"
@@ -46,7 +53,7 @@ _SUBQUESTION = "discussion_subquestion"
 """Said of a decomposed question (CoT) alone: in a statement, and as its last line."""
 _SCORES = "discussion_scores"
 """The form of a report of scores alone."""
-_PART = re.compile(r"^[ \t>*_#-]*\(?\d{1,2}[.):\u3001](?!\d)[^\w\n]*(?P<part>\w.*)$", re.MULTILINE)
+_PART = re.compile(r"(?m)^[ \t>*_#-]*\(?\d{1,2}[.):\u3001](?!\d)[^\w\n]*(?P<part>\w.*)$")
 
 
 async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:
@@ -61,23 +68,28 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
     language = panel.language
     non_voting = panel.non_voting
     if settings.how.decomposes:
-        rounds = str(settings.n_rounds)
-        asked = language.fill("discussion_parts", question=case.prompt, rounds=rounds)
+        asked = language.fill(
+            "discussion_parts", question=case.prompt, rounds=str(settings.n_rounds)
+        )
         spoken.append(await non_voting[DECOMPOSER].respond(asked))
         parts = [match["part"].strip() for match in _PART.finditer(spoken[0].text)]
     is_decomposed = bool(parts)
-    parts = (parts or [language.text("discussion_whole")] * settings.n_rounds)[: settings.n_rounds]
+    if not is_decomposed:
+        parts = [language.text("discussion_whole") for _ in range(settings.n_rounds)]
+    parts = parts[: settings.n_rounds]
     for number, part in enumerate(parts, 1):
         # The agents' votes, where they decide, are on the whole question.
         is_last = number == len(parts) and settings.decides != "summary"
-        closing = _SUBQUESTION if is_decomposed and not is_last else ""
-        for agent in panel.agents:
-            if agent.name not in last or is_usable(last[agent.name]):
-                remarks = await _state(settings, language, agent, case, part, closing, known)
-                spoken += remarks
-                last[agent.name] = remarks[-1]
-                known += filter(is_usable, remarks[-1:])
-        if not any(map(is_usable, last.values())):
+        closing = ""
+        if is_decomposed and not is_last:
+            closing = _SUBQUESTION
+        present = [agent for agent in panel.agents if goes_on(agent, last)]
+        for agent in present:
+            remarks = await _state(settings, language, agent, case, part, closing, known)
+            spoken += remarks
+            last[agent.name] = remarks[-1]
+            known += usable(remarks[-1:])
+        if not usable(last.values()):
             return DebateResult(tuple(spoken), tuple(last.values()))
         if settings.feedback:
             asked = language.fill(
@@ -88,13 +100,15 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
                 rounds=str(len(parts)),
             )
             spoken.append(await non_voting[FEEDBACK].respond(asked))
-            known += filter(is_usable, spoken[-1:])
-    history = format_transcript(known)
+            known += usable(spoken[-1:])
+    values = {"history": format_transcript(known)}
     report = await _report(
-        settings, panel, non_voting[SUMMARIZER], case, "discussion_report", history=history
+        settings, panel, non_voting[SUMMARIZER], case, "discussion_report", values
     )
-    votes = report.votes if settings.decides == "summary" else tuple(last.values())
-    return DebateResult((*spoken, *report.remarks), votes, report.digest)
+    votes = tuple(last.values())
+    if settings.decides == "summary":
+        votes = report.votes
+    return DebateResult(tuple(spoken) + report.remarks, votes, report.digest)
 
 
 async def _state(
@@ -114,13 +128,16 @@ async def _state(
         "agent_name": agent.name,
         "part": part,
     }
-    blank = " " if language.pack.units == "words" else ""
-    steps = f"{language.text(_STEPS)}{blank}" if settings.how.decomposes else ""
-    asked = _filled(language, "discussion_statement", closing, steps=steps, **values)
+    steps = ""
+    if settings.how.decomposes:
+        steps = language.text(_STEPS)
+        if language.pack.units == "words":
+            steps += " "
+    asked = _filled(language, "discussion_statement", closing, values | {"steps": steps})
     remarks = [await agent.respond(asked, case)]
     if settings.how.reflects and is_usable(remarks[0]):
-        statement = remarks[0].text.strip()
-        asked = _filled(language, "discussion_reflection", closing, statement=statement, **values)
+        values["statement"] = remarks[0].text.strip()
+        asked = _filled(language, "discussion_reflection", closing, values)
         remarks.append(await agent.respond(asked, case))
     return remarks
 
@@ -129,16 +146,18 @@ async def _hold(settings: PanelSettings, panel: PanelAgents, case: Case) -> Deba
     if len(panel.agents) > 1:
         return await discuss(settings, panel, case)
     # MATEval's SA: one agent is asked for the same report.
-    return await _report(settings, panel, panel.agents[0], case, "discussion_single")
+    return await _report(settings, panel, panel.agents[0], case, "discussion_single", {})
 
 
 def _prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
-    return (
-        *_PROMPTS,
-        *([_STEPS, _SUBQUESTION] if settings.how.decomposes else []),
-        *([_SCORES] if settings.report == "score" else []),
-        *(() if language.english else _IN_PLACES),
-    )
+    prompts: tuple[str, ...] = _PROMPTS
+    if settings.how.decomposes:
+        prompts += (_STEPS, _SUBQUESTION)
+    if settings.report == "score":
+        prompts += (_SCORES,)
+    if not language.english:
+        prompts += _IN_PLACES
+    return prompts
 
 
 def _calls(settings: PanelSettings) -> int:
@@ -152,12 +171,12 @@ def _calls(settings: PanelSettings) -> int:
 DISCUSSION = Procedure(_hold, _prompts, _calls)
 
 
-def _filled(language: Language, name: str, closing: str, **values: str) -> str:
+def _filled(language: Language, name: str, closing: str, values: Mapping[str, str]) -> str:
     """Return a prompt, with the prompt ``closing``, if given, in place of its last line."""
     text = language.text(name)
     if closing:
         text = f"{text.rpartition(chr(10))[0]}\n{language.text(closing)}"
-    return fill(text, **values)
+    return fill(text, values)
 
 
 async def _report(
@@ -166,22 +185,25 @@ async def _report(
     writer: Agent,
     case: Case,
     prompt: str,
-    **values: str,
+    values: Mapping[str, str],
 ) -> DebateResult:
     """Ask for the report in questions and answers, then for its text (empty if that failed).
 
     The answer is asked for once, in the report or after it; of scores alone the report is it.
     """
-    names = {
-        "asked": ("discussion_answer",),
-        "read": ("discussion_form", "discussion_instead"),
-        "none": ("discussion_form", "discussion_answer"),
-    }[case.report]
-    form = "\n".join(map(panel.language.text, names if settings.report == "qa" else (_SCORES,)))
-    asked = panel.language.fill(prompt, question=case.prompt, form=form, **values)
+    language = panel.language
+    names = [_SCORES]
+    if settings.report == "qa":
+        names = {
+            "asked": ["discussion_answer"],
+            "read": ["discussion_form", "discussion_instead"],
+            "none": ["discussion_form", "discussion_answer"],
+        }[case.report]
+    form = "\n".join([language.text(name) for name in names])
+    asked = fill(language.text(prompt), {"question": case.prompt, "form": form} | dict(values))
     report = await writer.respond(asked, case)
     if not is_usable(report):
         return DebateResult((report,), (report,))
-    asked = panel.language.fill("discussion_prose", report=report.text.strip())
+    asked = language.fill("discussion_prose", report=report.text.strip())
     prose = await panel.non_voting[SUMMARIZER].respond(asked)
     return DebateResult((report, prose), (report,), prose.text)

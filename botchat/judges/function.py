@@ -73,7 +73,7 @@ class JudgeFunction:
         if self.is_async:
             result = self._call(case)
         else:
-            result = await asyncio.to_thread(self._call_alone, case)
+            result = await asyncio.to_thread(self._call, case)
         if inspect.isawaitable(result):
             try:
                 result = await result
@@ -89,14 +89,11 @@ class JudgeFunction:
             )
         return result.encode("utf-8", "replace").decode()
 
-    def _call_alone(self, case: Case) -> object:
-        with self._one_at_a_time:
-            return self._call(case)
-
     def _call(self, case: Case) -> object:
         # In the thread itself: no future can hold a StopIteration.
         try:
-            return self._function(case)
+            with self._one_at_a_time:
+                return self._function(case)
         except LimitReached:
             raise
         except Exception as error:

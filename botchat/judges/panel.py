@@ -7,10 +7,11 @@ this room, and a case in `procedure`; the type checker names both.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache, partial
-from typing import Any, Literal, assert_never
+from operator import itemgetter
+from typing import assert_never
 
 import msgspec
 
@@ -29,12 +30,14 @@ from botchat.judges.debate import (
     SWAPPED,
     Agent,
     DebateResult,
+    Deliberation,
     PanelAgents,
     Procedure,
     is_usable,
+    sampled_agents,
 )
 from botchat.judges.discussion import DISCUSSION
-from botchat.judges.voting import aggregate, first_remarks, is_vote, swap_sides
+from botchat.judges.voting import Rule, aggregate, first_remarks, is_vote, swap_sides
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
 from botchat.records import UNANSWERED, JudgeId, Judgment, Outcome, Remark, Verdict
@@ -53,11 +56,11 @@ class Panel:
     """Agents that give one verdict."""
 
     name: str
-    deliberate: Callable[[Case], Coroutine[Any, Any, DebateResult]]
+    deliberate: Callable[[Case], Deliberation]
     models: Sequence[ChatModel]
     digest: str
     _: KW_ONLY
-    scores: Literal["mean", "majority"] = "mean"
+    rule: Rule = "mean"
     """See `botchat.judges.voting.aggregate`."""
     both_orders: bool = False
     """Position calibration: a second talk about the swapped case, whose votes count as well."""
@@ -69,18 +72,23 @@ class Panel:
 
     async def answer(self, case: Case) -> JudgeAnswer:
         """Let the agents talk, then count their votes; without any verdict the outcome is why."""
-        mirror = [case.mirror()] if self.both_orders and case.mirror is not None else []
-        first, *others = await together(self.deliberate(each) for each in (case, *mirror))
-        votes = list(first.votes)
-        remarks = list(first.remarks)
-        for other in others:  # its votes count as about the order of `case`
-            votes += [_swapped(vote, swap_sides(vote.verdict)) for vote in other.votes]
-            remarks += [_swapped(remark, remark.verdict) for remark in other.remarks]
-        verdict = aggregate((vote.verdict for vote in votes), case.choices, self.scores)
+        cases = [case]
+        if self.both_orders and case.mirror is not None:
+            cases.append(case.mirror())
+        talks = await together(self.deliberate(each) for each in cases)
+        votes = list(talks[0].votes)
+        remarks = list(talks[0].remarks)
+        for talk in talks[1:]:  # its votes count as about the order of `case`
+            votes += [_swapped(vote, swap_sides(vote.verdict)) for vote in talk.votes]
+            remarks += [_swapped(remark, remark.verdict) for remark in talk.remarks]
+        verdict = aggregate((vote.verdict for vote in votes), case.choices, self.rule)
+        outcome: Outcome = "ok"
+        if verdict is None:
+            outcome = _outcome(votes)
         return JudgeAnswer(
             verdict,
-            _reason(case, verdict, votes, first),
-            outcome="ok" if verdict is not None else _outcome(votes),
+            _reason(case, verdict, votes, talks[0]),
+            outcome,
             transcript=tuple(remarks),
             calls=tuple(remark.call for remark in remarks if remark.call),
         )
@@ -90,7 +98,9 @@ async def vote_alone(settings: PanelSettings, panel: PanelAgents, case: Case) ->
     """Ask all agents at the same time, after one call for the steps if there are any."""
     language = panel.language
     planned = []
-    closing = language.text("ensemble_evidence") if settings.evidence else ""
+    closing = ""
+    if settings.evidence:
+        closing = language.text("ensemble_evidence")
     if settings.steps:
         # What stands before the text is the task and its criteria: the same for every text.
         asked = language.fill("ensemble_steps", question=case.task)
@@ -98,11 +108,13 @@ async def vote_alone(settings: PanelSettings, panel: PanelAgents, case: Case) ->
         if not is_usable(planned[0]):
             return DebateResult(tuple(planned), tuple(planned))
         closing = language.fill("ensemble_form", steps=planned[0].text.strip())
-    votes = await together(
-        agent.respond("\n\n".join(filter(None, (case.prompt, agent.role, closing))), case)
-        for agent in panel.agents
-    )
-    return DebateResult((*planned, *votes), tuple(votes))
+
+    def prompt(agent: Agent) -> str:
+        parts = (case.prompt, agent.role, closing)
+        return "\n\n".join([part for part in parts if part])
+
+    votes = await together(agent.respond(prompt(agent), case) for agent in panel.agents)
+    return DebateResult(tuple(planned + votes), tuple(votes))
 
 
 def _vote_prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
@@ -153,31 +165,34 @@ def build_panel(
     if has_models and default_model is not None:
         raise ConfigError(f"panel {name} names all its models itself; leave out --judge-model")
     if not has_models and default_model is None:
-        where = f"--judge-model MODEL, or as model = … in [panels.{name}]"
-        raise ConfigError(f"panel {name}: its agents have no model; name one with {where}")
+        raise ConfigError(
+            f"panel {name}: its agents have no model; name one with --judge-model MODEL, or as "
+            f"model = … in [panels.{name}]"
+        )
+    decoding = Decoding(settings.temperature, settings.max_tokens)
     agents = []
     for member in settings.members:
-        role = _role(member, language, subject)
         model = model_of(member.model or default_model or "")
-        for n in range(settings.samples):
-            who = f"{member.name} #{n + 1}" if settings.samples > 1 else f"{member.name}"
-            decoding = Decoding(settings.temperature, settings.max_tokens, n)
-            agents.append(Agent(who, role, model, decoding))
-    names = [agent.name for agent in agents]
-    agents = [replace(a, others=tuple(n for n in names if n != a.name)) for a in agents]
-    summarizer = model_of(settings.summarizer) if settings.summarizer else agents[0].model
-    decoding = Decoding(settings.temperature, settings.max_tokens)
+        role = _role(member, language, subject)
+        agents += sampled_agents(Agent(str(member.name), role, model, decoding), settings.samples)
+    names = tuple([agent.name for agent in agents])
+    agents = [replace(agent, others=names) for agent in agents]
+    summarizer = agents[0].model
+    if settings.summarizer:
+        summarizer = model_of(settings.summarizer)
     non_voting = {
         who: Agent(who, "", summarizer, decoding) for who in (DECOMPOSER, FEEDBACK, SUMMARIZER)
     }
     if default_model is not None:
         name = str(JudgeId(name).of_model(model_of(default_model).name))
+    models = [agent.model for agent in agents]
+    models.append(summarizer)
     return Panel(
         name,
         partial(procedure(settings).hold, settings, PanelAgents(agents, non_voting, language)),
-        (*(agent.model for agent in agents), summarizer),
+        tuple(models),
         _digest(settings, agents, summarizer, language),
-        scores="majority" if settings.decides == "majority" else "mean",
+        rule=settings.decides,
         both_orders=settings.position_calibration,
     )
 
@@ -192,16 +207,26 @@ def wording(
     for member in settings.members:
         roles = dict.fromkeys(_role(member, language, subject) for subject in subjects)
         texts[f"role of {member.name}"] = "\n\n".join(roles)
-    texts |= {
-        name.replace("_", " "): language.text(name)
-        for name in procedure(settings).prompts(settings, language)
-    }
+    for name in procedure(settings).prompts(settings, language):
+        texts[name.replace("_", " ")] = language.text(name)
     return {title: text for title, text in texts.items() if text}
 
 
 _SIGNED = (
-    *("strategy", "agents", "model", "turns", "summarizer", "aggregation", "position_calibration"),
-    *("samples", "evidence", "temperature", "max_tokens", "cheap", "strong", "calibration"),
+    "strategy",
+    "agents",
+    "model",
+    "turns",
+    "summarizer",
+    "aggregation",
+    "position_calibration",
+    "samples",
+    "evidence",
+    "temperature",
+    "max_tokens",
+    "cheap",
+    "strong",
+    "calibration",
 )
 """Keys that every digest has, in this order."""
 
@@ -214,8 +239,9 @@ def _digest(
     Published judgments have it, so `_SIGNED` keeps its order and what is empty in it.
     """
     how: dict[str, object] = dict.fromkeys(_SIGNED)
+    values = msgspec.structs.asdict(settings)
     for field in msgspec.structs.fields(settings):
-        value = getattr(settings, field.name)
+        value = values[field.name]
         # A key that is newer than those judgments is signed where it is not the default.
         if field.name in how or value != field.default:
             how[field.name] = value
@@ -245,25 +271,25 @@ def _swapped(remark: Remark, verdict: Verdict | None) -> Remark:
 def _outcome(votes: Sequence[Remark]) -> Outcome:
     """Return why there is no vote; a failure that may pass in another run comes first."""
     failures = [remark.outcome for remark in votes if not is_usable(remark)]
-    return next((first for first in UNANSWERED if first in failures), (*failures, "ok")[0])
+    for outcome in UNANSWERED:
+        if outcome in failures:
+            return outcome
+    return failures[0] if failures else "ok"
 
 
 def _reason(
     case: Case, verdict: Verdict | None, votes: Sequence[Remark], talk: DebateResult
 ) -> str:
     """Return the votes, the speakers without one, and the summary or the winning side's reason."""
-    tally: Counter[Verdict] = Counter()
+    tally = Counter([vote.verdict for vote in votes if vote.verdict is not None])
     absent = []
     for vote in votes:
-        if vote.verdict is not None:
-            tally[vote.verdict] += 1
-        elif is_usable(vote):
-            absent.append(f"{vote.speaker} (unreadable)")
-        else:
-            absent.append(f"{vote.speaker} ({vote.outcome})")
+        if vote.verdict is None:
+            end = "unreadable" if is_usable(vote) else vote.outcome
+            absent.append(f"{vote.speaker} ({end})")
     part = f"{tally.total()} of {len(votes)} votes"
     if tally:
-        by_number = sorted(tally.items(), key=lambda item: (-item[1], item))
+        by_number = sorted(sorted(tally.items()), key=itemgetter(1), reverse=True)
         part += ": " + ", ".join([f"{vote} ×{n}" for vote, n in by_number])
     parts = [part]
     if tally and verdict is None:
@@ -285,33 +311,41 @@ def is_debate(judgments: Sequence[Judgment]) -> bool:
 
     A decomposed question has no votes before the debate: first remarks answer a part of it.
     """
-    transcripts = [judgment.transcript for judgment in judgments]
-    speakers = {remark.speaker for transcript in transcripts for remark in transcript}
-    voters = [[remark.speaker for remark in each if is_vote(remark)] for each in transcripts]
-    is_alone = all(len({who.removesuffix(SWAPPED) for who in each}) < 2 for each in voters)
+    speakers: set[str] = set()
+    is_alone = True
+    speaks_twice = False
+    for judgment in judgments:
+        speakers.update([remark.speaker for remark in judgment.transcript])
+        voters = [remark.speaker for remark in judgment.transcript if is_vote(remark)]
+        if len({voter.removesuffix(SWAPPED) for voter in voters}) > 1:
+            is_alone = False
+        if len(set(voters)) < len(voters):
+            speaks_twice = True
     if is_alone or DECOMPOSER in speakers:
         return False
-    return FEEDBACK in speakers or any(len(set(each)) < len(each) for each in voters)
+    return speaks_twice or FEEDBACK in speakers
 
 
 def votes_before_debate(
     judgments: Sequence[Judgment],
     choices: Collection[Verdict],
-    scores: Literal["mean", "majority"] = "mean",
+    rule: Rule = "mean",
 ) -> list[Judgment]:
     """Return a panel's judgments without the debate; ``choices``: what each could be."""
-    return [
-        msgspec.structs.replace(
-            judgment,
-            judge=str(JudgeId(judgment.judge, "votes_before_debate")),
-            verdict=aggregate((r.verdict for r in first), choices, scores),
-            reason="",
-            transcript=(),
-            calls=tuple(r.call for r in first if r.call),
+    votes = []
+    for judgment in judgments:
+        first = first_remarks(judgment.transcript)
+        votes.append(
+            msgspec.structs.replace(
+                judgment,
+                judge=str(JudgeId(judgment.judge, "votes_before_debate")),
+                verdict=aggregate((remark.verdict for remark in first), choices, rule),
+                reason="",
+                transcript=(),
+                calls=tuple([remark.call for remark in first if remark.call]),
+            )
         )
-        for judgment in judgments
-        for first in [first_remarks(judgment.transcript)]
-    ]
+    return votes
 
 
 def equal_calls_panel(settings: PanelSettings, model: str | None) -> PanelSettings:

@@ -14,7 +14,7 @@ from importlib import resources
 
 from botchat.interfaces import Case, JudgeAnswer, ShownDialogue, settings_digest
 from botchat.judges.criteria import Flag, fit_thresholds, flags
-from botchat.records import RULES, Verdict
+from botchat.records import RULES, Utterances, Verdict
 
 VERSION = 1
 """Raised with every change of the criteria that changes a verdict."""
@@ -37,7 +37,7 @@ class RulesJudge:
     parallel = 1
     models = ()
 
-    def __init__(self, human_dialogues: Iterable[tuple[str, ...]]) -> None:
+    def __init__(self, human_dialogues: Iterable[Utterances]) -> None:
         """Fit the thresholds to the human dialogues of the seed set; see `fit_thresholds`."""
         self.thresholds = fit_thresholds(human_dialogues)
         # Cached: a dialogue is compared with every other contestant of its seed, in both orders.
@@ -53,17 +53,18 @@ class RulesJudge:
         if case.kind is not None and not case.about_ai:
             return JudgeAnswer(None, _NOT_MINE)
         if case.kind == "report":
-            return JudgeAnswer(*case.read(self._report(case.dialogues[0])))
+            verdict, reason = case.read(self._report(case.dialogues[0]))
+            return JudgeAnswer(verdict, reason)
         first_flags = [next(iter(self._flags(dialogue)), None) for dialogue in case.dialogues]
         if len(first_flags) == 1 and "No" in case.choices:
-            verdict: Verdict | None = "No"
+            verdict = "No"
             if first_flags[0]:
                 verdict = str(first_flags[0].index)
             reason = _reason(first_flags[0])
         elif len(first_flags) == 2 and case.choices <= {"1", "2", "both", "neither"}:
-            verdict = _compare(first_flags[0], first_flags[1], case.choices)
-            reasons = enumerate((_reason(each) for each in first_flags), 1)
-            reason = "; ".join(f"conversation {n}: {why}" for n, why in reasons)
+            first, second = first_flags
+            verdict = _compare(first, second, case.choices)
+            reason = f"conversation 1: {_reason(first)}; conversation 2: {_reason(second)}"
         else:
             return JudgeAnswer(None, _NOT_MINE)
         if verdict not in case.choices:
@@ -122,5 +123,4 @@ def _reason(flag: Flag | None) -> str:
 
 def _excess(flag: Flag) -> str:
     """Return the fault, and by how much it exceeds the threshold."""
-    fault = _FAULTS[flag.criterion]
-    return f"{fault}, {flag.value:.6g} > {flag.threshold:.6g} of people"
+    return f"{_FAULTS[flag.criterion]}, {flag.value:.6g} > {flag.threshold:.6g} of people"

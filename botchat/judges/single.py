@@ -5,17 +5,14 @@ Several are counted as an ensemble's are (FairEval's MEC: k samples of a judge, 
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from botchat.interfaces import Case, ChatModel, Decoding, JudgeAnswer, Message, settings_digest
-from botchat.judges.debate import Agent, PanelAgents
+from botchat.judges.debate import Agent, PanelAgents, sampled_agents
 from botchat.judges.panel import Panel, vote_alone
-from botchat.records import Remark
+from botchat.records import JudgeId, Remark
 from botchat.workspace.panels import PanelSettings
-
-_SAMPLED = re.compile(r" \(\d+ samples\)$")
 
 
 @dataclass(frozen=True)
@@ -44,28 +41,26 @@ class SingleJudge:
     async def answer(self, case: Case) -> JudgeAnswer:
         """Ask and read; a reply without a verdict is kept whole, since its reason is not."""
         reply = await self.model.chat([Message(role="user", content=case.prompt)], self.decoding)
-        calls = (reply.key,) if reply.key else ()
+        calls: tuple[str, ...] = ()
+        if reply.key:
+            calls = (reply.key,)
         if not reply.usable:
             return JudgeAnswer(None, reply.detail, reply.outcome, calls=calls)
         verdict, reason = case.read(reply.text)
-        remarks = () if verdict is not None else (Remark(self.name, reply.text, reply.key),)
-        offered = verdict if verdict in case.choices else None
-        return JudgeAnswer(offered, reason, reply.outcome, remarks, calls)
+        remarks: tuple[Remark, ...] = ()
+        if verdict is None:
+            remarks = (Remark(self.name, reply.text, reply.key),)
+        elif verdict not in case.choices:
+            verdict = None
+        return JudgeAnswer(verdict, reason, reply.outcome, remarks, calls)
 
 
 def repeated_judge(name: str, model: ChatModel, decoding: Decoding, n_samples: int) -> Panel:
     """Return a judge asked ``n_samples`` times a case, its votes counted."""
-    agents = [
-        Agent(f"{name} #{n + 1}", "", model, replace(decoding, sample=n)) for n in range(n_samples)
-    ]
+    agents = sampled_agents(Agent(name, "", model, decoding), n_samples)
     return Panel(
-        f"{name} ({n_samples} samples)",
+        str(JudgeId(name).sampled(n_samples)),
         partial(vote_alone, PanelSettings(strategy="ensemble"), PanelAgents(agents)),
         (model,),
         settings_digest(model.identity, decoding.settings, n_samples),
     )
-
-
-def base_judge_name(name: str) -> str:
-    """Return the name without the number of samples, where it has one."""
-    return _SAMPLED.sub("", name)

@@ -17,17 +17,21 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 from itertools import islice
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from botchat.judges.debate import SWAPPED
 from botchat.records import MISSING, UNKNOWN_INDEX, Remark, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
+
+Rule: TypeAlias = Literal["mean", "majority", "summary"]
+"""Rule from votes to a verdict; a summary is the only vote."""
 
 _AI_SIDES = {"1": (1, 0), "2": (0, 1), "both": (1, 1), "neither": (0, 0)}
 _NUMBERS = re.compile(r"-?\d+(\.\d+)?( -?\d+(\.\d+)?)*")
@@ -36,37 +40,42 @@ _NUMBERS = re.compile(r"-?\d+(\.\d+)?( -?\d+(\.\d+)?)*")
 def aggregate(
     votes: Iterable[Verdict | None],
     choices: Collection[Verdict],
-    scores: Literal["mean", "majority"] = "mean",
+    rule: Rule = "mean",
 ) -> Verdict | None:
     """Return the verdict of a group; None without votes, or if an even split cannot be a tie.
 
-    ``scores``: ``majority`` treats scores as labels; a mean has 4 decimals and need not be one of
+    ``rule``: ``majority`` treats scores as labels; a mean has 4 decimals and need not be one of
     ``choices``.
     """
     readable = [vote for vote in votes if vote is not None]
     if not readable:
         return None
-    middle = len(readable) // 2
     if "No" in choices:
-        # A vote without a place is as early as can be, or as late as can be.
-        medians = {
-            sorted(readable, key=lambda vote: (vote == "No", place.get(vote) or int(vote)))[middle]
-            for place in ({"No": 1.0, UNKNOWN_INDEX: end} for end in (0.5, math.inf))
-        }
-        if len(medians) == 1:
-            return medians.pop()
-        return UNKNOWN_INDEX
-    if scores == "mean" and _are_scores(choices):
+        return _upper_median(readable)
+    if rule != "majority" and _are_scores(choices):
         columns = zip(*(vote.split() for vote in readable), strict=True)
         return " ".join(_mean(each) for each in columns)
     return _majority(readable, choices)
 
 
+def _upper_median(votes: Sequence[Verdict]) -> Verdict:
+    """Return the upper median of indices; it has none where a vote without an index decides."""
+    medians = set()
+    # A vote without an index is as early as can be, or as late as can be.
+    for unknown in (0.5, sys.float_info.max):
+        places = {"No": math.inf, UNKNOWN_INDEX: unknown}
+        ranked = sorted([(places.get(vote) or float(vote), vote) for vote in votes])
+        medians.add(ranked[len(votes) // 2][1])
+    if len(medians) == 1:
+        return medians.pop()
+    return UNKNOWN_INDEX
+
+
 def swap_sides(verdict: Verdict | None) -> Verdict | None:
     """Map a verdict on the swapped pair back to the original order."""
-    if verdict in ("1", "2"):
-        if verdict == "1":
-            return "2"
+    if verdict == "1":
+        return "2"
+    if verdict == "2":
         return "1"
     if verdict is not None and _NUMBERS.fullmatch(verdict):
         return " ".join(reversed(verdict.split()))
@@ -76,10 +85,11 @@ def swap_sides(verdict: Verdict | None) -> Verdict | None:
 def first_remarks(transcript: Iterable[Remark]) -> list[Remark]:
     """Return each agent's first remark, each order by itself; verdicts as of the original order."""
     first: dict[str, Remark] = {}
-    for remark in filter(is_vote, transcript):
-        if remark.speaker.endswith(SWAPPED):
-            remark = msgspec.structs.replace(remark, verdict=swap_sides(remark.verdict))
-        first.setdefault(remark.speaker, remark)
+    for remark in transcript:
+        if is_vote(remark):
+            if remark.speaker.endswith(SWAPPED):
+                remark = msgspec.structs.replace(remark, verdict=swap_sides(remark.verdict))
+            first.setdefault(remark.speaker, remark)
     return list(first.values())
 
 

@@ -40,12 +40,13 @@ PLAIN: Mapping[int, str | int] = {
         "\u300e\u300f\u3010\u3014\u3016\u3011\u3015\u3017",
         '  ,,...""""""""""[[[]]]',
     ),
-    **str.maketrans("٠١٢٣٤٥٦٧٨٩", "0123456789"),
-    **str.maketrans("۰۱۲۳۴۵۶۷۸۹", "0123456789"),
-    **str.maketrans("०१२३४५६७८९", "0123456789"),
+    **str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹०१२३४५६७८९", "0123456789" * 3),
     **{0xFF01 + i: 0x21 + i for i in range(94)},
+    **str.maketrans("\u0130\u0131\u017f\u212a", "IisK"),
 }
 """Full-width and other digits, letters and marks -> the plain ones that they are read as.
+
+The last four are letters that a pattern takes for ASCII ones where case does not count.
 
 One character for each, so that places in a text stay the same; digits of Arabic, Hindi too."""
 
@@ -203,15 +204,17 @@ class Language:
 
     def fill(self, name: str, **values: str) -> str:
         """Fill in a prompt, as `botchat.prompts.fill`."""
-        return prompts.fill(self.text(name), **values)
+        return prompts.fill(self.text(name), values)
 
     def prompts_digest(self, *names: str) -> str:
         """Return 8 hex digits that change with the wording of any of the prompts."""
         return _digest("\0".join(self.text(each) for each in names))
 
     def _lacks(self, part: str) -> NoReturn:
-        fault = f"the language pack {self.code} ({self.where}) has no {part}"
-        raise ConfigError(f"{fault}; add it as docs/languages.md says")
+        raise ConfigError(
+            f"the language pack {self.code} ({self.where}) has no {part}; add it as "
+            "docs/languages.md says"
+        )
 
 
 def load(folder: Traversable, code: str) -> Language:
@@ -274,7 +277,7 @@ def every_prompt() -> frozenset[str]:
 @cache
 def built_in() -> Mapping[str, Language]:
     """Return the languages that come with BotChat, by code."""
-    folders = sorted(resources.files(__name__).iterdir(), key=lambda folder: folder.name)
+    folders = sorted(resources.files(__name__).iterdir(), key=str)
     return {f.name: load(f, f.name) for f in folders if (f / FILE).is_file()}
 
 

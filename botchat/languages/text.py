@@ -6,7 +6,6 @@ Other languages are only split into words. All patterns take linear time.
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import lru_cache
 from importlib import resources
 from itertools import chain
@@ -23,15 +22,14 @@ _STOP = re.compile(r"[.!?\n\u3002\uff01\uff1f](?:(?<![.!?])|\s)")
 """A stop before a blank, a line break, or a Chinese or Japanese stop."""
 
 _LAYOUT = re.compile(
-    r"\r\n?|\n+"
+    r"(?im)\r\n?|\n+"
     r"|^[ \t]{0,8}(?:[-*\u2022+]|\d{1,2}[.)])[ \t]"
     r"|^[ \t]{0,8}#{1,6}[ \t]"
     r"|\*\*[^*\n]{1,80}\*\*|```|`[^`\n]{1,80}`"
     r"|</?[a-z][^<>\n]{0,40}>"
     r"|^[ \t]{0,8}(?:(?:speaker )?[ab]|user|assistant|human|ai|bot|system)[ \t]?:"
     r"|^[ \t]{0,8}[\[(][^\[\]()\n]{1,60}[\])]"
-    r"|(?<!\*)\*[a-z][^*\n]{1,60}\*(?!\*)",
-    re.IGNORECASE | re.MULTILINE,
+    r"|(?<!\*)\*[a-z][^*\n]{1,60}\*(?!\*)"
 )
 """Marks of a document or script: line breaks, list items, headings, bold and italic, code, tags,
 speaker labels and stage directions."""
@@ -93,9 +91,8 @@ class _Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ends: dict[str, str]
 
 
-_LISTS = msgspec.convert(
-    tomllib.loads(resources.files(__package__).joinpath("rule_words.toml").read_text("utf-8")),
-    _Lists,
+_LISTS = msgspec.toml.decode(
+    resources.files(__package__).joinpath("rule_words.toml").read_bytes(), type=_Lists
 )
 
 

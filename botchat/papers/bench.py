@@ -47,10 +47,11 @@ def judge_name(name: str | JudgeFunction, model: str | None, workspace: Workspac
     """
     if not isinstance(name, str):
         return JudgeName(name)
-    if name == "single" and name not in {*workspace.config.models, *workspace.config.judges}:
-        run = workspace.config.run
+    config = workspace.config
+    if name == "single" and name not in config.models and name not in config.judges:
+        run = config.run
         name = model or run.judge_model or run.judge or name
-    panel = panels.find(JudgeId.asked(name).name, workspace.config.panels)
+    panel = panels.find(JudgeId.asked(name).name, config.panels)
     if panel is None:
         return JudgeName(name)
     return JudgeName(name, model)
@@ -75,9 +76,8 @@ def bench(
     ``published``: MATEval's recorded discussions take the judges' place. ``limit``: only the first
     items. Raises `LimitReached`, with the comparison so far: a limit was reached; run it again.
     """
-    asks = bool(judges) or limit is not None or spending.plan
-    if published or name == "botchat":
-        _refuse_questions(name, published, asks)
+    asks = any((judges, limit is not None, spending.plan))
+    _refuse_questions(name, published, asks)
     plain = re.sub(r"[^A-Za-z0-9._]+", "-", Path(name).stem).strip("-.")[:40]
     seed_set = f"bench-{plain or 'file'}"
     out = out or workspace.out(seed_set)
@@ -94,30 +94,36 @@ def bench(
     language = next((each.protocol.language for each in cases), ENGLISH)
     run = ResolvedRun(workspace, SeedSet(seed_set, (), language), spending)
     if spending.plan:
-        if not jobs:
-            raise UsageError("--plan needs a judge; name one with --judge")
-        title = f"{name}, judges {', '.join(str(judge.name) for judge in judges)}"
-        return judging.plan_all(jobs, run).result(title, spending)
-
-    def compare() -> Result:
-        judged = _judged(workspace, seed_set, cases)
-        if any(judged.values()) or not benchmark.needs_judges:
-            report, tables, content = benchmark.compare(Answered(workspace, judged))
-            return publish(report, [*tables, *tables_of(name)], out, content, formats)
-        return _only_printed(name, seed_set, out, formats)
-
+        return _plan(name, jobs, run)
+    stop = None
     try:
         if jobs:
             judging.ask_all(jobs, run, meter)
     except LimitReached as limit_reached:
-        limit_reached.partial_result = compare()
-        raise
-    return compare()
+        stop = limit_reached
+    answered = Answered(workspace, _judged(workspace, seed_set, cases))
+    if benchmark.needs_judges and not any(answered.judged.values()):
+        result = _only_printed(name, seed_set, out, formats)
+    else:
+        report, tables, content = benchmark.compare(answered)
+        result = publish(report, list(tables) + tables_of(name), out, content, formats)
+    if stop is not None:
+        stop.partial_result = result
+        raise stop
+    return result
+
+
+def _plan(name: str, jobs: Sequence[judging.JudgingJob], run: ResolvedRun) -> Result:
+    """Return the plan of a benchmark's jobs."""
+    if not jobs:
+        raise UsageError("--plan needs a judge; name one with --judge")
+    title = f"{name}, judges {', '.join([str(job.judge.name) for job in jobs])}"
+    return judging.plan_all(jobs, run).result(title, run.limits)
 
 
 def _refuse_questions(name: str, published: bool, asks: bool) -> None:
     """Raise `UsageError` where published numbers are asked for of what has none, or of judges."""
-    if asks or (published and name != "mateval"):
+    if (published and name != "mateval") or (asks and (published or name == "botchat")):
         raise UsageError(
             "only bench botchat and bench mateval --published show published numbers; they ask "
             "nobody; leave out --judge, --limit and --plan"
@@ -175,7 +181,8 @@ def _read(name: str, data: Path | None) -> Benchmark:
     file = Path(name)
     if file.exists():
         return own_file(file)
-    known = [*BENCHMARKS, "botchat"]
+    known = list(BENCHMARKS)
+    known.append("botchat")
     hint = did_you_mean(name, known)
     raise UsageError(
         f"unknown benchmark {name!r}{hint}; benchmarks: {', '.join(known)}, or a file of texts"
@@ -194,8 +201,10 @@ def _files(data: Path | None) -> dict[str, bytes]:
         name = path.relative_to(data).as_posix()
         if name.removesuffix(".gz").endswith((".csv", ".json", ".jsonl", ".txt")):
             content = jsonl.content(path)
-            try:
-                files[name] = gzip.decompress(content) if path.suffix == ".gz" else content
-            except (OSError, EOFError, zlib.error) as error:
-                raise DataError(f"{path} is no gzip file ({error}); get it again") from None
+            if path.suffix == ".gz":
+                try:
+                    content = gzip.decompress(content)
+                except (OSError, EOFError, zlib.error) as error:
+                    raise DataError(f"{path} is no gzip file ({error}); get it again") from None
+            files[name] = content
     return files

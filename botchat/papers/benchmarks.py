@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -27,10 +28,10 @@ from botchat.boards.judge_agreement import (
 from botchat.boards.tables import Column, Kind, Table, spread, table
 from botchat.errors import ConfigError, DataError, listed
 from botchat.estimates import UNKNOWN, VerdictPrice
-from botchat.importers.tables import SUFFIXES, read_text, rows
-from botchat.interfaces import Row
+from botchat.importers.tables import SUFFIXES, FileRow, json_rows, read_text, rows
+from botchat.interfaces import Cells
 from botchat.metrics import lengths
-from botchat.metrics.agreement import ItemScore, compare, compare_scores
+from botchat.metrics.agreement import ItemScore, ScoreAgreement, compare, compare_scores
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts, verdicts_digest
 from botchat.pipeline.judging import ProtocolCases
 from botchat.pipeline.ledger import cost_per_verdict
@@ -51,12 +52,19 @@ Files = Mapping[str, bytes]
 Judgments = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments of one protocol."""
 
-RANKS = ("spearman", "kendall")
-
 _SCORED = (
     "Spearman and Kendall of all texts' scores with the mean human scores. "
     "Unreadable scores are counted and left out."
 )
+
+
+def json_files(files: Files) -> Iterator[tuple[str, list[FileRow]]]:
+    """Yield (name, records) of every JSON file whose first record has named fields."""
+    for name in sorted(files):
+        if name.lower().endswith(".json"):
+            records = json_rows(files[name], name)
+            if records and isinstance(records[0].fields, dict):
+                yield name, records
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,7 @@ class Comparison(NamedTuple):
 
     report: AgreementReport
     tables: Sequence[Table] = ()
-    data: Row | None = None
+    data: Cells | None = None
 
 
 class Benchmark(NamedTuple):
@@ -94,8 +102,10 @@ class Benchmark(NamedTuple):
 def refuse_several(names: Sequence[str]) -> None:
     """Raise `ConfigError` for the files of more than one data set."""
     if len(names) > 1:
-        held = f"{len(names)} data sets, {listed(names)}"
-        raise ConfigError(f"--data holds {held}: give a folder that holds one of them")
+        raise ConfigError(
+            f"--data holds {len(names)} data sets, {listed(names)}: give a folder that holds one "
+            "of them"
+        )
 
 
 def answer_pairs(name: str, pairs: Sequence[AnswerPair]) -> Benchmark:
@@ -169,62 +179,67 @@ class RatedTexts:
         prices: Mapping[str, Mapping[str, VerdictPrice]],
     ) -> Comparison:
         """Correlate with human scores, by part; ``prices`` are by part and judge."""
-        data: list[Any] = []
-        judges: list[Row] = []
-        by_judge: dict[str, dict[str, Row]] = {}
+        data = []
+        judges = []
+        lines: dict[str, Cells] = {}
+        by_judge = defaultdict[str, dict[str, ScoreAgreement]](dict)
         for part, (_, _, labels) in self.parts.items():
-            rated = [*labels, *scores[part]]
-            data += [[part, score._asdict()] for score in rated]
+            rated = list(labels) + list(scores[part])
+            data += [(part, score._asdict()) for score in rated]
             of_part = prices.get(part, {})
             for compared in compare_scores(rated, HUMAN_LABELS):
                 judge = compared.judge
+                by_judge[judge][part] = compared
                 row = {"judge": judge, self.part: part, **judge_agreement.known_fields(compared)}
                 if judge in of_part:
                     row |= vars(of_part[judge])
-                judges.append(row)
-                by_judge.setdefault(judge, {})[part] = judges[-1]
+                judges.append(spread(row))
+                lines[judge] = row  # the price is the last part's
         signed = agreement_signature("bench", {"benchmark": self.name}, data, HUMAN_LABELS)
         columns = [Column("judge", "Judge", "name")]
         for part in (*self.parts, "average"):
-            columns += [printed_column(f"{part}_{figure}") for figure in RANKS]
+            columns += [printed_column(f"{part}_spearman"), printed_column(f"{part}_kendall")]
         columns.append(Column("unreadable", "Unreadable", "count"))
         columns.extend(PRICE)
-        priced = (judge_agreement.with_price(_line(each)) for each in by_judge.values())
+        rows = [
+            judge_agreement.with_price(line | _correlations(by_judge[judge]))
+            for judge, line in lines.items()
+        ]
         name, title = self.table
-        correlations = table(name, title, columns, priced, [signed], _SCORED).filled()
+        correlations = table(name, title, columns, rows, [signed], _SCORED).filled()
         report = AgreementReport(subject=correlations.title, labels=HUMAN_LABELS, signature=signed)
-        content = {"judges": [spread(row) for row in judges], "signature": signed}
-        return Comparison(report, [correlations], content)
+        return Comparison(report, [correlations], {"judges": judges, "signature": signed})
 
 
 def score_of(judgment: Judgment, protocol: Protocol, place: int | None) -> float | None:
     """Return one score of a verdict, or the sum of all; None if it is missing, or any is."""
-    scores = protocol.score.scores(judgment.verdict)
-    if scores is None:
-        return None
-    if place is not None:
-        return scores[place]
-    known = [score for score in scores if score is not None]
-    if len(known) == len(scores):
-        return sum(known)
-    return None
+    answer = protocol.score
+    if place is None:
+        numbers = answer.numbers(judgment.verdict)
+        return None if numbers is None else sum(numbers)
+    scores = answer.scores(judgment.verdict)
+    return None if scores is None else scores[place]
 
 
-def _line(by_part: Mapping[str, Row]) -> Row:
-    """Return a judge's row of the table: ``PART_spearman`` …, ``average_spearman`` …."""
-    line = dict(list(by_part.values())[-1])  # the price is the last part's
-    line["unreadable"] = sum(row["unreadable"] for row in by_part.values())
-    for rank in RANKS:
-        values = {part: row.get(rank, UNKNOWN).value for part, row in by_part.items()}
-        line |= {f"{part}_{rank}": value for part, value in values.items()}
-        line[f"average_{rank}"] = fmean(values.values())
-    return line
+def _correlations(by_part: Mapping[str, ScoreAgreement]) -> dict[str, float]:
+    """Return a judge's cells of the table: ``PART_spearman`` …, ``average_spearman`` …."""
+    cells = {}
+    for part, each in by_part.items():
+        cells[f"{part}_spearman"] = (each.spearman or UNKNOWN).value
+        cells[f"{part}_kendall"] = (each.kendall or UNKNOWN).value
+    values = list(cells.values())
+    cells["average_spearman"] = fmean(values[::2])
+    cells["average_kendall"] = fmean(values[1::2])
+    cells["unreadable"] = sum([each.unreadable for each in by_part.values()])
+    return cells
 
 
 NUMBERS = {"_".join(kind.lower().split()): plain_name(kind) for kind in KINDS} | {"score": ""}
 """Key of an error type, and of the sum of all -> its name in `OwnText.labels`."""
 
-_PLACES: dict[str, int | None] = dict(zip(NUMBERS, (*range(len(KINDS)), None), strict=True))
+_PLACES: dict[str, int | None] = {key: place for place, key in enumerate(NUMBERS)}
+_PLACES["score"] = None
+_CASE = [Column("item", "Item", "name"), Column("judge", "Judge", "name")]
 _PAIRS = [Column(key, key.capitalize(), "name") for key in ("first", "second", "verdict", "scores")]
 _LABELS = {WIN: "1", TIE: "tie", LOSS: "2"}
 """Result -> the label of a file that means it."""
@@ -256,11 +271,15 @@ def own_file(file: Path) -> Benchmark:
     listed = read_items(file)
     pairs = [item for item in listed if isinstance(item, AnswerPair)]
     texts = [item for item in listed if isinstance(item, OwnText)]
-    benchmark = answer_pairs(file.stem, pairs) if pairs else _rated_texts(texts)
+    protocol = MATEVAL
+    benchmark = _rated_texts(texts)
+    if pairs:
+        protocol = ANSWERS
+        benchmark = answer_pairs(file.stem, pairs)
     has_labels = any(pair.label for pair in pairs) or any(text.labels for text in texts)
 
     def compare_all(answered: Answered) -> Comparison:
-        cases = _verdicts(answered.all(ANSWERS if pairs else MATEVAL), texts)
+        cases = _verdicts(answered.all(protocol), texts)
         if has_labels:
             comparison = benchmark.compare(answered)
             return comparison._replace(tables=[*comparison.tables, cases])
@@ -274,29 +293,39 @@ def own_file(file: Path) -> Benchmark:
 
 def _verdicts(judgments: Sequence[Judgment], texts: Sequence[OwnText]) -> Table:
     """Return the table of every verdict on texts, or on pairs where there are no texts."""
+    protocol = ANSWERS
+    columns = _PAIRS
+    if texts:
+        protocol = MATEVAL
+        columns = _TEXTS
     by_id = {text.id: text.text for text in texts}
-    records = []
+    rows = []
     for judgment in judgments:
-        row: Row = {"item": judgment.seed_id, "judge": judgment.judge, "reason": judgment.reason}
+        row: Cells = {"item": judgment.seed_id, "judge": judgment.judge}
+        row["reason"] = judgment.reason
         if texts:
-            errors = reports(judgment, partial(parse_text, text=by_id[judgment.seed_id]))
-            row["report"] = " ".join(as_prose(each) for each in errors.values())
-            row |= (
-                {"reason": "\n".join(as_text(each) for each in errors.values())} if errors else {}
-            )
-            row |= {key: score_of(judgment, MATEVAL, place) for key, place in _PLACES.items()}
+            row |= _cells(judgment, by_id[judgment.seed_id])
         else:
             (preference,) = preferences([judgment], ANSWERS)
             row["first"] = preference.first
             row["second"] = preference.second
             row["verdict"] = _LABELS.get(preference.result)
             row["scores"] = judgment.verdict
-        records.append(row)
-    heads = [Column("item", "Item", "name"), Column("judge", "Judge", "name")]
-    columns = [*heads, *(_TEXTS if texts else _PAIRS), Column("reason", "Reason", "name", True)]
-    title = (MATEVAL if texts else ANSWERS).title
+        rows.append(row)
     signatures = sorted({judgment.signature for judgment in judgments})
-    return table("cases", f"{title}: every verdict", columns, records, signatures)
+    columns = [*_CASE, *columns, Column("reason", "Reason", "name", True)]
+    return table("cases", f"{protocol.title}: every verdict", columns, rows, signatures)
+
+
+def _cells(judgment: Judgment, text: str) -> Cells:
+    """Return the scores of a text, with the reports on it."""
+    errors = reports(judgment, partial(parse_text, text=text)).values()
+    cells: Cells = {"report": " ".join([as_prose(report) for report in errors])}
+    if errors:
+        cells["reason"] = "\n".join([as_text(report) for report in errors])
+    for key, place in _PLACES.items():
+        cells[key] = score_of(judgment, MATEVAL, place)
+    return cells
 
 
 def read_items(file: Path) -> list[OwnText] | list[AnswerPair]:
@@ -339,10 +368,10 @@ class PrintedTable(NamedTuple):
     note: str = ""
 
     @property
-    def records(self) -> Iterator[Row]:
+    def records(self) -> Iterator[Cells]:
         """Rows with numbers in our units; a row of another length raises `ValueError`."""
         for line in self.rows:
-            row: Row = {"table": self.name, "line": " · ".join(line["row"])}
+            row: Cells = {"table": self.name, "line": " · ".join(line["row"])}
             for key, end in (("values", ""), ("std", "_std")):
                 numbers = line.get(key, ())
                 for name, number in zip(self.columns, numbers, strict=bool(numbers)):

@@ -20,7 +20,14 @@ from botchat.importers.tables import FileRow, json_rows, named, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics.agreement import ItemScore
-from botchat.papers.benchmarks import Benchmark, Files, RatedTexts, answer_pairs, refuse_several
+from botchat.papers.benchmarks import (
+    Benchmark,
+    Files,
+    RatedTexts,
+    answer_pairs,
+    json_files,
+    refuse_several,
+)
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.frame import neutralise, prompt_frame
@@ -47,6 +54,10 @@ ASPECTS: Mapping[str, Protocol] = {
 
 _ALL_ASPECTS = Scale(0, 3, tuple(_SCALES))
 _FIELDS = "source, context, system_id, system_output and scores"
+
+
+_REVIEW = re.compile(r"review_(.+)_(.+)_human\.txt")
+_REVIEW_NAME = "review_MODEL_MODEL_human.txt"
 
 
 class Response(NamedTuple):
@@ -96,32 +107,37 @@ def read_faireval(files: Files) -> list[AnswerPair]:
     """
     paths = {PurePosixPath(path).name: path for path in sorted(files)}
     refuse_several([path for path in files if PurePosixPath(path).name == "question.jsonl"])
-    matches = (re.fullmatch(r"review_(.+)_(.+)_human\.txt", name) for name in paths)
-    reviews = [match for match in matches if match]
-    model_a, model_b = reviews[0].groups() if reviews else ("MODEL", "MODEL")
-    names = ["question.jsonl", f"answer_{model_a}.jsonl", f"answer_{model_b}.jsonl"]
+    review = next((name for name in paths if _REVIEW.fullmatch(name)), _REVIEW_NAME)
+    model_a, model_b = _REVIEW.findall(review)[0]
+    names = ["question.jsonl", f"answer_{model_a}.jsonl", f"answer_{model_b}.jsonl", review]
     if not set(names) <= set(paths):
-        needed = "answer_MODEL.jsonl of two models, review_MODEL_MODEL_human.txt of both"
-        present = listed(paths) or "no files"
-        raise MissingDataError(f"FairEval needs question.jsonl, {needed}; found {present}")
-    questions, first, second = tables = [_by_question(files, paths[name]) for name in names]
-    review = paths[reviews[0][0]]
+        raise MissingDataError(
+            f"FairEval needs question.jsonl, answer_MODEL.jsonl of two models, {_REVIEW_NAME} of "
+            f"both; found {listed(paths) or 'no files'}"
+        )
+    tables = [_by_question(files, paths[name]) for name in names[:3]]
+    questions, first, second = tables
+    review = paths[review]
     labels = read_text(files[review], review).rstrip().splitlines()
     if len(labels) != len(questions):
-        fault = f"{len(labels)} labels for the {len(questions)} questions"
-        raise DataError(f"{review}: {fault}; give one a line")
+        raise DataError(
+            f"{review}: {len(labels)} labels for the {len(questions)} questions; give one a line"
+        )
     verdicts = {plain_name(model_a): "1", plain_name(model_b): "2", "tie": "tie"}
     pairs = []
     for line, (id_, label) in enumerate(zip(questions, labels, strict=True), 1):
         verdict = verdicts.get(plain_name(label).replace("chatgpt", "gpt35"))
         if verdict is None:
-            fault = f"label {label.strip()!r:.60} is neither {model_a}, {model_b} nor TIE"
-            raise DataError(f"{review}:{line}: {fault}")
-        for name, texts in zip(names, tables, strict=True):
+            raise DataError(
+                f"{review}:{line}: label {label.strip()!r:.60} is neither {model_a}, {model_b} "
+                "nor TIE"
+            )
+        for name, texts in zip(names, tables, strict=False):
             if id_ not in texts:
                 raise DataError(f"{paths[name]}: no answer to question {id_}; add it")
-        answers = first[id_], second[id_]
-        pairs.append(AnswerPair(id_, questions[id_], (model_a, model_b), answers, verdict))
+        pairs.append(
+            AnswerPair(id_, questions[id_], (model_a, model_b), (first[id_], second[id_]), verdict)
+        )
     return pairs
 
 
@@ -158,19 +174,15 @@ def read_topical_chat(files: Files) -> list[Response]:
     without such a file, `DataError` with file and record for what is in it.
     """
     tables = {}
-    for name in sorted(files):
-        if PurePosixPath(name).suffix.lower() == ".json":
-            records = json_rows(files[name], name)
-            first = None
-            if records:
-                first = records[0].fields
-            if isinstance(first, dict) and {"source", "system_output"} <= set(first):
-                tables[name] = records
+    for name, records in json_files(files):
+        if {"source", "system_output"} <= set(records[0].fields):
+            tables[name] = records
     refuse_several(list(tables))
     if not tables:
-        present = listed(sorted(files)) or "no files"
-        fault = f"Topical-Chat needs a JSON file of records with {_FIELDS}; found {present}"
-        raise MissingDataError(fault)
+        raise MissingDataError(
+            f"Topical-Chat needs a JSON file of records with {_FIELDS}; found "
+            f"{listed(sorted(files)) or 'no files'}"
+        )
     ids: dict[tuple[str, str], str] = {}
     return [_response(record, ids) for record in chain.from_iterable(tables.values())]
 
@@ -204,5 +216,6 @@ def _response(row: FileRow, ids: dict[tuple[str, str], str]) -> Response:
             {aspect: float(record["scores"][aspect]) for aspect in ASPECTS},
         )
     except (KeyError, TypeError, ValueError) as error:
-        fault = f"no {error}; a record needs {_FIELDS} of {', '.join(ASPECTS)}"
-        raise DataError(f"{row.place}: {fault}") from None
+        raise DataError(
+            f"{row.place}: no {error}; a record needs {_FIELDS} of {', '.join(ASPECTS)}"
+        ) from None

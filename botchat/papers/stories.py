@@ -11,33 +11,38 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from pathlib import PurePosixPath
-from typing import Any
+from typing import TypeAlias
 
 from botchat.boards.judge_agreement import HUMAN_LABELS
 from botchat.errors import DataError, MissingDataError, listed
-from botchat.importers.tables import json_rows, named, quoted, read_text
+from botchat.importers.tables import FileRow, named, quoted, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import Language, built_in
 from botchat.metrics.agreement import ItemScore
-from botchat.papers.benchmarks import Benchmark, Files, RatedTexts, refuse_several
+from botchat.papers.benchmarks import (
+    Benchmark,
+    Files,
+    RatedTexts,
+    json_files,
+    refuse_several,
+)
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.error_reports import KindReport, read_kinds
 from botchat.protocols.kinds import Score
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.reports import ERROR_TYPES
+from botchat.protocols.reports import ERROR_TYPES, KINDS
 from botchat.protocols.scores import Scale, neutralise_labels
 
 STORIES = Protocol(
     "stories",
     "MATEval",
     # Judges take off halves too. A number below two digits was miswritten.
-    Score(Scale(-99, 0, tuple(english for english, _ in ERROR_TYPES.values()), points_off=True)),
+    Score(Scale(-99, 0, KINDS, points_off=True)),
     shows="one",
     question="one story: points off for five kinds of error",
     prompts=("story",),
@@ -67,6 +72,9 @@ STRATEGIES: Mapping[str, str] = {
 
 COLUMNS = {"en": ("Story", "Score_new"), "zh": ("故事", "新得分")}
 """Headings of the stories and of the human scores, by the language of the stories."""
+
+RecordedReports: TypeAlias = dict[str, dict[int, dict[int, KindReport]]]
+"""Strategy -> number of the story -> error type -> report."""
 
 _CODES: dict[str, str] = {}
 for _code, _names in ERROR_TYPES.items():
@@ -106,23 +114,17 @@ def recorded(files: Files) -> Benchmark:
 
 def _recorded_scores(
     kind: int,
-    reports: Mapping[str, Mapping[int, Mapping[int, KindReport]]],
+    reports: RecordedReports,
     stories: Sequence[OwnText],
 ) -> Iterator[ItemScore]:
     """Yield the scores of a kind of error, of every strategy in both ways."""
     for strategy, by_story in reports.items():
         written = []
         for number, by_kind in by_story.items():
-            report = by_kind.get(kind)
-            as_counted: float | None = 0.0
-            as_written = None
-            if report is not None:
-                as_written = report.score
-                if report.written is not None:
-                    as_counted = report.written
+            report = by_kind.get(kind, KindReport(kind))
             item = stories[number].id
-            yield ItemScore(item, STORY, strategy, as_counted)
-            written.append(ItemScore(item, STORY, f"{strategy}{AS_WRITTEN}", as_written))
+            yield ItemScore(item, STORY, strategy, report.written or 0.0)
+            written.append(ItemScore(item, STORY, f"{strategy}{AS_WRITTEN}", report.score))
         yield from written
 
 
@@ -150,8 +152,10 @@ def read_stories(files: Files) -> tuple[Language, list[OwnText]]:
     refuse_several(list(tables))
     if not tables:
         columns = " or ".join(", ".join(each) for each in COLUMNS.values())
-        fault = f"no table with human scores among {listed(sorted(files)) or 'no files'}"
-        raise MissingDataError(f"{fault}: give a CSV file with the columns {columns}")
+        raise MissingDataError(
+            f"no table with human scores among {listed(sorted(files)) or 'no files'}: give a CSV "
+            f"file with the columns {columns}"
+        )
     ((name, (code, rows)),) = tables.items()
     stories = []
     for number, row in enumerate(rows):
@@ -171,50 +175,54 @@ def _human_scores(text: str, where: str) -> dict[str, float]:
         try:
             scores[_CODES[name.strip().casefold()]] = float(number)
         except (KeyError, ValueError):
-            fault = f"{quoted(line.strip())} is no score of an error type (Name:-1)"
-            raise DataError(f"{where}: {fault}") from None
+            raise DataError(
+                f"{where}: {quoted(line.strip())} is no score of an error type (Name:-1)"
+            ) from None
     missing = ", ".join(code for code in ERROR_TYPES if code not in scores)
     if missing:
         raise DataError(f"{where}: human scores lack {missing}; every story needs all five")
     return scores
 
 
-def read_reports(
-    files: Files, language: Language, stories: Sequence[OwnText]
-) -> dict[str, dict[int, dict[int, KindReport]]]:
+def read_reports(files: Files, language: Language, stories: Sequence[OwnText]) -> RecordedReports:
     """Return reports by strategy, in the paper's order, number of the story and error type.
 
     JSON files without recorded reports are passed over. Raises `MissingDataError` without any, and
     `DataError`, with name and record, for an invalid file.
     """
-    reports: dict[str, dict[int, dict[int, KindReport]]] = {}
-    for name in sorted(name for name in files if PurePosixPath(name).suffix.lower() == ".json"):
-        records = json_rows(files[name], name)
-        first = None
-        if records:
-            first = records[0].fields
-        keys = []
-        if isinstance(first, dict):
-            keys = list(first)
-        key = next((key for key in STRATEGIES if key in keys), None)
-        if key is None:
-            continue
-        strategy = STRATEGIES[key]
-        if strategy in reports:
-            raise DataError(f"{name}: a second file with recorded reports of {strategy}; keep one")
-        by_story = reports[strategy] = {}
-        for place, value in records:
-            record: Any = named(value, place)
-            number = record.get("ID")
-            report = record.get(key)
-            if number not in range(len(stories)) or number in by_story:
-                fault = f"ID {number!r:.60} is not the number of one of the {len(stories)} stories"
-                raise DataError(f"{place}: {fault} of the table, each once")
-            kinds = []
-            if isinstance(report, str):
-                kinds = read_kinds(report, language)
-            by_story[number] = {kind.kind: kind for kind in kinds}
+    reports: RecordedReports = {}
+    for name, records in json_files(files):
+        key = next((key for key in STRATEGIES if key in records[0].fields), None)
+        if key is not None:
+            strategy = STRATEGIES[key]
+            if strategy in reports:
+                raise DataError(
+                    f"{name}: a second file with recorded reports of {strategy}; keep one"
+                )
+            reports[strategy] = _read_recording(records, key, language, len(stories))
     if not reports:
-        fault = f"no recorded reports among {listed(sorted(files))}: give MATEval's JSON files"
-        raise MissingDataError(f"{fault} (records with one of the keys {', '.join(STRATEGIES)})")
+        raise MissingDataError(
+            f"no recorded reports among {listed(sorted(files))}: give MATEval's JSON files "
+            f"(records with one of the keys {', '.join(STRATEGIES)})"
+        )
     return {name: reports[name] for name in STRATEGIES.values() if name in reports}
+
+
+def _read_recording(
+    records: Iterable[FileRow], key: str, language: Language, n_stories: int
+) -> dict[int, dict[int, KindReport]]:
+    """Return the reports under ``key`` by number of the story and error type."""
+    by_story: dict[int, dict[int, KindReport]] = {}
+    for place, value in records:
+        record = named(value, place)
+        number = record.get("ID")
+        report = record.get(key)
+        if not isinstance(number, int) or not 0 <= number < n_stories or number in by_story:
+            raise DataError(
+                f"{place}: ID {number!r:.60} is not the number of one of the {n_stories} stories "
+                "of the table, each once"
+            )
+        by_story[number] = {}
+        if isinstance(report, str):
+            by_story[number] = {kind.kind: kind for kind in read_kinds(report, language)}
+    return by_story

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from itertools import chain
@@ -17,9 +17,9 @@ from botchat.boards.tables import Column, spread, table
 from botchat.errors import DataError, MissingDataError
 from botchat.estimates import UNKNOWN
 from botchat.importers.tables import json_rows, quoted
-from botchat.interfaces import MakeCase, Row
+from botchat.interfaces import Cells, MakeCase
 from botchat.metrics import lengths
-from botchat.metrics.agreement import compare
+from botchat.metrics.agreement import JudgeAgreement, compare
 from botchat.metrics.verdicts import LOSS, NO_CONTESTANT, WIN, PairVerdict, PairVerdicts
 from botchat.papers.benchmarks import Answered, Benchmark, Comparison, Files
 from botchat.pipeline.judging import ProtocolCases
@@ -75,8 +75,10 @@ def read_items(files: Files) -> dict[str, list[Item]]:
                 labels = [(verdict["after"], False in verdict["human"]) for verdict in verdicts]
                 id_ = f"{source}:{record['id']}"
             except (AttributeError, LookupError, TypeError, msgspec.ValidationError):
-                fault = f"{quoted(record)} is no dialogue with id, turns and who"
-                raise DataError(f"{place}: {fault}; see docs/benchmarks.md") from None
+                raise DataError(
+                    f"{place}: {quoted(record)} is no dialogue with id, turns and who; see "
+                    "docs/benchmarks.md"
+                ) from None
             dialogue = Dialogue(id_, contestant, tuple(texts), 0, (), "complete", "")
             sources[source].append((dialogue, labels))
     if not sources:
@@ -104,29 +106,17 @@ def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Compa
     costs = {}
     if verdicts:
         costs = answered.costs(UNIEVAL)
-    rows: list[Row] = []
+    rows = []
     notes = []
     for source, items in sources.items():
-        ids = {dialogue.seed_id for dialogue, _ in items}
-        known = [verdict for verdict in verdicts if verdict.item in ids]
-        known += [*_annotations(items), *_traps(items)]
-        in_columns = PairVerdicts.of(known)
-        has_majority = any(verdict.judge == MAJORITY for verdict in known)
+        in_columns = _on_items(items, verdicts)
         kappas = {}
-        if has_majority:
+        if MAJORITY in in_columns.judges:
             kappas = {each.judge: each.kappa for each in compare(in_columns, MAJORITY).judges}
         by_judge = {each.judge: each for each in compare(in_columns, BUILT_IN).judges}
         by_judge.pop(_OTHERS, None)
         for judge, compared in by_judge.items():
-            row = {
-                "source": source,
-                "judge": judge,
-                "n": compared.n,
-                "unreadable": compared.unreadable,
-                "accuracy": compared.accuracy,
-                "true_positive_rate": compared.true_positive_rate or UNKNOWN,
-                "false_positive_rate": compared.false_positive_rate or UNKNOWN,
-            }
+            row = _row(source, compared)
             if judge in kappas:
                 row["kappa"] = kappas[judge]
             if judge in costs:
@@ -139,11 +129,33 @@ def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Compa
     signed = agreement_signature("bench", {"benchmark": "turing"}, rows, BUILT_IN)
     title = "Is an AI involved? Judges, annotators and traps against the truth"
     note = "Brackets are 95 % CIs by dialogue; kappa is Cohen's with the annotators' majority."
-    columns = [Column("source", "Source", "name"), *judge_agreement.JUDGES]
-    priced = map(judge_agreement.with_price, rows)
+    columns = (Column("source", "Source", "name"), *judge_agreement.JUDGES)
+    priced = [judge_agreement.with_price(row) for row in rows]
     rates_table = table("turing", title, columns, priced, [signed], note).filled()
     report = AgreementReport(subject=title, labels=BUILT_IN, signature=signed, notes=notes)
     return Comparison(report, [rates_table], {"judges": rows, "notes": notes, "signature": signed})
+
+
+def _on_items(items: Sequence[Item], verdicts: Iterable[PairVerdict]) -> PairVerdicts:
+    """Return the verdicts on some items, of judges, annotators and traps."""
+    ids = {dialogue.seed_id for dialogue, _ in items}
+    known = [verdict for verdict in verdicts if verdict.item in ids]
+    known += _annotations(items)
+    known += _traps(items)
+    return PairVerdicts.of(known)
+
+
+def _row(source: str, compared: JudgeAgreement) -> Cells:
+    """Return the row of a judge on one source."""
+    return {
+        "source": source,
+        "judge": compared.judge,
+        "n": compared.n,
+        "unreadable": compared.unreadable,
+        "accuracy": compared.accuracy,
+        "true_positive_rate": compared.true_positive_rate or UNKNOWN,
+        "false_positive_rate": compared.false_positive_rate or UNKNOWN,
+    }
 
 
 def _annotations(items: Sequence[Item]) -> Iterator[PairVerdict]:

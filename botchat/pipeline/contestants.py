@@ -10,7 +10,6 @@ from typing import Literal, TypeVar
 from botchat.errors import ConfigError, MissingDataError, did_you_mean, listed
 from botchat.judges.function import JudgeFunction
 from botchat.judges.panel import is_debate, votes_before_debate
-from botchat.judges.single import base_judge_name
 from botchat.pipeline.resolved import ResolvedRun
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, Dialogue, Dialogues, JudgeId, Judgment, Seed, human_dialogue
@@ -102,9 +101,8 @@ def self_judged_models(
     if panel is not None:
         names = {asked.model, *[member.model or "" for member in panel.members]}
     else:
-        single = base_judge_name(asked.name)
-        entry = workspace.config.judges.get(single)
-        names = {single if entry is None else entry.model}
+        entry = workspace.config.judges.get(asked.asked_once)
+        names = {asked.asked_once if entry is None else entry.model}
 
     def identity(name: str) -> object:
         entry = workspace.config.models.get(name)

@@ -8,6 +8,7 @@ of it. Prompts in other languages are in their packs.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
@@ -26,7 +27,7 @@ def names(folder: str = "") -> set[str]:
     return {f"{folder}{f.name.removesuffix('.txt')}" for f in files if f.name.endswith(".txt")}
 
 
-def fill(template: str, **values: str) -> str:
+def fill(template: str, values: Mapping[str, str]) -> str:
     """Return a wording with every ``{{placeholder}}`` replaced, in one pass.
 
     What is filled in is never searched for placeholders itself. Raises `ValueError` for a
@@ -35,7 +36,9 @@ def fill(template: str, **values: str) -> str:
     wanted = places(template)
     if wanted != set(values):
         raise ValueError(f"placeholders {sorted(wanted)}, values {sorted(values)}: {template:.80}")
-    return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
+    parts = _PLACEHOLDER.split(template)
+    parts[1::2] = [values[name] for name in parts[1::2]]
+    return "".join(parts)
 
 
 def places(template: str) -> set[str]:

@@ -6,11 +6,11 @@ ChatEval asks it too (Chan et al. 2023, §3); `botchat bench FILE` asks it about
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from botchat.interfaces import Case, ShownDialogue
+from botchat.interfaces import Case, MakeCase, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdict
 from botchat.protocols.frame import neutralise_template
@@ -39,7 +39,7 @@ class AnswerPair:
     label: str | None  # "1" or "2": the answer that most annotators prefer, "tie"; None: not known
 
 
-def pair_cases(pairs: Iterable[AnswerPair]) -> Iterator[Callable[[], Case]]:
+def pair_cases(pairs: Iterable[AnswerPair]) -> Iterator[MakeCase]:
     """Return a maker of a case for every pair, in both orders."""
     for pair in pairs:
         yield partial(pair_case, pair)
@@ -49,11 +49,11 @@ def pair_cases(pairs: Iterable[AnswerPair]) -> Iterator[Callable[[], Case]]:
 def pair_case(pair: AnswerPair, swapped: bool = False) -> Case:
     """Make the question how good two answers are; ``swapped`` shows the second one first."""
     order = (1, 0) if swapped else (0, 1)
-    question, first, second = map(_framed, (pair.question, *(pair.answers[i] for i in order)))
+    first, second = (_framed(pair.answers[i]) for i in order)
     return ANSWERS.make_case(
         pair.id,
         tuple(ShownDialogue(pair.contestants[i], (pair.question, pair.answers[i])) for i in order),
-        ENGLISH.fill("answers", question=question, answer_1=first, answer_2=second),
+        ENGLISH.fill("answers", question=_framed(pair.question), answer_1=first, answer_2=second),
         partial(pair_case, pair, not swapped),
     )
 
@@ -73,10 +73,9 @@ def pair_labels(pairs: Iterable[AnswerPair], judge: str = "human") -> list[PairV
 
 
 _FRAME_LIKE = re.compile(
-    r"\[\s*(the\s+(?:start|end)\s+of\s+assistant\s*\d+\s*['\u2019]s\s+answer|system|question)\s*\]",
-    re.IGNORECASE,
+    r"(?i)\[\s*(the\s+(?:start|end)\s+of\s+assistant\s*\d+\s*['\u2019]s\s+answer|system|question)\s*\]"
 )
-_SCORE_LIKE = re.compile(r"(\bassistant[\s_-]*[12]\b[^\n:\uff1a=]{0,40})[:\uff1a=]", re.IGNORECASE)
+_SCORE_LIKE = re.compile(r"(?i)(\bassistant[\s_-]*[12]\b[^\n:\uff1a=]{0,40})[:\uff1a=]")
 
 
 def _framed(text: str) -> str:

@@ -7,6 +7,7 @@ and its name in `BUILT_IN`, in README's table and in the help of `judge`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import assert_never
 
 from botchat.errors import ConfigError, did_you_mean, listed
@@ -100,8 +101,9 @@ class Catalogue:
         """Return the protocol of that name on the command line; else raise `ConfigError`."""
         if name not in self._by_name:
             hint = did_you_mean(name, self._by_name)
-            known = listed(self._by_name)
-            raise ConfigError(f"unknown protocol {name!r}{hint}; protocols: {known}")
+            raise ConfigError(
+                f"unknown protocol {name!r}{hint}; protocols: {listed(self._by_name)}"
+            )
         return self._by_name[name]
 
     def find(self, stored: str) -> Protocol | None:
@@ -114,21 +116,26 @@ class Catalogue:
 
     def among(self, stored: Iterable[str]) -> dict[str, Protocol]:
         """Return the protocols of folders in the order to show: by protocol, then largest N."""
-        order = [*self._by_name, *_OF_FILES]
-        protocols = map(self.find, dict.fromkeys(stored))
+        order = list(self._by_name) + list(_OF_FILES)
+
+        def place(protocol: Protocol) -> tuple[int, int]:
+            return order.index(protocol.base), -(protocol.n or 0)
+
+        protocols = [self.find(name) for name in dict.fromkeys(stored)]
         known = [protocol for protocol in protocols if protocol is not None]
-        by_place = sorted(known, key=lambda p: (order.index(p.base), -(p.n or 0)))
-        return {protocol.name: protocol for protocol in by_place}
+        return {protocol.name: protocol for protocol in sorted(known, key=place)}
 
 
 def catalogue(own: Mapping[str, CriterionSettings], language: Language = ENGLISH) -> Catalogue:
     """Return the built-in protocols and the user's; `ConfigError` if two have one name."""
     twice = {protocol.name for protocol in BUILT_IN} & set(own)
     if twice:
-        fault = "BotChat has a protocol of that name; choose another"
-        raise ConfigError(f"botchat.toml: protocols.{min(twice)}: {fault}")
+        raise ConfigError(
+            f"botchat.toml: protocols.{min(twice)}: BotChat has a protocol of that name; choose "
+            "another"
+        )
     criteria = [_criterion(name, settings) for name, settings in own.items()]
-    return Catalogue((*BUILT_IN, *criteria), language)
+    return Catalogue(chain(BUILT_IN, criteria), language)
 
 
 def _criterion(name: str, settings: CriterionSettings) -> Protocol:

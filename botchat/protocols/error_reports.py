@@ -8,11 +8,15 @@ language pack. Points are always taken off, also without a minus; there is no fl
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cache
+
+from msgspec.structs import asdict
 
 from botchat.languages import ENGLISH, PLAIN, Language
+from botchat.protocols.replies import compiled, plain_name
 
 
 @dataclass
@@ -47,7 +51,8 @@ class KindReport:
             if not self.unclear:
                 self.written = _number(scores[-1]["number"] or "0")
             line = line[: scores[0].start()]
-        if self.present is None and (answer := w.answer.match(plain)):
+        answer = w.answer.match(plain)
+        if answer and self.present is None:
             self.present = answer["yes"] is not None
             if answer["number"] and self.written is None and not self.unclear:
                 self.written = _number(answer["number"])
@@ -78,83 +83,93 @@ def read_kinds(text: str, language: Language = ENGLISH) -> list[KindReport]:
 
 
 # The patterns meet texts whose marks are plain.
-_MARKS = r"[ \t*_`~'\"]*"
-_LEAD = r"[ \t>*_#`{|([\u2022\u00b7-]*(?:\(?\d{1,2}[.,)][ \t*_#`]*)?" + _MARKS
-_COLON = "[:=]"
-_MINUS = r"[-\u2212\u2013\u2014]"
-_ASIDE = r"(?:[ \t]*\([^()\n]*\))?"
-_compiled = partial(re.compile, flags=re.IGNORECASE)
+_PARTS = {
+    "marks": r"[ \t*_`~'\"]*",
+    "lead": r"[ \t>*_#`{|([\u2022\u00b7-]*(?:\(?\d{1,2}[.,)][ \t*_#`]*)?[ \t*_`~'\"]*",
+    "colon": "[:=]",
+    "dash": r"[-\u2212\u2013\u2014]",
+    "brackets": r"(?:[ \t]*\([^()\n]*\))?",
+}
 
 
 class _ReportPatterns:
     """The patterns of a language's words, the English ones among them."""
 
     def __init__(self, language: Language) -> None:
-        packs = [each.pack for each in dict.fromkeys((ENGLISH, language))]
-        reports = [pack.report for pack in packs if pack.report]
-        minus = _any_of(word for pack in packs if pack.labels for word in pack.labels.minus)
-
-        def of(key: str, most: int | None = None) -> str:
-            return _any_of(word for report in reports for word in getattr(report, key)[:most])
-
-        kinds = [(kind, names) for report in reports for kind, names in enumerate(report.kinds)]
-        self.kinds = {_plain(name): kind for kind, names in kinds for name in names}
-        name = _any_of(name for _, names in kinds for name in names)
-        until = rf"[ \t]*(?:(?:{of('until')})[ \t]*{_MINUS}?|[-\u2013~]{_MINUS}?)[ \t]*\d"
-        last = rf"(?![.\d]*\d)(?!{until})"
-        signed = rf"(?:(?:{minus})[ \t]*{_MINUS}?|{_MINUS})[ \t]*\d+(?:\.\d+)?{last}"
-        # Without its sign a number is a score only where its line ends, or an aside follows.
-        stop = (
-            rf"[ \t*_`]*(?:$|[,;(){{}}\]|'\"]|{of('aside')}|{_MINUS}[ \t]|[.][ \t*_`]*(?:$|{name}))"
-        )
-        points = rf"(?:[ \t]*/[ \t]*\d+)?(?:[ \t]*(?:{of('points')}))?"
-        unsigned = rf"0(?:\.0)?{last}|\d+(?:\.\d+)?{last}(?={points}{stop})"
-        number = rf"(?P<number>{signed}|{unsigned})"
-        to_number = (
-            rf"(?:[^:=\n\d.]{{0,60}}{_COLON})?{_MARKS}(?:[-+*\u00d7\d. \t]+=[ \t]*)?{number}"
-        )
-        otherwise = rf"{_MARKS}{_COLON}{_MARKS}(?:{of('nothing')}|(?P<unclear>\S))"
-        yes_or_no = rf"(?:(?P<no>{of('no')})|(?P<yes>{of('yes')}))"
-        self.name = _compiled(name)
+        self.kinds: dict[str, int] = {}
+        lists = defaultdict[str, list[str]](list)
+        for pack in (each.pack for each in dict.fromkeys((ENGLISH, language))):
+            if pack.labels:
+                lists["minus"] += pack.labels.minus
+            if pack.report:
+                words = asdict(pack.report)
+                for kind, names in enumerate(words.pop("kinds")):
+                    self.kinds |= {plain_name(name): kind for name in names}
+                    lists["name"] += names
+                for key, listed in words.items():
+                    lists[key] += listed
+                    lists[f"first_{key}"] += listed[:1]
+        parts = _PARTS | {key: _any_of(words) for key, words in lists.items()}
+        self._set_points(parts)
+        self.name = compiled("{name}", parts)
         # Ends a part: a line on the whole report, and a question, whatever it asks about.
-        total = rf"(?:{of('total')}){_MARKS}(?:$|{_COLON}|{_MINUS}|\d)"
-        self.total = _compiled(_LEAD + total)
-        self.ends = _compiled(rf"{_LEAD}(?:{total}|(?:{of('question', 1)}){_MARKS}{_COLON})")
-        self.kind_question = _compiled(
-            rf"{_LEAD}(?:{of('question')})|.*['\"][ \t]*(?:{name})[ \t]*['\"][ \t]*[?]"
+        total = r"{lead}(?:{total}){marks}(?:$|{colon}|{dash}|\d)"
+        self.total = compiled(total, parts)
+        self.ends = compiled(rf"{total}|{{lead}}(?:{{first_question}}){{marks}}{{colon}}", parts)
+        self.kind_question = compiled(
+            r"{lead}(?:{question})|.*['\"][ \t]*(?:{name})[ \t]*['\"][ \t]*[?]", parts
         )
+        parts["yes_or_no"] = "(?:(?P<no>{no})|(?P<yes>{yes}))".format_map(parts)
         # A kind as a heading, perhaps with the answer.
-        self.headed = _compiled(
-            rf"{_LEAD}(?P<name>{name}){_ASIDE}{_MARKS}(?:[?]"
-            rf"|(?:{_COLON}|[|]|{_MINUS}){_MARKS}(?=[{{\[]?[ \t]*$|{yes_or_no})|[ \t]*$)"
+        self.headed = compiled(
+            r"{lead}(?P<name>{name}){brackets}{marks}(?:[?]"
+            r"|(?:{colon}|[|]|{dash}){marks}(?=[{{\[]?[ \t]*$|{yes_or_no})|[ \t]*$)",
+            parts,
         )
         # Points off may stand next to it: "Yes (-1)".
-        points_off = (
-            rf"{_MARKS}[(,;:]{_MARKS}(?P<number>{signed}|0(?:\.0)?{last})"
-            rf"(?:[ \t]*(?:{of('points')}))?[ \t)]*(?=$|[.,;)*_|]|{_MINUS})"
+        self.answer = compiled(
+            r"{lead}(?:(?:{answer}){marks}{colon})?{marks}{yes_or_no}"
+            r"(?:{marks}[(,;:]{marks}(?P<number>{signed}|0(?:\.0)?{last})"
+            r"(?:[ \t]*(?:{points}))?[ \t)]*(?=$|[.,;)*_|]|{dash}))?",
+            parts,
         )
-        self.answer = _compiled(
-            rf"{_LEAD}(?:(?:{of('answer')}){_MARKS}{_COLON})?{_MARKS}{yes_or_no}(?:{points_off})?"
+
+    def _set_points(self, parts: dict[str, str]) -> None:
+        """Set the patterns of points off: of one kind, of one passage, of a kind with its name."""
+        parts["last"] = (
+            r"(?![.\d]*\d)(?![ \t]*(?:(?:{until})[ \t]*{dash}?|[-\u2013~]{dash}?)[ \t]*\d)"
+        ).format_map(parts)
+        parts["signed"] = (
+            r"(?:(?:{minus})[ \t]*{dash}?|{dash})[ \t]*\d+(?:\.\d+)?{last}"
+        ).format_map(parts)
+        # Without its sign a number is a score only where its line ends, or an aside follows.
+        parts["number"] = (
+            r"(?P<number>{signed}|0(?:\.0)?{last}|\d+(?:\.\d+)?{last}"
+            r"(?=(?:[ \t]*/[ \t]*\d+)?(?:[ \t]*(?:{points}))?"
+            r"[ \t*_`]*(?:$|[,;(){{}}\]|'\"]|{aside}|{dash}[ \t]|[.][ \t*_`]*(?:$|{name}))))"
+        ).format_map(parts)
+        self.score = compiled(
+            r"(?:{first_score}|(?:^{lead}|(?:[.,;)]|[ \t][-\u2013\u2014])[ \t]*)(?:{score}))"
+            r"(?:(?:[^:=\n\d.]{{0,60}}{colon})?{marks}(?:[-+*\u00d7\d. \t]+=[ \t]*)?{number}"
+            r"|{marks}{colon}{marks}(?:{nothing}|(?P<unclear>\S)))",
+            parts,
         )
-        begins = rf"(?:^{_LEAD}|(?:[.,;)]|[ \t][-\u2013\u2014])[ \t]*)"
-        self.score = _compiled(
-            rf"(?:{of('score', 1)}|{begins}(?:{of('score')}))(?:{to_number}|{otherwise})"
-        )
-        self.deduction = _compiled(rf"(?:{of('deduction')}){_MARKS}{_COLON}?{_MARKS}{number}")
+        self.deduction = compiled(r"(?:{deduction}){marks}{colon}?{marks}{number}", parts)
         # A kind and its score.
-        self.pair = _compiled(
-            rf"(?P<name>{name})(?:['\"]s)?(?:[ \t_-]*(?:{of('score')}))?"
-            rf"{_ASIDE}{_MARKS}(?:{_COLON}|\|){_MARKS}{number}"
+        pair = (
+            r"(?P<name>{name})(?:['\"]s)?(?:[ \t_-]*(?:{score}))?"
+            r"{brackets}{marks}(?:{colon}|\|){marks}{number}"
         )
-        self.closing = _compiled(_LEAD + self.pair.pattern)
+        self.pair = compiled(pair, parts)
+        self.closing = compiled("{lead}" + pair, parts)
 
     def heading(self, line: str) -> tuple[int | None, int]:
         """Return (kind, end of the heading) of a line that opens a part, (None, 0) of others."""
         match = self.headed.match(line)
         if match:
-            return self.kinds[_plain(match["name"])], match.end()
+            return self.kinds[plain_name(match["name"])], match.end()
         end = line.find("?") + 1 or len(line)
-        kinds = {self.kinds[_plain(match[0])] for match in self.name.finditer(line, 0, end)}
+        kinds = {self.kinds[plain_name(match[0])] for match in self.name.finditer(line, 0, end)}
         kind = -1
         if len(kinds) == 1 and not self.total.match(line):
             kind = kinds.pop()
@@ -168,22 +183,18 @@ class _ReportPatterns:
         if not self.closing.match(line):
             return []
         pairs = self.pair.finditer(line)
-        return [(self.kinds[_plain(pair["name"])], _number(pair["number"])) for pair in pairs]
+        return [(self.kinds[plain_name(pair["name"])], _number(pair["number"])) for pair in pairs]
 
 
-_patterns = lru_cache(maxsize=8)(_ReportPatterns)
+_patterns = cache(_ReportPatterns)
 
 
 def _any_of(words: Iterable[str]) -> str:
     """Return a pattern of the words, longest first; blanks or hyphens may part a word's parts."""
-    ordered = sorted(set(words), key=lambda word: (-len(word), word))
-    patterns = (r"[\s_-]*".join(map(re.escape, word.split())) for word in ordered)
+    ordered = sorted(sorted(set(words)), key=len, reverse=True)
+    patterns = (re.sub(r"(?:\\\s)+", r"[\\s_-]*", re.escape(word)) for word in ordered)
     # No boundary parts the letters of a language that writes without blanks.
     return "|".join(rf"\b{pattern}\b" if pattern.isascii() else pattern for pattern in patterns)
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[\W_]", "", name).casefold()
 
 
 def _number(text: str) -> float:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from botchat.languages import PLAIN, Language
 from botchat.protocols.replies import any_of
+from botchat.records import Utterances
 
 END = "<chat_end>"
 
-_END_LIKE = re.compile(r"<\s*(/?)\s*chat[_\s-]*end\s*>", re.IGNORECASE)
-_SPEAKER_LIKE = re.compile(r"^([ \t>*_#-]*)([AB])([*_]*)\s*[:\uff1a]", re.MULTILINE)
+_END_LIKE = re.compile(r"(?i)<\s*(/?)\s*chat[_\s-]*end\s*>")
+_SPEAKER_LIKE = re.compile(r"(?m)^([ \t>*_#-]*)([AB])([*_]*)\s*[:\uff1a]")
 _MARKS = ("choice", "index", "reason")
-_VERDICT_LIKE = re.compile(
-    rf"\b({'|'.join(_MARKS)})([\"'*_ \t]*)[:\uff1a]|^([ \t>*_#]*)(conversation)([ \t]*)([12])\b",
-    re.IGNORECASE | re.MULTILINE,
-)
+_VERDICT_LIKE = re.compile(rf"(?i)\b({'|'.join(_MARKS)})([\"'*_ \t]*)[:\uff1a]")
+_LABEL_LIKE = re.compile(r"(?im)^([ \t>*_#]*)(conversation)[ \t]*([12])\b")
 _TEMPLATE_LIKE = re.compile(  # marks of chat templates, which some servers read as control tokens
     r"<\s*\|([^|<>\n]{0,60})\|\s*>|<\uff5c([^\uff5c<>\n]{0,60})\uff5c>"
     r"|<(/?(?:start_of_turn|end_of_turn|s|bos|eos|pad|unk|think|tool_call|tool_response))>"
@@ -35,9 +33,7 @@ def neutralise(utterance: str) -> str:
     text = neutralise_template(_BREAKS.sub("\n", utterance).replace("\0", ""))
     text = _END_LIKE.sub(r"(\1chat end)", text)
     text = _SPEAKER_LIKE.sub(r"\1\2\3 -", text)
-    return _VERDICT_LIKE.sub(
-        lambda m: f"{m[1]}{m[2]} -" if m[1] else f"{m[3]}({m[4]} {m[6]})", text
-    )
+    return _LABEL_LIKE.sub(r"\1(\2 \3)", _VERDICT_LIKE.sub(r"\1\2 -", text))
 
 
 def template_mark(text: str) -> str:
@@ -50,7 +46,7 @@ def template_mark(text: str) -> str:
 
 def neutralise_template(text: str) -> str:
     """Return a text in which no mark of a chat template can be a control token for the judge."""
-    return _TEMPLATE_LIKE.sub(lambda match: f"({next(filter(None, match.groups()), '')})", text)
+    return _TEMPLATE_LIKE.sub(r"(\1\2\3\4\5)", text)
 
 
 class PromptFrame:
@@ -58,25 +54,28 @@ class PromptFrame:
 
     def __init__(self, language: Language) -> None:
         labels = language.labels
-        self.end = language.labels.end
+        self.end = labels.end
         left = "(?<![A-Za-z])"
         if language.pack.units == "words":
             left = r"(?<![^\W\d_])"
-        mark = any_of((*_MARKS, *labels.choice, *labels.index, *labels.reason))
-        label = any_of(word for word in (*labels.first, *labels.second) if len(word) > 1)
+        mark = any_of(_MARKS + labels.choice + labels.index + labels.reason)
+        label = any_of(word for word in labels.first + labels.second if len(word) > 1)
         end = re.escape(labels.end.strip("<>[]() "))
         frame = (
             rf"<\s*/?\s*(?:{end}|chat[_\s-]*end)\s*>"
             rf"|(?P<colon>{left}(?:{mark})[\"'*_ \t\]]*|^[ \t>*_#-]*[AB][*_]*[ \t]*):"
             rf"|^[ \t>*_#]*(?P<label>{label})(?=[ \t]*(?::|$))"
         )
-        # `neutralise` knows the English marks.
-        self._like = re.compile("(?!)" if language.english else frame, re.I | re.MULTILINE)
+        if language.english:
+            frame = "(?!)"  # `neutralise` knows the English marks
+        self._like = re.compile(f"(?im){frame}")
 
-    def conversation(self, utterances: Sequence[str]) -> str:
+    def conversation(self, utterances: Utterances) -> str:
         """Return lines ``A: … <chat_end>`` and ``B: … <chat_end>`` (BotChat Appendix B)."""
-        texts = map(self.neutralise, utterances)
-        return "\n".join(f"{'AB'[n % 2]}: {text} {self.end}" for n, text in enumerate(texts))
+        lines = []
+        for n, utterance in enumerate(utterances):
+            lines.append(f"{'AB'[n % 2]}: {self.neutralise(utterance)} {self.end}")
+        return "\n".join(lines)
 
     def neutralise(self, utterance: str) -> str:
         """Neutralise the marks of the language's own frame as well as the English ones."""
@@ -94,4 +93,4 @@ class PromptFrame:
         return text
 
 
-prompt_frame = lru_cache(maxsize=16)(PromptFrame)
+prompt_frame = cache(PromptFrame)

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, reply_tokens
 from botchat.languages import ENGLISH, Language
@@ -35,13 +36,16 @@ class Speaker:
     """System prompt of a dialogue; None for the one of the set's language."""
 
 
+CountTokens: TypeAlias = Callable[[str], int]
+
+
 @dataclass(frozen=True)
 class TokenCounter:
     """Counts the tokens of a text."""
 
-    exact: Callable[[str], int] | None
+    exact: CountTokens | None
     """Tokens of cl100k, for the record; None if the encoding is not available."""
-    estimate: Callable[[str], int]
+    estimate: CountTokens
     """Tokens or a cautious estimate, to keep a prompt inside the context window."""
 
 
@@ -124,12 +128,12 @@ def chat_messages(system: str, utterances: Sequence[str]) -> list[Message]:
     return messages
 
 
-def prompt_tokens(messages: Sequence[Message], count: Callable[[str], int]) -> int:
+def prompt_tokens(messages: Sequence[Message], count: CountTokens) -> int:
     """Return the tokens of a prompt, template included; ``count`` counts a text's."""
     return sum(count(m["content"]) + PER_MESSAGE for m in messages)
 
 
-def drop_oldest(messages: list[Message], room: int, count: Callable[[str], int]) -> None:
+def drop_oldest(messages: list[Message], room: int, count: CountTokens) -> None:
     """Drop the oldest utterances of a prompt until it fits into ``room`` tokens (§4.1).
 
     System prompt and last utterance are always kept; ``count`` returns the tokens of a text.
@@ -140,14 +144,17 @@ def drop_oldest(messages: list[Message], room: int, count: Callable[[str], int])
 
 # ------------------------------------------------------------------------------- faults
 
-_NEXT_TURN = re.compile(r"\n\s*(?:user|assistant|human|ai|system|speaker [AB12]|[AB])\s*:", re.I)
+_NEXT_TURN = re.compile(r"(?i)\n\s*(?:user|assistant|human|ai|system|speaker [AB12]|[AB])\s*:")
 _CUT_SHARE = 0.01
 
 
 def find_mark(text: str) -> str:
     """Return the first mark of a chat template or of another speaker's turn in a reply, or ''."""
+    mark = template_mark(text)
     turn = _NEXT_TURN.search(text)
-    return template_mark(text) or (turn[0].strip() if turn else "")
+    if turn and not mark:
+        return turn[0].strip()
+    return mark
 
 
 def is_loop(utterances: Sequence[str]) -> bool:
@@ -159,9 +166,11 @@ def is_loop(utterances: Sequence[str]) -> bool:
 def dialogue_faults(dialogue: Dialogue) -> Iterator[tuple[str, str]]:
     """Yield (kind, sentence) of each fault of one generated dialogue."""
     replies = dialogue.utterances[dialogue.n_seed :]
-    mark = next(filter(None, (find_mark(each) for each in replies)), "")
-    if mark:
-        yield "mark", f"its replies hold {mark!r}: check the server's chat template"
+    for reply in replies:
+        mark = find_mark(reply)
+        if mark:
+            yield "mark", f"its replies hold {mark!r}: check the server's chat template"
+            break
     if is_loop(replies):
         yield "loop", f"it repeats one utterance: {replies[-1][:60]!r}"
 
@@ -173,9 +182,12 @@ def fault_clauses(dialogues: Dialogues) -> Iterator[str]:
     for name, by_seed in dialogues.items():
         if name == HUMAN or name.startswith("bot:"):
             continue
-        replies = [text for d in by_seed.values() for text in d.utterances[d.n_seed :]]
-        facts = [fact for dialogue in by_seed.values() for fact in dialogue.facts]
-        n_marked = sum(bool(each) for each in map(find_mark, replies))
+        replies: list[str] = []
+        facts: list[Utterance] = []
+        for dialogue in by_seed.values():
+            replies += dialogue.utterances[dialogue.n_seed :]
+            facts += dialogue.facts
+        n_marked = sum(find_mark(reply) != "" for reply in replies)
         n_cut = sum(fact.outcome == "truncated" for fact in facts)
         if n_marked:
             marked.append(f"{name} {n_marked} of {len(replies)}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, ItemsView, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 
@@ -24,8 +24,17 @@ Fields = Mapping[str, object]
 """Plain name of a column -> cell."""
 
 TEXTS = (
-    *("text", "story", "output", "response", "answer", "reply", "summary", "document", "essay"),
-    *("content", "completion"),
+    "text",
+    "story",
+    "output",
+    "response",
+    "answer",
+    "reply",
+    "summary",
+    "document",
+    "essay",
+    "content",
+    "completion",
 )
 """Columns that hold a text; the first present one counts."""
 
@@ -34,11 +43,13 @@ _QUESTIONS = ("question", "prompt", "instruction", "input", "query", "context")
 _IDS = ("id", "index", "item", "textid", "questionid")
 _HUMAN_SCORES = ("scorenew", "humanscores", "humanscore", "human", "rating", "score", "label")
 _HUMAN_VERDICTS = ("winner", "human", "humanverdict", "label", "preference", "verdict")
-_VERDICTS = {
-    "tie": "tie tiebothbad bothbad both neither draw equal",
-    "2": "2 b second modelb model2 answer2 answerb assistant2",
-    "1": "1 a first modela model1 answer1 answera assistant1",
-}
+_VERDICTS: dict[str, str] = {}
+for _verdict, _words in (
+    ("tie", "tie tiebothbad bothbad both neither draw equal"),
+    ("2", "2 b second modelb model2 answer2 answerb assistant2"),
+    ("1", "1 a first modela model1 answer1 answera assistant1"),
+):
+    _VERDICTS |= dict.fromkeys(_words.split(), _verdict)
 
 
 def paragraphs(text: str) -> list[OwnText]:
@@ -48,44 +59,40 @@ def paragraphs(text: str) -> list[OwnText]:
 
 
 def items(
-    rows: Iterable[tuple[str, Fields]],
-    where: str,
-    numbers: Collection[str] = (),
-    texts: Sequence[str] = TEXTS,
+    rows: Iterable[tuple[str, Fields]], where: str, numbers: Collection[str] = ()
 ) -> list[OwnText] | list[AnswerPair]:
     """Return texts or pairs, as the first of ``rows`` (place, cells by plain name) has it.
 
-    ``numbers``: plain names of the numbers whose columns are human scores. ``texts``: plain names
-    of columns that hold a text. Raises `DataError`, with place and column: a row that lacks one, a
-    repeated id, a score or verdict that is none, or no rows.
+    ``numbers``: plain names of the numbers whose columns are human scores. Raises `DataError`, with
+    place and column: a row that lacks a text, a repeated id, a score or verdict that is none, or no
+    rows.
     """
     records = list(starmap(_Row, rows))
     if not records:
         raise DataError(f"{where}: no texts; give one a row, in a column named text")
     first = records[0]
-    sides = {}
-    for name in first.fields:
-        match = _ANSWER.fullmatch(name)
-        if match:
-            sides[match[1]] = name
-    first_answer = sides.get("1", sides.get("a", ""))
-    second_answer = sides.get("2", sides.get("b", ""))
-    answers = [name for name in (first_answer, second_answer) if name]
-    text = next((name for name in texts if name in first.fields), "")
-    if len(answers) < 2 and not text:
+    answers = first.answers()
+    text = next((name for name in TEXTS if name in first.fields), "")
+    if not answers and not text:
         raise DataError(
             f"{first.place}: no text (columns: {', '.join(first.fields)[:200] or 'none'}); "
             f"expected one of {listed(TEXTS)}, or of a pair answer_1 and answer_2"
         )
+    rows_by_id = _by_id(records)
+    if answers:
+        return [row.pair(id_, answers) for id_, row in rows_by_id]
+    return [OwnText(id_, row.words(text), row.scores(text, numbers)) for id_, row in rows_by_id]
+
+
+def _by_id(records: Iterable[_Row]) -> ItemsView[str, _Row]:
+    """Return rows with their ids, by default their numbers."""
     by_id: dict[str, _Row] = {}
     for number, row in enumerate(records, 1):
         id_ = row.cell(_IDS)[1] or str(number)
         other = by_id.setdefault(id_, row)
         if other is not row:
             raise row.error("id", f"{id_!r:.60} is taken by {other.place}; give each its own")
-    if len(answers) == 2:
-        return [row.pair(id_, answers) for id_, row in by_id.items()]
-    return [OwnText(id_, row.words(text), row.scores(text, numbers)) for id_, row in by_id.items()]
+    return by_id.items()
 
 
 @dataclass(frozen=True)
@@ -95,11 +102,26 @@ class _Row:
     place: str
     fields: Fields
 
+    def answers(self) -> list[str]:
+        """Return the columns of both answers, none unless there are two."""
+        sides = {}
+        for name in self.fields:
+            match = _ANSWER.fullmatch(name)
+            if match:
+                sides[match[1]] = name
+        first = sides.get("1", sides.get("a"))
+        second = sides.get("2", sides.get("b"))
+        if first and second:
+            return [first, second]
+        return []
+
     def cell(self, names: Iterable[str]) -> tuple[str, str]:
         """Return (column, text) of the first of some cells that has something in it."""
-        cells = ((name, self.fields.get(name)) for name in names)
-        full = ((name, str(cell).strip()) for name, cell in cells if cell not in (None, ""))
-        return next(full, ("", ""))
+        for name in names:
+            cell = self.fields.get(name)
+            if cell not in (None, ""):
+                return name, str(cell).strip()
+        return "", ""
 
     def error(self, column: str, fault: str) -> DataError:
         """Return the error that a cell is not what is expected."""
@@ -119,18 +141,18 @@ class _Row:
         """Return two answers, in the columns ``sides``, with the human verdict if it is known."""
         first, second = (self.cell((f"model{s[-1]}", f"generator{s[-1]}"))[1] or s for s in sides)
         if first == second:
-            fault = f"both answers are by {first!r:.60}; name two different models"
-            raise DataError(f"{self.place}: {fault}")
+            raise DataError(
+                f"{self.place}: both answers are by {first!r:.60}; name two different models"
+            )
         answers = self.words(sides[0]), self.words(sides[1])
         column, label = self.cell(_HUMAN_VERDICTS)
-        verdicts = {word: verdict for verdict, words in _VERDICTS.items() for word in words.split()}
-        verdicts |= {plain_name(second): "2", plain_name(first): "1"}
-        if label and plain_name(label) not in verdicts:
-            fault = f"{label!r:.60} is none of 1, 2, tie, {first}, {second}, or empty"
-            raise self.error(column, fault)
         human = None
         if label:
-            human = verdicts[plain_name(label)]
+            verdicts = _VERDICTS | {plain_name(second): "2", plain_name(first): "1"}
+            human = verdicts.get(plain_name(label))
+            if human is None:
+                fault = f"{label!r:.60} is none of 1, 2, tie, {first}, {second}, or empty"
+                raise self.error(column, fault)
         return AnswerPair(id_, self.cell(_QUESTIONS)[1], (first, second), answers, human)
 
     def scores(self, text: str, numbers: Collection[str]) -> dict[str, float]:
@@ -152,6 +174,9 @@ class _Row:
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            fault = f"{words.strip()!r:.60} is no number; give the human score"
-            raise self.error(column, f"{fault}, lines of Name: number, or leave it empty")
+            raise self.error(
+                column,
+                f"{words.strip()!r:.60} is no number; give the human score, lines of Name: "
+                "number, or leave it empty",
+            )
         return value

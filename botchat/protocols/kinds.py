@@ -6,6 +6,7 @@ checker then names what the class lacks, and every ``match`` that does not know 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Set
 from dataclasses import dataclass, replace
@@ -27,13 +28,25 @@ from botchat.protocols.verdicts import (
     detection_reader,
     first_ai_index,
 )
-from botchat.records import UNDECIDED, UNKNOWN_INDEX, Judgment, Verdict
+from botchat.records import UNDECIDED, UNKNOWN_INDEX, Judgment, Utterances, Verdict
 
 # One dialogue, two of models, or one and the human one.
 Shows: TypeAlias = Literal["one", "pair", "human"]
 
+# Numbers of a verdict, or what it gives each contestant.
+Numbers: TypeAlias = tuple[float, ...]
+
 # A verdict as the lists of the page have it.
 PageCode: TypeAlias = int | list[float | None]
+
+
+def result_of(lead: float) -> float:
+    """Return the result of a contestant from its lead: 1 win, ½ tie, 0 loss; NaN stays."""
+    if math.isnan(lead):
+        return lead
+    if abs(lead) < 1e-9:
+        return 0.5
+    return float(lead > 0)
 
 
 class AnswerKind(ABC):
@@ -70,23 +83,21 @@ class AnswerKind(ABC):
         return "none"
 
     @abstractmethod
-    def reading(self, utterances: tuple[str, ...], language: Language) -> ReplyReader:
+    def reading(self, utterances: Utterances, language: Language) -> ReplyReader:
         """Return how a reply about a dialogue with these utterances, or about two, is read."""
 
-    @abstractmethod
-    def values(self, verdict: Verdict, where: str) -> tuple[float, ...]:
+    def values(self, verdict: Verdict, where: str) -> Numbers:
         """Return what a verdict gives each contestant, 0 to 1: of two their results.
 
         Empty if that is unreadable. Raises `DataError`, which may name ``where``, for a verdict
         that the kind does not offer.
         """
-        lead = self.lead(verdict)
-        result = 0.5 if abs(lead) < 1e-9 else float(lead > 0)
+        result = result_of(self.lead(verdict))
         return result, 1 - result
 
-    @abstractmethod
     def code(self, verdict: Verdict | None) -> PageCode:
-        """Return a verdict on one dialogue as the lists of the page have it."""
+        """Return a verdict on one dialogue as the lists of the page have it; empty of two."""
+        return []
 
     def result(self, verdict: Verdict | None) -> float | None:
         """Return the result for the contestant shown first: 1 win, ½ tie, 0 loss."""
@@ -98,7 +109,7 @@ class AnswerKind(ABC):
         """Return how far the first shown is ahead; raises `DataError` for any other verdict."""
         raise DataError(f"verdict {verdict!r} compares no two dialogues; delete that line")
 
-    def shown(self, utterances: tuple[str, ...], language: Language) -> str:
+    def shown(self, utterances: Utterances, language: Language) -> str:
         """Return a dialogue as the prompt has it."""
         return prompt_frame(language).conversation(utterances)
 
@@ -118,11 +129,11 @@ class Detection(AnswerKind):
     passing = "No"
     of_annotators = frozenset({UNDECIDED})
 
-    def reading(self, utterances: tuple[str, ...], language: Language) -> ReplyReader:
+    def reading(self, utterances: Utterances, language: Language) -> ReplyReader:
         """Return how a reply about a dialogue with these utterances is read."""
         return detection_reader(len(utterances), language)
 
-    def values(self, verdict: Verdict, where: str) -> tuple[float, ...]:
+    def values(self, verdict: Verdict, where: str) -> Numbers:
         """Return 1 for a dialogue in which nothing is found, else 0; ½ if that is undecided."""
         index = first_ai_index(verdict, where)
         if index == UNTOLD:
@@ -141,12 +152,12 @@ class Detection(AnswerKind):
 
     def check(self, judgment: Judgment) -> None:
         """Raise `DataError` for an utterance that was not shown."""
-        for place in (judgment.verdict or "").split(" "):
-            if place.isdecimal() and int(place) > judgment.shown:
-                raise DataError(
-                    f"verdict {judgment.verdict!r} names an utterance that was not shown, of "
-                    f"{judgment.shown}; delete that line and judge again"
-                )
+        place = judgment.verdict or ""
+        if place.isdecimal() and int(place) > judgment.shown:
+            raise DataError(
+                f"verdict {place!r} names an utterance that was not shown, of {judgment.shown}; "
+                "delete that line and judge again"
+            )
 
 
 # Choice -> how far the dialogue shown first is named before the other.
@@ -165,7 +176,7 @@ class Pairwise(AnswerKind):
     is_labelled = True
     names_ai = True
 
-    def reading(self, utterances: tuple[str, ...], language: Language) -> ReplyReader:
+    def reading(self, utterances: Utterances, language: Language) -> ReplyReader:
         """Return how a reply about two dialogues is read."""
         return choice_reader(self.labels, language)
 
@@ -173,19 +184,13 @@ class Pairwise(AnswerKind):
         """Return ½, 0 or -½; of Both and Neither 0, a tie (BotChat §3.3)."""
         lead = _NAMED.get(verdict)
         if lead is None:
-            fault = f"verdict {verdict!r} of a pairwise judgment is none of 1, 2, both, neither"
-            raise DataError(f"{fault}; delete that line and judge again")
+            raise DataError(
+                f"verdict {verdict!r} of a pairwise judgment is none of 1, 2, both, neither; "
+                "delete that line and judge again"
+            )
         if self.chosen_wins:
             return lead
         return -lead
-
-    def values(self, verdict: Verdict, where: str) -> tuple[float, ...]:
-        """Return the results of both."""
-        return super().values(verdict, where)
-
-    def code(self, verdict: Verdict | None) -> PageCode:
-        """Return nothing: it is never about one dialogue."""
-        return []
 
 
 class Graded(AnswerKind):
@@ -204,7 +209,7 @@ class Graded(AnswerKind):
             return None
         return scores.decode_scores(verdict, self.n_numbers)
 
-    def numbers(self, verdict: Verdict | None) -> tuple[float, ...] | None:
+    def numbers(self, verdict: Verdict | None) -> Numbers | None:
         """Return the numbers; None if any is missing."""
         words = self.scores(verdict) or ()
         numbers = tuple([number for number in words if number is not None])
@@ -239,8 +244,9 @@ class Score(Graded):
         """The scale of the whole verdict: of a pair every number twice, first dialogue first."""
         if self.n_texts == 1:
             return self.scale
-        names = [f"{name} {i}" for i in (1, 2) for name in self.scale.names]
-        return replace(self.scale, names=tuple(names))
+        first = tuple([f"{name} 1" for name in self.scale.names])
+        second = tuple([f"{name} 2" for name in self.scale.names])
+        return replace(self.scale, names=first + second)
 
     @property
     def n_numbers(self) -> int:
@@ -254,11 +260,11 @@ class Score(Graded):
             return "read"
         return "none"
 
-    def shown(self, utterances: tuple[str, ...], language: Language) -> str:
+    def shown(self, utterances: Utterances, language: Language) -> str:
         """Return a dialogue in which nothing can be taken for a score."""
         return scores.neutralise_labels(super().shown(utterances, language), self.asked)
 
-    def reading(self, utterances: tuple[str, ...], language: Language) -> ReplyReader:
+    def reading(self, utterances: Utterances, language: Language) -> ReplyReader:
         """Return how a reply about one text or two is read."""
         read = partial(scores.read_scores, scale=self.asked, language=language)
         return ReplyReader(scores.ScoreVerdicts(self.asked), read)
@@ -271,7 +277,7 @@ class Score(Graded):
         half = len(numbers) // 2
         return sum(numbers[:half]) - sum(numbers[half:])
 
-    def values(self, verdict: Verdict, where: str) -> tuple[float, ...]:
+    def values(self, verdict: Verdict, where: str) -> Numbers:
         """Return the mean of the numbers, the ends of the scale as 0 and 1; of two the results."""
         if self.n_texts == 2:
             return super().values(verdict, where)
@@ -294,16 +300,16 @@ class Report(Graded):
     report = "asked"
     passing = "0"
 
-    def shown(self, utterances: tuple[str, ...], language: Language) -> str:
+    def shown(self, utterances: Utterances, language: Language) -> str:
         """Return a dialogue with the numbers that errors are named by."""
         return reports.numbered(utterances)
 
-    def reading(self, utterances: tuple[str, ...], language: Language) -> ReplyReader:
+    def reading(self, utterances: Utterances, language: Language) -> ReplyReader:
         """Return how a reply about a dialogue with these utterances is read."""
         read = partial(reports.read_report, utterances=utterances)
         return ReplyReader(reports.choices(len(utterances)), read)
 
-    def values(self, verdict: Verdict, where: str) -> tuple[float, ...]:
+    def values(self, verdict: Verdict, where: str) -> Numbers:
         """Return 1 for a dialogue in which nothing is found, else 0."""
         return (float(verdict == self.passing),)
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
+from typing import TypeAlias
 
 from botchat.estimates import Estimate
-from botchat.interfaces import Case, Row, ShownDialogue
+from botchat.interfaces import Case, Cells, ShownDialogue, VerdictReason
 from botchat.languages import ENGLISH
 from botchat.metrics.statistics import proportion
 from botchat.protocols import kinds, scores
@@ -23,7 +25,7 @@ from botchat.protocols.frame import neutralise_template
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERRORS, KINDS, Report, as_text, parse, parse_text, reports
 from botchat.protocols.scores import Scale
-from botchat.records import Dialogues, Judgment, Verdict
+from botchat.records import Dialogues, Judgment, Utterances
 
 MATEVAL = Protocol(
     "mateval",
@@ -48,7 +50,7 @@ DIAGNOSIS = Protocol(
 
 TEXT = "text"  # name of the one contestant
 
-_FRAME_LIKE = re.compile(r"^([ \t>*_#-]*(?:question|answer|score))[ \t]*:", re.I | re.MULTILINE)
+_FRAME_LIKE = re.compile(r"(?im)^([ \t>*_#-]*(?:question|answer|score))[ \t]*:")
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class OwnText:
     labels: Mapping[str, float] = field(default_factory=dict)  # by plain name; "": the whole text
 
     @property
-    def lines(self) -> tuple[str, ...]:
+    def lines(self) -> Utterances:
         """The text as a dialogue: its lines, for questions about dialogues."""
         return tuple(line.strip() for line in self.text.splitlines() if line.strip())
 
@@ -73,12 +75,13 @@ def text_case(text: OwnText) -> Case:
     return replace(case, read=partial(read_report, text=text.text), report="asked")
 
 
-def read_report(reply: str, text: str) -> tuple[Verdict | None, str]:
+def read_report(reply: str, text: str) -> VerdictReason:
     """Return (five scores, the report in canonical form)."""
     report = parse_text(reply, text)
     by_type = {result.type: result.score for result in report.results}
     verdict = scores.encode_scores((by_type.get(each) for each in KINDS), MATEVAL.score.asked)
-    return verdict, as_text(report) if report.results else " ".join(reply.split())
+    reason = as_text(report) or " ".join(reply.split())
+    return verdict, reason
 
 
 Diagnoses = Mapping[tuple[str, str], Mapping[str, Report]]
@@ -96,18 +99,23 @@ def diagnoses(judgments: Iterable[Judgment], dialogues: Dialogues) -> Diagnoses:
     return read
 
 
+Clustered: TypeAlias = list[tuple[str, float]]
+"""Values, each with its cluster before it."""
+
+
 def by_type(reported: Iterable[Report]) -> dict[str, bool]:
     """Return error type -> whether more than half of the reports that judge it say yes."""
     errors = defaultdict[str, list[bool]](list)
-    for result in (result for report in reported for result in report.results):
-        if result.score is not None:
-            errors[result.type].append(result.score < 0)
+    for report in reported:
+        for result in report.results:
+            if result.score is not None:
+                errors[result.type].append(result.score < 0)
     return {type_: 2 * sum(each) > len(each) for type_, each in errors.items()}
 
 
 def error_rates(
     judgments: Iterable[Judgment], reported: Diagnoses, n_seeds: int, topics: Mapping[str, str]
-) -> list[Row]:
+) -> list[Cells]:
     """Return one row a contestant; at most one judgment a dialogue.
 
     ``topics``: seed id -> its topic, if it has one; intervals are clustered by topic, else by seed.
@@ -121,29 +129,26 @@ def error_rates(
         by_name[judgment.contestants[0]].append(judgment)
     rows = []
     for name, judged in by_name.items():
-        cluster = [topics.get(j.seed_id, j.seed_id) for j in judged]
-        known = [_REPORT.numbers(j.verdict) or () for j in judged]
-        totals = [(c, total) for c, each in zip(cluster, known, strict=True) for total in each]
-        read = [list(reported[name, j.seed_id].values()) for j in judged]
-        reports_read = list(zip(cluster, read, strict=True))
-        errors = [
-            (c, error.evidence == "found")
-            for c, each in reports_read
-            for report in each
-            for result in report.results
-            for error in result.errors
-        ]
-        findings = [(c, by_type(each)) for c, each in reports_read]
-        clusters, values = zip(*totals, strict=True) if totals else ((), ())
+        totals: Clustered = []
+        quoted: Clustered = []
+        by_error = defaultdict[str, Clustered](list)
+        for judgment in judged:
+            cluster = topics.get(judgment.seed_id, judgment.seed_id)
+            totals += [(cluster, total) for total in _REPORT.numbers(judgment.verdict) or ()]
+            read = reported[name, judgment.seed_id].values()
+            for result in chain.from_iterable(report.results for report in read):
+                quoted += [(cluster, error.evidence == "found") for error in result.errors]
+            for type_, has_error in by_type(read).items():
+                by_error[type_].append((cluster, has_error))
         # An error of each type is one point off.
-        score = proportion(values, clusters, (-float(len(ERRORS)), 0.0))
-        row: Row = {"model": name, "score": score, "quoted": _share(errors)}
+        score = _mean(totals, -float(len(ERRORS)), 0.0)
+        row: Cells = {"model": name, "score": score, "quoted": _mean(quoted)}
         for type_ in ERRORS:
-            row[type_] = _share([(c, each[type_]) for c, each in findings if type_ in each])
+            row[type_] = _mean(by_error[type_])
         rows.append(row | {"n": len(totals), "missing": n_seeds - len(totals)})
     return rows
 
 
-def _share(cases: Sequence[tuple[str, bool]]) -> Estimate:
-    """Return the share of hits of (cluster, hit)."""
-    return proportion([hit for _, hit in cases], [c for c, _ in cases])
+def _mean(cases: Clustered, lowest: float = 0.0, highest: float = 1.0) -> Estimate:
+    """Return the mean of values on a scale."""
+    return proportion([value for _, value in cases], [c for c, _ in cases], (lowest, highest))

@@ -9,7 +9,15 @@ from itertools import combinations
 
 from botchat import prompts
 from botchat.errors import ConfigError, DataError
-from botchat.interfaces import Case, CaseRef, Kind, ShownDialogue, Subject, settings_digest
+from botchat.interfaces import (
+    Case,
+    CaseRef,
+    Kind,
+    MakeCase,
+    ShownDialogue,
+    Subject,
+    settings_digest,
+)
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.kinds import Answer, Score, Shows
 from botchat.protocols.verdicts import ReplyReader
@@ -20,6 +28,7 @@ from botchat.records import (
     Dialogues,
     Judgment,
     Seed,
+    Utterances,
     Verdict,
     eligible_seeds,
 )
@@ -105,7 +114,10 @@ class Protocol:
     @property
     def label(self) -> str:
         """The title where there is little room, with N: ``Arena @16``."""
-        return f"{self.short or self.title}{'' if self.n is None else f' @{self.n}'}"
+        label = self.short or self.title
+        if self.n is None:
+            return label
+        return f"{label} @{self.n}"
 
     @property
     def orders(self) -> int:
@@ -147,8 +159,6 @@ class Protocol:
 
     def spoken(self, language: Language) -> Protocol:
         """The protocol asked in another language."""
-        if language == self.language:
-            return self
         return replace(self, language=language)
 
     def eligible(self, seeds: Iterable[Seed]) -> list[Seed]:
@@ -161,59 +171,65 @@ class Protocol:
             return [seed for seed in eligible if len(seed.utterances) > N_SEED]
         return eligible
 
-    def cases(self, seeds: Iterable[Seed], dialogues: Dialogues) -> Iterator[Callable[[], Case]]:
+    def cases(self, seeds: Iterable[Seed], dialogues: Dialogues) -> Iterator[MakeCase]:
         """Return a maker (to save memory) of a case for all that is long enough, seed by seed."""
         if self.is_alone:
-            for dialogue in (each for by_seed in dialogues.values() for each in by_seed.values()):
-                if dialogue.complete or len(dialogue.utterances) > dialogue.n_seed:
-                    for alone in self.show(dialogue):
-                        yield CaseRef(self.name, dialogue.seed_id, (alone,), self.case)
-            return
+            for by_seed in dialogues.values():
+                for dialogue in by_seed.values():
+                    n = len(dialogue.utterances)
+                    if n >= (self.n or 0) and (dialogue.complete or n > dialogue.n_seed):
+                        shown = (ShownDialogue.of(dialogue, self.n),)
+                        yield CaseRef(self.name, dialogue.seed_id, shown, self.case)
+        else:
+            yield from self._pairs(seeds, dialogues)
+
+    def _pairs(self, seeds: Iterable[Seed], dialogues: Dialogues) -> Iterator[MakeCase]:
+        """Return the makers of cases that show two dialogues, each pair in both orders."""
         pairs = list(combinations(sorted(dialogues), 2))
         if self.against_human:
             pairs = [(model, HUMAN) for model in sorted(set(dialogues) - {HUMAN})]
         for seed in self.eligible(seeds):
             show = cache(ShownDialogue.of)  # each meets all others
             for a, b in pairs:
-                pair = comparable(dialogues[a].get(seed.id), dialogues[b].get(seed.id), self.n)
-                if pair:
-                    first = show(pair[0], pair[2])
-                    second = show(pair[1], pair[2])
-                    yield CaseRef(self.name, seed.id, (first, second), self.case)
-                    yield CaseRef(self.name, seed.id, (second, first), self.case)
+                first = dialogues[a].get(seed.id)
+                second = dialogues[b].get(seed.id)
+                if first is not None and second is not None:
+                    size = _size_shown(first, second, self.n)
+                    if size is not None:
+                        shown = (show(first, size), show(second, size))
+                        yield CaseRef(self.name, seed.id, shown, self.case)
+                        yield CaseRef(self.name, seed.id, shown[::-1], self.case)
 
     def case(self, seed_id: str, *shown: ShownDialogue) -> Case:
         """Return the question about one or two dialogues, in this order."""
         mirror = None
         if len(shown) > 1:
-            mirror = partial(self.case, seed_id, *reversed(shown))
+            mirror = partial(self.case, seed_id, *shown[::-1])
         return self.make_case(seed_id, shown, partial(self._worded, shown), mirror)
-
-    def show(self, *dialogues: Dialogue) -> tuple[ShownDialogue, ...]:
-        """Return what a case shows of one or two dialogues; empty if they are too short."""
-        first, *others = dialogues
-        if others:
-            pair = comparable(first, others[0], self.n)
-            if pair:
-                return tuple(ShownDialogue.of(each, pair[2]) for each in dialogues)
-            return ()
-        if len(first.utterances) >= (self.n or 0):
-            return (ShownDialogue.of(first, self.n),)
-        return ()
 
     def make_case(
         self,
         seed_id: str,
         shown: tuple[ShownDialogue, ...],
         prompt: str | Callable[[], str],
-        mirror: Callable[[], Case] | None = None,
+        mirror: MakeCase | None = None,
     ) -> Case:
         """Return the case that asks ``prompt`` (text, or its maker) about dialogues as shown."""
         reader = self.reading(shown[0].utterances)
-        of_case = (self.name, seed_id, shown, prompt, *reader, mirror)
-        return Case(*of_case, self.kind, self.about_ai, self.answer.report)
+        return Case(
+            self.name,
+            seed_id,
+            shown,
+            prompt,
+            reader.choices,
+            reader.read,
+            mirror,
+            self.kind,
+            self.about_ai,
+            self.answer.report,
+        )
 
-    def reading(self, utterances: tuple[str, ...] = ()) -> ReplyReader:
+    def reading(self, utterances: Utterances = ()) -> ReplyReader:
         """Return how a reply about a dialogue with these utterances, or about two, is read."""
         return self.answer.reading(utterances, self.language)
 
@@ -226,14 +242,13 @@ class Protocol:
     def _worded(self, shown: Sequence[ShownDialogue]) -> str:
         """Return the prompt, with the utterances of these dialogues."""
         texts = [self.answer.shown(each.utterances, self.language) for each in shown]
-        names = ["conversation"] if len(shown) == 1 else ["conversation_1", "conversation_2"]
-        values = dict(zip(names, texts, strict=True))
-        if self.template:
-            return prompts.fill(self.template, **values)
-        first, *examples = self.prompts
-        if examples:
-            values["examples"] = "\n\n".join(self.language.text(each) for each in examples)
-        return self.language.fill(first, **values)
+        values = {"conversation": texts[0]}
+        if len(texts) == 2:
+            values = {"conversation_1": texts[0], "conversation_2": texts[1]}
+        wordings = self.texts
+        if len(wordings) > 1:
+            values["examples"] = "\n\n".join(wordings[1:])
+        return prompts.fill(wordings[0], values)
 
     def result(self, verdict: Verdict | None) -> float | None:
         """Return the result for the contestant shown first: 1 win, ½ tie, 0 loss.
@@ -251,8 +266,10 @@ class Protocol:
         """
         names = judgment.contestants
         if len(names) != self.orders:
-            fault = f"{len(names)} contestants where {self.name} shows {self.orders}"
-            raise DataError(f"{fault}; delete that line and judge again")
+            raise DataError(
+                f"{len(names)} contestants where {self.name} shows {self.orders}; delete that "
+                "line and judge again"
+            )
         if judgment.verdict is None:
             return []
         where = f"{judgment.judge} on seed {judgment.seed_id}"
@@ -268,7 +285,7 @@ class Protocol:
             except DataError as error:
                 raise DataError(f"seed {judgment.seed_id}: {error}") from None
 
-    def offers(self, utterances: tuple[str, ...], verdict: Verdict) -> bool:
+    def offers(self, utterances: Utterances, verdict: Verdict) -> bool:
         """Return whether an annotator may say that: what judges may, or that they cannot tell."""
         return verdict in self.answer.of_annotators or verdict in self.reading(utterances).choices
 
@@ -276,32 +293,29 @@ class Protocol:
         """Dialogues alone as judges see them: cut to N where there is one; shorter ones are out."""
         if self.n is None or not self.is_alone:
             return dialogues
-        cut = {
-            name: {i: each.cut(self.n) for i, each in by.items() if len(each.utterances) >= self.n}
-            for name, by in dialogues.items()
-        }
-        return {name: by for name, by in cut.items() if by}
+        cut = {}
+        for name, by_seed in dialogues.items():
+            long = {
+                i: each.cut(self.n) for i, each in by_seed.items() if len(each.utterances) >= self.n
+            }
+            if long:
+                cut[name] = long
+        return cut
 
 
-def comparable(
-    a: Dialogue | None, b: Dialogue | None, n: int | None
-) -> tuple[Dialogue, Dialogue, int] | None:
-    """Return two dialogues and the utterances shown of both; None if one is absent or too short.
+def _size_shown(a: Dialogue, b: Dialogue, n: int | None) -> int | None:
+    """Return how many utterances are shown of both; None if one is too short.
 
     With a human dialogue both are cut to its length if that is below ``n``; without either, such as
     answers to a question, both are shown whole.
     """
-    if a is None or b is None:
-        return None
-    lengths = len(a.utterances), len(b.utterances)
-    size = max(lengths)
-    if n is not None:
-        size = n
-    whole = n is None
-    for dialogue in (a, b):
+    lengths = [len(a.utterances), len(b.utterances)]
+    size = n
+    for dialogue, length in zip((a, b), lengths, strict=True):
         if dialogue.contestant == HUMAN:
-            size = min(size, len(dialogue.utterances))
-            whole = False
-    if whole or 0 < size <= min(lengths):
-        return (a, b, size)
+            size = min(size or length, length)
+    if size is None:
+        return max(lengths)
+    if 0 < size <= min(lengths):
+        return size
     return None

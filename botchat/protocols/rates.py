@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from botchat.metrics.verdicts import LOSS, NO_CONTESTANT, TIE, WIN, PairVerdict, PairVerdicts
-from botchat.protocols.kinds import Graded
+from botchat.metrics.verdicts import LOSS, NO_CONTESTANT, WIN, PairVerdict, PairVerdicts
+from botchat.protocols.kinds import Graded, result_of
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.verdicts import NOT_SAID, UNTOLD, first_ai_index
 from botchat.records import HUMAN, N_SEED, Dialogue, Judgment, Seed, Verdict, eligible_seeds
@@ -84,10 +84,8 @@ def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairV
         if len(judgment.contestants) > 1:
             second = judgment.contestants[1]
         values = protocol.values(judgment)
-        lead = math.nan
-        if values:
-            lead = values[0][1] - 0.5
-        verdicts.append(PairVerdict(judgment.seed_id, first, second, judgment.judge, _result(lead)))
+        result = values[0][1] if values else math.nan
+        verdicts.append(PairVerdict(judgment.seed_id, first, second, judgment.judge, result))
     return verdicts
 
 
@@ -100,20 +98,9 @@ def _preferences_of_totals(judgments: Iterable[Judgment], answer: Graded) -> lis
     verdicts = []
     for (judge, item), by_name in totals.items():
         for first, second in combinations(sorted(by_name), 2):
-            result = _result(by_name[first] - by_name[second])
+            result = result_of(by_name[first] - by_name[second])
             verdicts.append(PairVerdict(item, first, second, judge, result))
     return verdicts
-
-
-def _result(lead: float) -> float:
-    """Return the result of the first from its lead, NaN if unreadable."""
-    if abs(lead) < 1e-9:
-        return TIE
-    if math.isnan(lead):
-        return lead
-    if lead > 0:
-        return WIN
-    return LOSS
 
 
 def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVerdict]:
@@ -135,7 +122,7 @@ def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVe
             leads[key] = leads.get(key, 0.0) + lead
     verdicts = []
     for (item, first, second, judge), lead in leads.items():
-        verdicts.append(PairVerdict(item, first, second, judge, _result(lead)))
+        verdicts.append(PairVerdict(item, first, second, judge, result_of(lead)))
     return verdicts
 
 

@@ -7,46 +7,86 @@ places in the text stay the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from functools import lru_cache, partial
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, partial
 from itertools import chain
+
+from msgspec.structs import asdict
 
 from botchat.languages import ENGLISH, PLAIN, Language, built_in
 
 FIELDS = ("choice", "index", "reason")
 MARKS = r"[\"'`*_~\s\[\]]*"
-SENTENCE = r"(?:\A|(?<=\n)|(?<=[.!?;]))[\s*_`>#(-]{0,20}"
-_CHANCE = r"(?:[ \t*_]*[-:=(\u2013]*[ \t]*(?:0?[.]\d+|\d+(?:[.]\d+)?[ \t]*%)[ \t]*\)?)?"
-"""Probability of a verdict; one with another next to it is none."""
-_LEFT = r"[\"'`*_~ \t\[(<$\\{]*"
 
 
 def any_of(words: Iterable[str]) -> str:
     """Return a pattern of the words, longest first; blanks in them may be any, or none."""
-    plain = sorted({word.translate(PLAIN) for word in words}, key=lambda word: (-len(word), word))
+    plain = sorted(sorted({word.translate(PLAIN) for word in words}), key=len, reverse=True)
     return "|".join(re.sub(r"(?:\\\s)+", r"\\s*", re.escape(word)) for word in plain) or "(?!)"
 
 
 def plain_name(name: str) -> str:
-    """Return the letters and digits of a name, in lower case."""
-    return re.sub(r"[\W_]", "", name.lower())
+    """Return the plain letters and digits of a name, equal where only case differs."""
+    return re.sub(r"[\W_]", "", name.translate(PLAIN).casefold())
 
 
 def known_words(language: Language, key: str) -> list[str]:
     """Return a list of the pack, with the English and foreign words."""
-    packs = dict.fromkeys((language, ENGLISH))
-    parts = [part for pack in packs for part in (pack.labels, pack.reading, pack.pack.report)]
-    of_key = (getattr(part, key, ()) for part in parts)
-    return [*chain.from_iterable(of_key), *ENGLISH.reading.foreign.get(key, ())]
+    words: list[str] = []
+    for pack in dict.fromkeys((language, ENGLISH)):
+        for part in (pack.labels, pack.reading, pack.pack.report):
+            if part is not None:
+                words += asdict(part).get(key, ())
+    return words + list(ENGLISH.reading.foreign.get(key, ()))
 
 
-def any_known(language: Language, key: str) -> str:
-    """Return a pattern of the words of `known_words`."""
-    return any_of(known_words(language, key))
+def compiled(template: str, parts: Mapping[str, str]) -> re.Pattern[str]:
+    """Return the pattern in which ``{name}`` stands for a part; its own braces are doubled."""
+    return re.compile(f"(?im){template}".format_map(parts))
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+class WordParts(dict[str, str]):
+    """Parts of patterns by name; any other name is a list of `known_words`."""
+
+    def __init__(self, language: Language, parts: Mapping[str, str]) -> None:
+        """Take the parts that are no lists of words."""
+        super().__init__(parts)
+        self._language = language
+
+    def __missing__(self, key: str) -> str:
+        """Return the pattern of a list."""
+        return any_of(known_words(self._language, key))
+
+    def add(self, name: str, template: str) -> None:
+        """Add a part that is made of others."""
+        self[name] = template.format_map(self)
+
+
+_PARTS = {
+    "MARKS": MARKS,
+    "end": r"(?![A-Za-z])",
+    "begins": r"(?:\A|(?<=\n)|(?<=[.!?;]))[\s*_`>#(-]{0,20}",
+    "sentence": r"(?:[^\n.!?;]|[.](?=\d)){0,400}",
+    "line": r"\n[^\n:]{0,40}[:=][ \t]*[^\s:][^\n]*",
+    # A probability of a verdict; one with another next to it is none.
+    "chance": r"(?:[ \t*_]*[-:=(\u2013]*[ \t]*(?:0?[.]\d+|\d+(?:[.]\d+)?[ \t]*%)[ \t]*\)?)?",
+    "left": r"[\"'`*_~ \t\[(<$\\{]*",
+}
+_SPACED = {
+    "edge": r"(?<![^\W\d_])",
+    "others_begin": r"(?<![^\W\d_])",
+    "label_ends": r"(?:[:=]|(?!\w))",
+    "blanks": r"[ \t]+",
+    "gap": "+",
+}
+_UNSPACED = {
+    "edge": "(?<![A-Za-z])",
+    "others_begin": "",
+    "label_ends": "[:=]",
+    "blanks": r"[ \t]*",
+    "gap": "*",
+}
+"""Parts of a language in which blanks part words, and of another."""
 
 
 class ReplyPatterns:
@@ -54,136 +94,135 @@ class ReplyPatterns:
 
     def __init__(self, language: Language) -> None:
         self._known = partial(known_words, language)
-        self._any = partial(any_known, language)
-        self._spaced = language.pack.units == "words"
-        quotes = str.maketrans("\u201e\u00ab\u00bb", '"""')
-        self._plain = {**language.plain, **quotes}
-        self._edge = r"(?<![^\W\d_])" if self._spaced else "(?<![A-Za-z])"
-        numerals = [list(enumerate(pack.labels.numerals, 1)) for pack in (language, ENGLISH)]
-        self.numerals = {word.lower(): n for words in numerals for n, word in words}
-        self.fields = {self._bare(name): key for key in FIELDS for name in self._known(key)}
-        self.origins = self._table("person", "machine")
-        self.answers = self._table("no", "yes")
-        self._set_what_counts(language)
-        self._set_labels(language)
-        self._set_words()
+        self._plain = {**language.plain, **str.maketrans("\u201e\u00ab\u00bb", '"""')}
+        self._space = ""
+        parts = _PARTS | _UNSPACED
+        if language.pack.units == "words":
+            self._space = " "
+            parts = _PARTS | _SPACED
+        self.numerals: dict[str, int] = {}
+        for pack in (language, ENGLISH):
+            for n, word in enumerate(pack.labels.numerals, 1):
+                self.numerals[word.lower()] = n
+        self.fields = self._table(dict(zip(FIELDS, FIELDS, strict=True)))
+        self.origins = self._table({"person": "person", "machine": "machine"})
+        self.answers = self._table({"no": "person", "yes": "machine"})
+        self._set_patterns(language, WordParts(language, parts))
 
-    def _set_what_counts(self, language: Language) -> None:
+    def _set_patterns(self, language: Language, parts: WordParts) -> None:
+        labels = language.labels
+        names = self._known("first") + self._known("second")
+        parts["side"] = any_of(name for name in names if len(name) > 1)
+        parts["names"] = any_of(chain.from_iterable(language.reading.names.values()))
+        parts["own_marks"] = any_of(labels.choice + labels.index + labels.reason + labels.first)
+        # A number in words does not go on, and without blanks digits do not go on in words.
+        signs = "A-Za-z"
+        digits = r"-?\d+(?!\d)"
+        if not self._space:
+            signs = re.escape("".join(sorted(set("".join(labels.numerals))))) or signs
+            digits = rf"-?\d+(?![\d{signs}])"
+        parts["number"] = rf"{digits}|(?:{any_of(labels.numerals)})(?![{signs}\d])"
+        parts.add("next", r"{edge}(?:{index}|{reason}){MARKS}{label_ends}|[ \t]-[ \t]|[-=]>")
+        parts.add("said", r"(?P<said>(?:(?!{next})[^\n;,.(}}\"'`*|<\u2013\u2014\u2192])*)")
+        self._set_what_counts(parts)
+        self._set_labels(parts)
+        self._set_words(parts)
+
+    def _set_what_counts(self, parts: WordParts) -> None:
         """Set the patterns of text that is no verdict of the judge's own."""
-        any_ = self._any
-        end = r"(?![A-Za-z])"
-        line = r"\n[^\n:]{0,40}[:=][ \t]*[^\s:][^\n]*"
-        sentence = r"(?:[^\n.!?;]|[.](?=\d)){0,400}"
-        begins = rf"(?P<begins>{SENTENCE}(?:\w{{1,8}}[,.!\u2026]+\s*){{0,2}})?"
-        self.withdrawn = _compiled(rf"{begins}(?P<cue>{any_('withdrawn')})")
-        self.undecided = _compiled(rf'{SENTENCE}[^\n.!?;:"]{{0,40}}(?:{any_("undecided")})')
-        self.supposed = _compiled(
-            rf"{SENTENCE}(?!(?:{any_('insists')}){end})(?:{any_('supposed')}){end}{sentence}"
-            rf"(?:{any_('would')}){end}"
-            rf"(?:{sentence}(?:{any_('say')})[ \t]*:?[ \t]*(?:{line})+|{sentence})"
+        self.withdrawn = compiled(
+            r"(?P<begins>{begins}(?:\w{{1,8}}[,.!\u2026]+\s*){{0,2}})?(?P<cue>{withdrawn})", parts
+        )
+        self.undecided = compiled(r'{begins}[^\n.!?;:"]{{0,40}}(?:{undecided})', parts)
+        self.supposed = compiled(
+            r"{begins}(?!(?:{insists}){end})(?:{supposed}){end}{sentence}(?:{would}){end}"
+            r"(?:{sentence}(?:{say})[ \t]*:?[ \t]*(?:{line})+|{sentence})",
+            parts,
         )
         # Where a reply goes on as another speaker of a debate.
-        role = rf"(?:{any_('roles')})(?:[ #]*\d+)?"
-        names = rf"(?:{any_('speakers')})[*_]*"
-        self.role = _compiled(rf"^[ \t>*_#-]*(?:\[{role}\][^\n:]{{0,30}}|{names}):")
+        self.role = compiled(
+            r"^[ \t>*_#-]*(?:\[(?:{roles})(?:[ #]*\d+)?\][^\n:]{{0,30}}|(?:{speakers})[*_]*):",
+            parts,
+        )
         # A quotation of others, and what others say, or ask for.
-        self.quoted = _compiled(rf'(?:{any_("others")}){end}[^\n".]{{0,20}}"[^"]*"')
-        self.others = _compiled(
-            rf"{self._edge if self._spaced else ''}(?:{any_('others')})(?![A-Za-z])"
-            r"|(?<!\w)[AB][*_ ]*:[\s*_`]*\Z"
+        self.quoted = compiled(r'(?:{others}){end}[^\n".]{{0,20}}"[^"]*"', parts)
+        self.others = compiled(
+            r"{others_begin}(?:{others}){end}|(?<!\w)[AB][*_ ]*:[\s*_`]*\Z", parts
         )
         # What only an answer in this language has.
-        labels = language.labels
-        marks = any_of((*labels.choice, *labels.index, *labels.reason, *labels.first))
-        names = any_of(word for words in language.reading.names.values() for word in words)
-        self.marks = _compiled(
-            rf"(?:{marks}|{any_('withdrawn')})[\"'`*_~\s]*:|(?:{names})[ \t]*[12]"
+        self.marks = compiled(
+            r"(?:{own_marks}|{withdrawn})[\"'`*_~\s]*:|(?:{names})[ \t]*[12]", parts
         )
 
-    def _set_labels(self, language: Language) -> None:
+    def _set_labels(self, parts: WordParts) -> None:
         """Set the patterns of labelled verdicts, indices and reasons."""
-        any_ = self._any
-        edge = self._edge
-        spaced = self._spaced
-        choice, index, why = map(any_, FIELDS)
-        # A number in words does not go on, and without blanks digits do not go on in words.
-        letters = "".join(set("".join(language.labels.numerals)))
-        signs = "A-Za-z" if spaced else re.escape(letters) or "A-Za-z"
-        digits = rf"-?\d+(?![\d{'' if spaced else signs}])"
-        number = rf"{digits}|(?:{any_of(language.labels.numerals)})(?![{signs}\d])"
-        ends = "[:=]"
-        if spaced:
-            ends = r"(?:[:=]|(?!\w))"
-        next_label = rf"{edge}(?:{index}|{why}){MARKS}{ends}|[ \t]-[ \t]|[-=]>"
-        self._words = rf"(?P<said>(?:(?!{next_label})[^\n;,.(}}\"'`*|<\u2013\u2014\u2192])*)"
-        self.choice = self._mark(choice)
-        self.also = self._mark(any_("also"))  # only where nothing else marks a verdict
-        self.index = _compiled(
-            rf"{edge}(?:{index})(?:{MARKS}[:=]|[ \t*_`]*\||(?<=\w)>)[\s\"'`*_~\[(#]*"
-            rf"(?:(?:{any_('ordinal')})[\s.#\[(]*)*(?P<said>{number}|[^\n;,}}|<]*)"
+        # Without its colon, on a line of its own: a table, brackets, "is", a dash, a heading.
+        parts.add(
+            "gives",
+            r"(?:{MARKS}(?P<sep>[:=]){MARKS}"
+            r"|[ \t*_`]*\|[ \t*_`]*|\][ \t]*|{blanks}(?:{copula}){blanks}"
+            r"|[ \t]*[\u2013\u2014][ \t]*|(?<=\w)>[ \t]*"
+            r"|[ \t*_#]*\n\s*(?=[\"'*_`\[]*\w)){left}{said}",
+        )
+        self.choice = compiled(r"{edge}(?:{choice}){gives}", parts)
+        self.also = compiled(r"{edge}(?:{also}){gives}", parts)  # where nothing else is a mark
+        self.index = compiled(
+            r"{edge}(?:{index})(?:{MARKS}[:=]|[ \t*_`]*\||(?<=\w)>)[\s\"'`*_~\[(#]*"
+            r"(?:(?:{ordinal})[\s.#\[(]*)*(?P<said>{number}|[^\n;,}}|<]*)",
+            parts,
         )
         # An index without its label, directly behind a verdict.
-        self.index_at_once = _compiled(
-            rf"[ \t]*\((?P<said>\d{{1,9}})\)|[ \t,;(]*(?:{any_('since')})[ \t]*"
-            rf"(?:{any_('ordinal')})[ \t#]*(?P<other>\d{{1,9}})"
+        self.index_at_once = compiled(
+            r"[ \t]*\((?P<said>\d{{1,9}})\)|[ \t,;(]*(?:{since})[ \t]*"
+            r"(?:{ordinal})[ \t#]*(?P<other>\d{{1,9}})",
+            parts,
         )
-        self.reason = _compiled(rf"{edge}(?:{why}){MARKS}(?:[:=]|(?<=\])|(?<=\w)>|[ \t]*\|)\s*")
+        self.reason = compiled(
+            r"{edge}(?:{reason}){MARKS}(?:[:=]|(?<=\])|(?<=\w)>|[ \t]*\|)\s*", parts
+        )
         # The form of a reply, as the prompt gives it, behind a verdict in it.
-        self.placeholder = _compiled(
-            rf"(?:\W*(?:{index}){MARKS}[:=][^\n]*)?\W*{edge}(?:{why}){MARKS}[:=]{MARKS}"
-            rf"(?:{any_('placeholder')})"
+        self.placeholder = compiled(
+            r"(?:\W*(?:{index}){MARKS}[:=][^\n]*)?\W*{edge}(?:{reason}){MARKS}[:=]{MARKS}"
+            r"(?:{placeholder})",
+            parts,
         )
 
-    def _mark(self, words: str) -> re.Pattern[str]:
-        # Without its colon, on a line of its own: a table, brackets, "is", a dash, a heading.
-        blank = r"[ \t]*"
-        if self._spaced:
-            blank = r"[ \t]+"
-        other = (
-            rf"[ \t*_`]*\|[ \t*_`]*|\][ \t]*|{blank}(?:{self._any('copula')}){blank}"
-            r"|[ \t]*[\u2013\u2014][ \t]*|(?<=\w)>[ \t]*"
-        )
-        heading = r"[ \t*_#]*\n\s*(?=[\"'*_`\[]*\w)"
-        sep = rf"{MARKS}(?P<sep>[:=]){MARKS}|{other}|{heading}"
-        return _compiled(rf"{self._edge}(?:{words})(?:{sep}){_LEFT}{self._words}")
-
-    def _set_words(self) -> None:
+    def _set_words(self, parts: WordParts) -> None:
         """Set the patterns of the words of a verdict and of the words next to them."""
-        any_ = self._any
-        space = ""
-        if self._spaced:
-            space = " "
-
-        def phrases(key: str) -> str:
-            return any_of({self._bare(word) for word in self._known(key)})
-
-        self.before = re.compile(rf"\A(?:(?:{phrases('before')}){space})+")
-        self.after = re.compile(rf"{space}(?:{phrases('after')})\Z")
-        self.alternative = re.compile(rf"\A(?:(?:{phrases('alternative')}){space})+")
-        marks = r"[\"'`*_ \t]*"
-        self.next_to = _compiled(
-            rf"{_CHANCE}{marks}(?:[,;(/|\u2013\u2014-]|\s*(?:{any_('alternative')})\s+)"
-            rf"{marks}{self._words}"
+        space = self._space
+        before = self._phrases("before")
+        after = self._phrases("after")
+        alternative = self._phrases("alternative")
+        self.before = re.compile(rf"\A(?:(?:{before}){space})+")
+        self.after = re.compile(rf"{space}(?:{after})\Z")
+        self.alternative = re.compile(rf"\A(?:(?:{alternative}){space})+")
+        self.next_to = compiled(
+            r"{chance}[\"'`*_ \t]*(?:[,;(/|\u2013\u2014-]|\s*(?:{alternative})\s+)"
+            r"[\"'`*_ \t]*{said}",
+            parts,
         )
         # Another number, or the rest of one, behind a number.
-        self.more = _compiled(rf"[.]\d|\s*(?:{any_('alternative')})\s*\d")
+        self.more = compiled(r"[.]\d|\s*(?:{alternative})\s*\d", parts)
         # What ends a sentence, or leads to one's own verdict.
-        self.boundary = _compiled(
-            rf"(?:[.!?;]|[^\W\d_]\)|{self._edge}(?:{any_('lead')})[ \t]*[:,]?)[\s*_`\[(]*\Z"
+        self.boundary = compiled(
+            r"(?:[.!?;]|[^\W\d_]\)|{edge}(?:{lead})[ \t]*[:,]?)[\s*_`\[(]*\Z", parts
         )
         # The verdict behind a withdrawn one, and what leads to it.
-        gap = "*"
-        if self._spaced:
-            gap = "+"
-        self.anew = _compiled(rf"\W*(?:(?:{any_('anew')})\W{gap})*{self._words}")
+        self.anew = compiled(r"\W*(?:(?:{anew})\W{gap})*{said}", parts)
         # One of two dialogues and whose it is, on a line that says nothing else.
-        words = (word for key in ("first", "second") for word in self._known(key))
-        name = rf"(?P<name>{any_of(word for word in words if len(word) > 1)})"
-        begins = rf"^[^\w\n>\[~]*(?:\d[.)][^\w\n>\[~]*)?{name}[\"'`*_ \t]*"
-        self.side_begins = _compiled(rf"{begins}(?:[:=|\u2013\u2014]+|[ \t]-[ \t])")
-        self.side = _compiled(self.side_begins.pattern + r"(?P<said>[^\n?%:|;,./(]*+)[^\w\n?%]*$")
-        label = rf"^[\W_]*(?:{any_('choice')}|{any_('also')})[*_ \t]*[:\n]"
-        self.before_sides = _compiled(rf"(?:\A|[.!?;]|[-|=`{{]\n|{label})[\s*_]*\Z")
+        parts.add(
+            "side_begins",
+            r"^[^\w\n>\[~]*(?:\d[.)][^\w\n>\[~]*)?(?P<name>{side})[\"'`*_ \t]*"
+            r"(?:[:=|\u2013\u2014]+|[ \t]-[ \t])",
+        )
+        self.side_begins = compiled("{side_begins}", parts)
+        self.side = compiled(r"{side_begins}(?P<said>[^\n?%:|;,./(]*+)[^\w\n?%]*$", parts)
+        self.before_sides = compiled(
+            r"(?:\A|[.!?;]|[-|=`{{]\n|^[\W_]*(?:{choice}|{also})[*_ \t]*[:\n])[\s*_]*\Z", parts
+        )
+
+    def _phrases(self, key: str) -> str:
+        return any_of({self._bare(word) for word in self._known(key)})
 
     def folded(self, text: str) -> str:
         """Return the text with plain digits and marks, as long as it was."""
@@ -193,68 +232,73 @@ class ReplyPatterns:
         """Return words without case, marks and surplus white space."""
         return self._bare(self.folded(words))
 
-    def _table(self, *keys: str) -> dict[str, int]:
-        return {self._bare(word): n for n, key in enumerate(keys) for word in self._known(key)}
+    def _table(self, keys: Mapping[str, str]) -> dict[str, str]:
+        """Return the meaning of each word of some lists, name of a list -> its meaning."""
+        table = {}
+        for key, meaning in keys.items():
+            for word in self._known(key):
+                table[self._bare(word)] = meaning
+        return table
 
     def _bare(self, words: str) -> str:
         bare = " ".join(re.sub(r"[^\w\s/]+|_", " ", words.translate(PLAIN)).lower().split())
-        if self._spaced:
-            return bare
-        return bare.replace(" ", "")
+        return bare.replace(" ", self._space)
 
 
-reply_patterns = lru_cache(maxsize=16)(ReplyPatterns)
+reply_patterns = cache(ReplyPatterns)
 
 
 _THOUGHTS = re.compile(
-    r"\A.*(?:</think(?:ing)?>|\[/think\])|\A.*<\|channel\|>final\b|\Aanalysis.*assistantfinal"
-    r"|(?:<think(?:ing)?>|\[think\]|<\|channel\|>|\Aanalysis(?=[A-Z<])).*",
-    re.DOTALL | re.IGNORECASE,
+    r"(?is)\A.*(?:</think(?:ing)?>|\[/think\])|\A.*<\|channel\|>final\b|\Aanalysis.*assistantfinal"
+    r"|(?:<think(?:ing)?>|\[think\]|<\|channel\|>|\Aanalysis(?=[A-Z<])).*"
 )
 """Reasoning, and the channels of a chat template up to the final one."""
 _TAG = re.compile(
-    r"</?(?:(?P<block>p|div|br|li|ul|ol|tr|table|body|html|h[1-6]|tool_call)"
-    r"|b|i|u|em|strong|span|font|code|mark|td|th)(?:\s[^<>\n]*)?/?>",
-    re.IGNORECASE,
+    r"(?i)</?(?:(?P<block>p|div|br|li|ul|ol|tr|table|body|html|h[1-6]|tool_call)"
+    r"|b|i|u|em|strong|span|font|code|mark|td|th)(?:\s[^<>\n]*)?/?>"
 )
-_NOT_OWN = re.compile(r"<(blockquote|q|del|s|strike)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_NOT_OWN = re.compile(r"(?is)<(blockquote|q|del|s|strike)>.*?</\1>")
 _TEMPLATE = re.compile(r"<\|[^|<>\n]{1,40}\|>")
 _BOXED_MARK = re.compile(r"\\boxed\{(?=[^{}\n]*:)")
 
 
-def strip_hypotheticals(text: str, language: Language = ENGLISH) -> str:
+def strip_hypotheticals(text: str, language: Language) -> str:
     """Return the reply without reasoning, HTML, further speakers and suppositions."""
     for pattern in (_THOUGHTS, _NOT_OWN, _TEMPLATE):
-        text = pattern.sub(lambda match: _blank(match[0]), text)
-    text = _TAG.sub(lambda match: _blank(match[0], "\n" if match["block"] else " "), text)
-    text = _BOXED_MARK.sub(lambda match: _blank(match[0], "\n"), text)
-    others = reply_patterns(language).role.finditer(text)
-    start = next((at.start() for at in others if text[: at.start()].strip()), 0)
-    if start:
-        text = text[:start] + _blank(text[start:])
-    for match in reply_patterns(language).supposed.finditer(text.translate(language.plain)):
-        text = f"{text[: match.start()]}{_blank(match[0])}{text[match.end() :]}"
+        text = pattern.sub(blank, text)
+    text = _TAG.sub(_blank_tag, text)
+    text = _BOXED_MARK.sub(_blank_line, text)
+    w = reply_patterns(language)
+    for match in w.role.finditer(text):
+        start = match.start()
+        if text[:start].strip():
+            text = text[:start] + _blanks(text[start:])
+            break
+    for match in w.supposed.finditer(text.translate(language.plain)):
+        text = f"{text[: match.start()]}{blank(match)}{text[match.end() :]}"
     return text
 
 
-def strip_quotes(text: str, language: Language = ENGLISH) -> str:
+def strip_quotes(text: str, language: Language) -> str:
     """Return the reply without quotations of others: behind "said", and on lines that quote."""
-    text = reply_patterns(language).quoted.sub(lambda match: _blank(match[0]), text)
-    lines = text.splitlines(keepends=True)
-    if all(line.lstrip().startswith(">") or not line.strip() for line in lines):
-        return text
-    return "".join(_blank(line) if line.lstrip().startswith(">") else line for line in lines)
+    text = reply_patterns(language).quoted.sub(blank, text)
+    own = ""
+    for line in text.splitlines(keepends=True):
+        own += _blanks(line) if line.lstrip().startswith(">") else line
+    if own.strip():
+        return own
+    return text
 
 
-def find_retraction(plain: str, after: int, language: Language = ENGLISH) -> int | None:
+def find_retraction(plain: str, after: int, language: Language) -> int | None:
     """Return where words end that take back the verdict that ends at ``after``, if any do."""
     w = reply_patterns(language)
     undecided = w.undecided.search(plain, after)
     for match in w.withdrawn.finditer(plain, after):
-        start = match.start("cue")
-        line = plain[max(after, plain.rfind("\n", 0, start) + 1) : start]
-        at_once = not re.search(r"[^\W_]", plain[after:start])
-        begins = match["begins"] is not None and (plain[start].isalnum() or not line.strip())
+        skipped = plain[after : match.start("cue")]
+        line = line_before(skipped, len(skipped))
+        begins = match["begins"] is not None and (match["cue"][0].isalnum() or not line.strip())
+        at_once = not re.search(r"[^\W_]", skipped)
         if (at_once or begins) and line.count('"') % 2 == 0:
             return match.end("cue")
     if undecided:
@@ -266,22 +310,42 @@ def reply_language(text: str, language: Language) -> Language:
     """Return the built-in language without blanks that a reply is marked in, else ``language``."""
     if text.isascii() or language.pack.units == "characters":
         return language
-    others = [pack for pack in built_in().values() if pack.pack.units == "characters"]
-    marked = (
-        pack for pack in others if reply_patterns(pack).marks.search(text.translate(pack.plain))
-    )
-    return next(marked, language)
+    for pack in built_in().values():
+        plain = text.translate(pack.plain)
+        if pack.pack.units == "characters" and reply_patterns(pack).marks.search(plain):
+            return pack
+    return language
 
 
-_TABLE = re.compile(r"^.*\|.*\n(?=.*\|)[ \t|:-]*-[ \t|:-]*\r?(?:\n.*\|.*)+$", re.MULTILINE)
+_TABLE = re.compile(r"(?m)^.*\|.*\n(?=.*\|)[ \t|:-]*-[ \t|:-]*\r?(?:\n.*\|.*)+$")
 
 
 def find_tables(plain: str) -> Iterator[tuple[list[str], list[list[str]], tuple[int, int]]]:
     """Return (cells of the heading, cells of each row, span) of every table."""
     for table in _TABLE.finditer(plain):
-        head, _, *rows = [line.strip().strip("|").split("|") for line in table[0].splitlines()]
-        yield head, rows, table.span()
+        lines = [line.strip().strip("|").split("|") for line in table[0].splitlines()]
+        yield lines[0], lines[2:], table.span()
 
 
-def _blank(words: str, first: str = " ") -> str:
-    return first + re.sub(r"[^\n]", " ", words[1:])
+def line_before(text: str, end: int, since: str = "\n") -> str:
+    """Return the line of a text that ``end`` stands on, or what follows ``since``, up to there."""
+    return text[text.rfind(since, 0, end) + 1 : end]
+
+
+def blank(match: re.Match[str]) -> str:
+    """Return blanks in place of a match; its lines stay lines."""
+    return _blanks(match[0])
+
+
+def _blank_line(match: re.Match[str]) -> str:
+    return f"\n{_blanks(match[0])[1:]}"
+
+
+def _blank_tag(match: re.Match[str]) -> str:
+    if match["block"]:
+        return _blank_line(match)
+    return blank(match)
+
+
+def _blanks(words: str) -> str:
+    return " " + re.sub(r"[^\n]", " ", words[1:])

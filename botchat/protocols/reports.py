@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, zip_longest
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
+from botchat.interfaces import Cells, VerdictReason
 from botchat.protocols.error_reports import read_kinds
 from botchat.protocols.frame import END, neutralise
 from botchat.protocols.replies import plain_name
-from botchat.records import Judgment, Verdict
+from botchat.records import Judgment, Utterances, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
 ERRORS: Mapping[str, str] = {
@@ -83,18 +84,17 @@ class Report(msgspec.Struct, frozen=True):
         return any(result.type in KINDS for result in self.results)
 
     @property
-    def score(self) -> float | None:
-        """The sum over ten types; None where a type is unreadable, or no type was judged."""
-        scores = [result.score for result in self.results if result.score is not None]
-        if scores and len(self.results) == len(ERRORS):
-            return sum(scores)
-        return None
+    def points(self) -> float:
+        """The sum of the scores that there are."""
+        return sum([result.score or 0 for result in self.results])
 
     @property
-    def missing(self) -> list[str]:
-        """The error types of a text without a score."""
-        scored = {result.type for result in self.results if result.score is not None}
-        return [kind for kind in KINDS if kind not in scored]
+    def score(self) -> float | None:
+        """The sum over ten types; None where a type is unreadable, or no type was judged."""
+        has_score = any(result.score is not None for result in self.results)
+        if has_score and len(self.results) == len(ERRORS):
+            return self.points
+        return None
 
 
 def reports(judgment: Judgment, parse: Callable[[str], Report]) -> dict[str, Report]:
@@ -103,9 +103,13 @@ def reports(judgment: Judgment, parse: Callable[[str], Report]) -> dict[str, Rep
     Of a discussion it is the summariser's if that decided, with its running text; of any other
     panel each member's last; of a single judge its own.
     """
-    others = (FEEDBACK, DECOMPOSER, SUMMARIZER)
-    by_name = {r.speaker: parse(r.text) for r in judgment.transcript if r.speaker not in others}
-    summaries = [remark for remark in judgment.transcript if remark.speaker == SUMMARIZER]
+    by_name = {}
+    summaries = []
+    for remark in judgment.transcript:
+        if remark.speaker == SUMMARIZER:
+            summaries.append(remark)
+        elif remark.speaker not in (FEEDBACK, DECOMPOSER):
+            by_name[remark.speaker] = parse(remark.text)
     for remark, after in zip_longest(summaries, summaries[1:]):
         if remark.verdict == judgment.verdict is not None:
             report = parse(remark.text)
@@ -114,8 +118,11 @@ def reports(judgment: Judgment, parse: Callable[[str], Report]) -> dict[str, Rep
             by_name = {SUMMARIZER: report}
             break
     readable = {speaker: report for speaker, report in by_name.items() if report.results}
-    own = parse(judgment.reason)
-    return readable or ({judgment.judge: own} if own.results else {})
+    if not readable:
+        own = parse(judgment.reason)
+        if own.results:
+            return {judgment.judge: own}
+    return readable
 
 
 def as_text(report: Report) -> str:
@@ -123,59 +130,78 @@ def as_text(report: Report) -> str:
     lines = []
     for result in report.results:
         answer = {True: "Yes", False: "No", None: "Not judged"}[result.present]
-        if result.type in ERRORS:
+        of_dialogue = result.type in ERRORS
+        if of_dialogue:
             lines.append(f"{ERRORS[result.type]}? {answer}")
         else:
             lines.append(f"Question: {result.type}?")
-            lines += [] if result.present is None else [f"Answer: {answer}"]
+            if result.present is not None:
+                lines.append(f"Answer: {answer}")
         for error in result.errors:
-            place = ""
-            if result.type in ERRORS:
-                place = f"Utterance {error.place or '?'}: "
-            why = ""
+            line = json.dumps(error.quote, ensure_ascii=False)
+            if of_dialogue:
+                line = f"Utterance {error.place or '?'}: {line}"
             if error.explanation:
-                why = f" - {error.explanation}"
-            lines.append(f"- {place}{json.dumps(error.quote, ensure_ascii=False)}{why}")
-        lines += [] if result.score is None else [f"Score: {result.score:g}"]
+                line += f" - {error.explanation}"
+            lines.append(f"- {line}")
+        if result.score is not None:
+            lines.append(f"Score: {result.score:g}")
     return "\n".join(lines)
+
+
+class _Words(NamedTuple):
+    """Words of a paragraph on a report: titles of the error types, and what has the errors."""
+
+    titles: Mapping[str, str]
+    unit: str
+    whole: str
+    silent: str
+    most_silent: int  # types without a score beside which the sum of the others is written
+
+
+_OF_DIALOGUE = _Words(ERRORS, "utterance", "dialogue", "Not judged", len(ERRORS) - 1)
+_OF_TEXT = _Words({kind: kind for kind in KINDS}, "sentence", "text", "No score of", 0)
 
 
 def as_prose(report: Report) -> str:
     """Write a paragraph: the errors with their places, the types without any, the score."""
     if report.prose:
         return report.prose
-    is_text = report.is_of_text
-    results = report.results
-    names = ERRORS
-    if is_text:
-        names = {kind: kind for kind in KINDS}
-    errors = {r.type: "; ".join(_in_words(e, is_text) for e in r.errors) for r in results}
-    sentences = [f"{names[type_]}: {words}." for type_, words in errors.items() if words]
-    scored = {result.type for result in results if result.score is not None}
-    absent = [names[result.type] for result in results if result.present is False]
-    sentences += [f"No {_enumerate(absent, 'or')}."] if absent else []
-    silent = [name for type_, name in names.items() if type_ not in scored]
+    words = _OF_DIALOGUE
+    if report.is_of_text:
+        words = _OF_TEXT
+    sentences = []
+    absent = []
+    silent = dict(words.titles)
+    for result in report.results:
+        title = words.titles[result.type]
+        if result.errors:
+            errors = "; ".join([_in_words(error, words) for error in result.errors])
+            sentences.append(f"{title}: {errors}.")
+        if result.present is False:
+            absent.append(title)
+        if result.score is not None:
+            del silent[result.type]
+    if absent:
+        sentences.append(f"No {_enumerate(absent, 'or')}.")
     if silent:
-        lacks = "Not judged"
-        if is_text:
-            lacks = "No score of"
-        sentences.append(f"{lacks}: {_enumerate(silent, 'and')}.")
-    if len(results) == len(names) and scored and not (is_text and silent):
-        sentences.append(f"Score: {sum(result.score or 0 for result in results):g}.")
+        sentences.append(f"{words.silent}: {_enumerate(silent.values(), 'and')}.")
+    if len(report.results) == len(words.titles) and len(silent) <= words.most_silent:
+        sentences.append(f"Score: {report.points:g}.")
     return " ".join(sentences)
 
 
-def as_records(report: Report) -> list[dict[str, Any]]:
+def as_records(report: Report) -> list[Cells]:
     """Return one row an error, and one for each type without any; JSON-ready."""
-    rows = []
+    rows: list[Cells] = []
     for result in report.results:
         score = result.score
         if result.errors:
             score = -1
         for error in result.errors or (_NO_ERROR,):
             row = {"type": result.type, "present": result.present, "score": score}
-            evidence = {key: getattr(error, key) for key in ("quote", "evidence", "explanation")}
-            rows.append(row | {"utterance": error.place} | evidence)
+            fields = msgspec.structs.asdict(error)
+            rows.append(row | {"utterance": fields.pop("place")} | fields)
     return rows
 
 
@@ -183,49 +209,46 @@ _NO_ERROR = ReportedError(None, "", "none", "")
 _EVIDENCE = {"elsewhere": " (not in this utterance)", "not found": " (not in the {})"}
 
 
-def _in_words(error: ReportedError, is_text: bool) -> str:
-    unit, whole = ("sentence", "text") if is_text else ("utterance", "dialogue")
-    place = f"no {unit} named" if error.place is None else f"{unit} {error.place}"
-    note = _EVIDENCE.get(error.evidence, "").format(whole)
-    quote = ""
+def _in_words(error: ReportedError, words: _Words) -> str:
+    text = f"no {words.unit} named"
+    if error.place is not None:
+        text = f"{words.unit} {error.place}"
     if error.quote:
-        quote = f', "{" ".join(error.quote.split())}"{note}'
-    why = ""
+        note = _EVIDENCE.get(error.evidence, "").format(words.whole)
+        text += f', "{" ".join(error.quote.split())}"{note}'
     if error.explanation:
-        why = f": {error.explanation.rstrip('. ')}"
-    return f"{place}{quote}{why}"
+        text += f": {error.explanation.rstrip('. ')}"
+    return text
 
 
-def _enumerate(names: Iterable[str], joint: str) -> str:
-    *most, last = (name if name[:2].isupper() else name.lower() for name in names)
-    if most:
-        return f"{', '.join(most)} {joint} {last}"
-    return last
+def _enumerate(titles: Iterable[str], joint: str) -> str:
+    names = [title if title[:2].isupper() else title.lower() for title in titles]
+    if len(names) > 1:
+        return f"{', '.join(names[:-1])} {joint} {names[-1]}"
+    return names[0]
 
 
 _NAMES = "|".join(re.sub(r"[ -]", r"[\\s-]+", name) for name in ERRORS.values())
 _LEAD = r"^[ \t>*_#.)(\d\u2022\u00b7-]*"
 _HEAD = re.compile(
-    rf"{_LEAD}(?P<name>{_NAMES})[\"'*_ \t]*[?:\uff1f\uff1a][\"'*_ \t?:\uff1f\uff1a]*"
-    r"(?P<answer>yes|not[ \t]+judged|no|n/a)\b(?![ \t]*(?:/|or\b))",
-    re.IGNORECASE | re.MULTILINE,
+    rf"(?im){_LEAD}(?P<name>{_NAMES})[\"'*_ \t]*[?:\uff1f\uff1a][\"'*_ \t?:\uff1f\uff1a]*"
+    r"(?P<answer>yes|not[ \t]+judged|no|n/a)\b(?![ \t]*(?:/|or\b))"
 )
 _ITEM = re.compile(
-    rf"{_LEAD}(?:(?:utterances?|chats?)[ \t*_#]*\[?|\[)[ \t]*"
+    rf"(?im){_LEAD}(?:(?:utterances?|chats?)[ \t*_#]*\[?|\[)[ \t]*"
     r"(?P<numbers>\?|\d{1,6}(?:[ \t]*(?:,|;|&|and|to|-|\u2013)[ \t]*\d{1,6})*)\]?"
     r"(?:[ \t]*\([^()\n]{0,20}\))?"
-    r"(?:[*_ \t]*[:\uff1a.)\u2013\u2014-]+[*_ \t]*|[*_ \t]+(?=[\"'\u2018\u201c\u00ab])|[*_ \t]*$)",
-    re.IGNORECASE | re.MULTILINE,
+    r"(?:[*_ \t]*[:\uff1a.)\u2013\u2014-]+[*_ \t]*|[*_ \t]+(?=[\"'\u2018\u201c\u00ab])|[*_ \t]*$)"
 )
 _TYPES = {plain_name(name): type_ for type_, name in ERRORS.items()}
-_FRAME_LIKE = re.compile(
-    rf"^([ \t>*_#-]*)\[(\d+)\]|({_NAMES})[ \t*_]*[?:\uff1f\uff1a]"
-    r"|^([ \t>*_#-]*(?:utterance|chat)s?[ \t]*\d+)[ \t]*:",
-    re.IGNORECASE | re.MULTILINE,
+_NUMBER_LIKE = re.compile(r"(?m)^([ \t>*_#-]*)\[(\d+)\]")
+_HEADING_LIKE = re.compile(
+    rf"(?im)({_NAMES})[ \t*_]*[?:\uff1f\uff1a]"
+    r"|^([ \t>*_#-]*(?:utterance|chat)s?[ \t]*\d+)[ \t]*:"
 )
 
 
-def numbered(utterances: Sequence[str]) -> str:
+def numbered(utterances: Utterances) -> str:
     """Return utterances as a judge is shown them, with the numbers that it names errors by."""
     return "\n".join(
         f"[{n}] {'BA'[n % 2]}: {_as_shown(text)} {END}" for n, text in enumerate(utterances, 1)
@@ -235,13 +258,11 @@ def numbered(utterances: Sequence[str]) -> str:
 @lru_cache(maxsize=1 << 14)
 def _as_shown(utterance: str) -> str:
     """Return an utterance that cannot be taken for the frame around it or a part of a report."""
-    return _FRAME_LIKE.sub(
-        lambda match: f"{match[1]}({match[2]})" if match[2] else f"{match[3] or match[4]} -",
-        neutralise(utterance),
-    )
+    text = _NUMBER_LIKE.sub(r"\1(\2)", neutralise(utterance))
+    return _HEADING_LIKE.sub(r"\1\2 -", text)
 
 
-def parse(text: str, utterances: Sequence[str]) -> Report:
+def parse(text: str, utterances: Utterances) -> Report:
     """Read the report on a dialogue: a judge's reply or its canonical form.
 
     The last answer to a type counts. Of several utterances that an error names it is the latest. A
@@ -251,17 +272,26 @@ def parse(text: str, utterances: Sequence[str]) -> Report:
     for head, block in _blocks(_HEAD, text):
         type_ = _TYPES[plain_name(head["name"])]
         present = {"yes": True, "no": False}.get(head["answer"].lower())
-        errors: dict[int | None, ReportedError] = {}
-        for item, body in _blocks(_ITEM, block) if present else ():
-            numbers = [int(number) for number in re.findall(r"\d+", item["numbers"])]
-            place = max((n for n in numbers if 1 <= n <= len(utterances)), default=None)
-            quote, why = _split_quote(body, utterances)
-            evidence = _evidence(quote, utterances, place)
-            errors.setdefault(place, ReportedError(place, quote, evidence, why))
-        listed = tuple(errors.values()) or ((_NO_ERROR,) if present else ())
-        score = None if present is None else -len(listed)
-        results[type_] = ErrorTypeResult(type_, present, score, listed)
-    return Report(tuple(results[type_] for type_ in ERRORS if type_ in results))
+        errors: tuple[ReportedError, ...] = ()
+        score = None
+        if present:
+            errors = _errors(block, utterances)
+        if present is not None:
+            score = -len(errors)
+        results[type_] = ErrorTypeResult(type_, present, score, errors)
+    return Report(tuple([results[type_] for type_ in ERRORS if type_ in results]))
+
+
+def _errors(block: str, utterances: Utterances) -> tuple[ReportedError, ...]:
+    """Return the errors that follow a Yes, at least one."""
+    errors: dict[int | None, ReportedError] = {}
+    for item, body in _blocks(_ITEM, block):
+        numbers = [int(number) for number in re.findall(r"\d+", item["numbers"])]
+        place = max((n for n in numbers if 1 <= n <= len(utterances)), default=None)
+        quote, why = _split_quote(body, utterances)
+        evidence = _evidence(quote, utterances, place)
+        errors.setdefault(place, ReportedError(place, quote, evidence, why))
+    return tuple(errors.values()) or (_NO_ERROR,)
 
 
 def choices(n: int) -> frozenset[Verdict]:
@@ -269,19 +299,23 @@ def choices(n: int) -> frozenset[Verdict]:
     return frozenset(str(-points) for points in range(len(ERRORS) * (n + 1) + 1))
 
 
-def read_report(text: str, utterances: Sequence[str]) -> tuple[Verdict | None, str]:
+def read_report(text: str, utterances: Utterances) -> VerdictReason:
     """Return (score, the report in canonical form) of a reply; its bare text if unreadable."""
     report = parse(text, utterances)
     if not report.results:
         return None, " ".join(text.split())
-    return None if report.score is None else f"{report.score:g}", as_text(report)
+    verdict = None
+    if report.score is not None:
+        verdict = f"{report.score:g}"
+    return verdict, as_text(report)
 
 
 def _blocks(start: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
     """Return each match of ``start`` with what follows it, up to the next."""
     matches = list(start.finditer(text))
-    for match, after in zip_longest(matches, matches[1:]):
-        yield match, text[match.end() : after.start() if after else len(text)]
+    ends = [match.start() for match in matches[1:]]
+    for match, end in zip_longest(matches, ends):
+        yield match, text[match.end() : end]
 
 
 _TEXT_LEAD = re.compile(r"^[ \t.,;:>*_#`\u2022-]*(?:\(?\d{1,2}[.)][ \t>*_#`\u2022-]*)?")
@@ -301,11 +335,17 @@ def parse_text(reply: str, text: str) -> Report:
         if part.present is None and part.score is None:
             continue
         errors = []
-        for n, line in enumerate(part.lines if part.present else ()):
-            quote, why = _split_quote(line := _TEXT_LEAD.sub("", line).strip(), (text,))
-            if line and (quote or n == 0):
+        lines = part.lines if part.present else []
+        for n, line in enumerate(lines):
+            words = _TEXT_LEAD.sub("", line).strip()
+            quote, why = _split_quote(words, (text,))
+            if words and (quote or n == 0):
                 place = _sentence(quote, text)
-                evidence: Evidence = "found" if place else "not found" if quote else "none"
+                evidence: Evidence = "none"
+                if place:
+                    evidence = "found"
+                elif quote:
+                    evidence = "not found"
                 why = why.strip(" *_-\u2013\u2014:;,")
                 errors.append(ReportedError(place, quote, evidence, why))
         results.append(ErrorTypeResult(KINDS[part.kind], part.present, part.score, tuple(errors)))
@@ -332,14 +372,14 @@ _QUOTED = re.compile(
 _CLOSING = {"\u00ab": "\u00bb", "'": "'\u2019", "\u2018": "'\u2019", "\u2019": "'\u2019", "`": "`'"}
 _AFTER_QUOTE = re.compile(r"[ \t*_]*(?:$|\n|[-\u2013\u2014:;|,.(])")
 _MOST_QUOTES = 40  # ends of a quote that are tried, in a reply of a thousand quotation marks
-_TOTAL = re.compile(rf"\n[ \t]*\n|(?<=\n){_LEAD}(?:score|total|overall)\b", re.I | re.MULTILINE)
+_TOTAL = re.compile(rf"(?im)\n[ \t]*\n|(?<=\n){_LEAD}(?:score|total|overall)\b")
 _ELISION = re.compile(r"\.{3,}|\u2026|\[\.*\]")
 _QUOTATION_MARKS = dict.fromkeys(
     (ord(each) for each in '\u201c\u201d\u201e\u00ab\u00bb`\u2018\u2019\u201a"'), "'"
 )
 
 
-def _split_quote(body: str, texts: Sequence[str]) -> tuple[str, str]:
+def _split_quote(body: str, texts: Utterances) -> tuple[str, str]:
     """Return (quote, explanation) of the words about an error; the quote may be ''.
 
     The explanation goes up to a blank line or a total.
@@ -353,11 +393,13 @@ def _split_quote(body: str, texts: Sequence[str]) -> tuple[str, str]:
         quote, end = _quote(body, texts)
         body = body[end:]
     rest = _TOTAL.split(body, maxsplit=1)[0]
-    words = rest[3:] if rest.startswith(" - ") else rest.lstrip(" \t*_-\u2013\u2014:;|,.")
+    words = rest.removeprefix(" - ")
+    if words == rest:
+        words = rest.lstrip(" \t*_-\u2013\u2014:;|,.")
     return quote, " ".join(f"{before} {words}".split())
 
 
-def _quote(body: str, texts: Sequence[str]) -> tuple[str, int]:
+def _quote(body: str, texts: Utterances) -> tuple[str, int]:
     """Return (quote, its end) where a text begins with one: JSON's, or as judges write it."""
     with suppress(json.JSONDecodeError):
         quote, end = json.JSONDecoder().raw_decode(body)
@@ -368,11 +410,14 @@ def _quote(body: str, texts: Sequence[str]) -> tuple[str, int]:
     marks = [i for i, char in enumerate(body) if i and char in closing][:_MOST_QUOTES]
     quotes = [i for i in marks if _evidence(body[1:i], texts, None) == "elsewhere"]
     likely = [i for i in marks if _AFTER_QUOTE.match(body, i + 1)]
-    end = next(iter((*quotes[-1:], *likely, *marks)), len(body.partition("\n")[0]))
+    marks = quotes[-1:] + likely + marks
+    end = len(body.partition("\n")[0])
+    if marks:
+        end = marks[0]
     return body[1:end].strip(), end + 1
 
 
-def _evidence(quote: str, utterances: Sequence[str], place: int | None) -> Evidence:
+def _evidence(quote: str, utterances: Utterances, place: int | None) -> Evidence:
     wanted = _normal_quote(quote)
     if not _ELISION.sub("", wanted).strip():
         return "none"

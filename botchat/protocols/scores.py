@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache
 from itertools import product
-from typing import Any
+from typing import NamedTuple
 
 from botchat.errors import DataError
-from botchat.languages import ENGLISH, Language
+from botchat.interfaces import VerdictReason
+from botchat.languages import Language
 from botchat.protocols import replies
 from botchat.protocols.error_reports import read_kinds
-from botchat.protocols.replies import MARKS, any_known, any_of, plain_name
+from botchat.protocols.replies import MARKS, WordParts, any_of, compiled, plain_name
 from botchat.records import MISSING, Verdict
 
 
@@ -34,7 +35,7 @@ class Scale:
     points_off: bool = False  # for MATEval's kinds of error, and a reply is a report on them
 
 
-@lru_cache(maxsize=64)
+@cache
 def _steps(scale: Scale) -> dict[Verdict, None]:
     """Return every score there is, as a verdict spells it, in order."""
     return {f"{n / 10:g}": None for n in range(10 * scale.lowest, 10 * scale.highest + 1)}
@@ -57,7 +58,8 @@ class ScoreVerdicts(Set[Verdict]):
 
     def __iter__(self) -> Iterator[Verdict]:
         """Return the verdicts without missing scores, in order."""
-        return map(" ".join, product(_steps(self.scale), repeat=len(self.scale.names)))
+        for words in product(_steps(self.scale), repeat=len(self.scale.names)):
+            yield " ".join(words)
 
     def __len__(self) -> int:
         """Return the number of verdicts without missing scores."""
@@ -84,13 +86,11 @@ def decode_scores(verdict: Verdict, n: int) -> tuple[float | None, ...]:
 
 def neutralise_labels(text: str, scale: Scale) -> str:
     """Return a judged text that cannot be taken for a score: names lose the colon behind them."""
-    label = rf"{_start(scale)}({_any_of(scale.names)})\s*[:\uff1a=]"
-    return re.sub(label, r"\1 -", text, flags=re.IGNORECASE)
+    label = rf"(?i){_start(scale)}({_any_of(scale.names)})\s*[:\uff1a=]"
+    return re.sub(label, r"\1 -", text)
 
 
-def read_scores(
-    text: str, scale: Scale, language: Language = ENGLISH
-) -> tuple[Verdict | None, str]:
+def read_scores(text: str, scale: Scale, language: Language) -> VerdictReason:
     """Return (scores, reason) of a judge's reply; None unless all are there and on the scale.
 
     Of each number the last line that names it counts, also in a table or JSON; where a number is
@@ -102,29 +102,36 @@ def read_scores(
     plain = replies.strip_hypotheticals(text, spoken).translate(spoken.plain)
     # What a box of LaTeX holds stands on a line of its own; places stay the same.
     w = _patterns(scale, spoken)
-    plain = w.boxed.sub(lambda box: f"\n{box[2]}: {box[1]}\n".ljust(len(box[0])), plain)
+    plain = w.boxed.sub(_as_line, plain)
     plain = re.sub(r"\\boxed\{([^{}\n]*)\}", r"\n      \1\n", plain)
     scores = w.find(replies.strip_quotes(plain, spoken))
-    values, start, end = scores or ((), 0, 0)
-    if scores and (after := replies.find_retraction(plain, end, spoken)) is not None:
+    after = replies.find_retraction(plain, scores.end, spoken)
+    if scores.numbers and after is not None:
         return read_scores(text[after:], scale, language)
-    verdict = encode_scores(values, scale)
-    before = text[:start]
+    verdict = encode_scores(scores.numbers, scale)
+    before = text[: scores.start]
     for tail in (r"(?:^|\n)[ \t>*_#.)(\d\u2022-]*\Z", r"(?i)(?:\bthe\s)?\bscore\sof\Z"):
         before = re.sub(tail, "", before).rstrip(" \t\r\n-*_#>{\"'`")
-    reasons = (part for part in (before, text[end:]) if re.search(r"[^\W\d_]", part))
+    reasons = (part for part in (before, text[scores.end :]) if re.search(r"[^\W\d_]", part))
     reason = " ".join(next(reasons, text).split())
-    return None if verdict is None or MISSING in verdict else verdict, reason
+    if verdict is not None and MISSING in verdict:
+        verdict = None
+    return verdict, reason
 
 
-def _read_points_off(text: str, scale: Scale, language: Language) -> tuple[Verdict | None, str]:
+def _as_line(box: re.Match[str]) -> str:
+    return f"\n{box[2]}: {box[1]}\n".ljust(len(box[0]))
+
+
+def _read_points_off(text: str, scale: Scale, language: Language) -> VerdictReason:
     """Return (points off, reason) of a report, or of one number for every error type."""
     values = {part.kind: part.score for part in read_kinds(text, language)}
     w = _patterns(scale, language)
     plain = replies.strip_hypotheticals(text, language).translate(language.plain)
-    if not values and (alike := list(w.each.finditer(plain))):
-        values = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike[-1])))
-    verdict = encode_scores((values.get(each) for each in range(w.n)), scale)
+    if not values:
+        for alike in w.each.finditer(plain):
+            values = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike)))
+    verdict = encode_scores([values.get(kind) for kind in range(w.n)], scale)
     return verdict, " ".join(text.split())
 
 
@@ -132,87 +139,115 @@ _NUMBER = r"(?P<number>[-\u2212\u2013\u2014]?\d+(?:\.\d+)?)"
 _DIGITS = _NUMBER.replace("?P<number>", "?:")
 
 
+class _Scores(NamedTuple):
+    """Numbers in a reply, none if not all are there, and where they stand."""
+
+    numbers: Sequence[float] = ()
+    start: int = 0
+    end: int = 0
+
+
 class _ScorePatterns:
     """The forms in which scores are given; of texts with plain marks."""
 
-    def __init__(self, scale: Scale, language: Language = ENGLISH) -> None:
-        of = partial(any_known, language)
-        spaced = language.pack.units == "words"
+    def __init__(self, scale: Scale, language: Language) -> None:
         places = {name: place for place, name in enumerate(scale.names)}
         for head, others in language.reading.names.items():  # what "Assistant 1" is called
             known = list(places.items())
-            places |= {
-                name.replace(head, other): place for other in others for name, place in known
-            }
+            for other in others:
+                places |= {name.replace(head, other): place for name, place in known}
         self.n = len(scale.names)
         self._places = {plain_name(name): place for name, place in places.items()}
         self._totals = {plain_name(each) for each in replies.known_words(language, "total")}
         self._numerals = replies.reply_patterns(language).numerals
-        in_words = any_of(self._numerals)
-        names = _any_of(places)
+        parts = WordParts(language, {"MARKS": MARKS, "digits": _DIGITS, "start": ""})
+        if language.pack.units == "words":
+            parts["start"] = _start(scale)
+        parts["names"] = _any_of(places)
+        parts["in_words"] = any_of(self._numerals)
         # A number is a score only where nothing but an end, an aside or the next one follows it.
-        words = rf"(?:{of('aside')}|{of('score')}|{names})(?![A-Za-z])"
-        ends = rf"$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]|{words}"
-        most = rf"(?:[ \t]*(?:/|{of('out_of')})[ \t]*(?:\d+(?:\.0)?|{in_words}))?"
-        number = rf"(?P<number>{_DIGITS}|(?:{in_words})(?!\w)){most}(?:[ \t]*(?:{of('points')}))?"
-        value = rf"{number}(?=[ \t\"'`*_~]*(?:{ends}))"
-        changed = rf"(?:{_DIGITS}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?"
-        cell = r"\|(?=[^|\n]*(?:\|[^\d\n]*)?$)"  # the only one of its row with a number
-        gives = rf"(?:{MARKS}(?:{of('gives')})(?![A-Za-z]))+{MARKS}"
-        label = rf"(?:['\"]s)?(?:[\s_-]*(?:{of('score')}))?(?:\s*\([^()\n]*\))?{MARKS}"
-        name = rf"{_start(scale) if spaced else ''}(?P<name>{names})"
-        line = rf"^[ \t]*{_DIGITS}(?:[ \t,]+{_DIGITS}){{{self.n - 1}}}[ \t]*\r?$"
-        compiled = partial(re.compile, flags=re.IGNORECASE | re.MULTILINE)
-        # "Assistant 1: 7", "Assistant 1 gets a 7"; one number for all, "both get a 7".
-        self.named = compiled(rf"{name}(?:{label}(?:[:=]|{cell}){MARKS}{changed}|{gives}){value}")
-        self.each = compiled(rf"(?<!\w)(?:{of('each')}){gives}[:=]?{MARKS}{value}")
-        self.boxed = compiled(rf"\\boxed\{{({_DIGITS})\}} for ({names})(?![\w'])")
+        parts.add(
+            "value",
+            r"(?P<number>{digits}|(?:{in_words})(?!\w))"
+            r"(?:[ \t]*(?:/|{out_of})[ \t]*(?:\d+(?:\.0)?|{in_words}))?(?:[ \t]*(?:{points}))?"
+            r"(?=[ \t\"'`*_~]*(?:$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]"
+            r"|(?:{aside}|{score}|{names})(?![A-Za-z])))",
+        )
+        parts.add("gives_it", r"(?:{MARKS}(?:{gives})(?![A-Za-z]))+{MARKS}")
+        # "Assistant 1: 7", "Assistant 1 gets a 7"; the only cell of its row with a number.
+        self.named = compiled(
+            r"{start}(?P<name>{names})(?:"
+            r"(?:['\"]s)?(?:[\s_-]*(?:{score}))?(?:\s*\([^()\n]*\))?{MARKS}"
+            r"(?:[:=]|\|(?=[^|\n]*(?:\|[^\d\n]*)?$)){MARKS}"
+            r"(?:{digits}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?|{gives_it}){value}",
+            parts,
+        )
+        # One number for all, "both get a 7".
+        self.each = compiled(r"(?<!\w)(?:{each}){gives_it}[:=]?{MARKS}{value}", parts)
+        self.boxed = compiled(r"\\boxed\{{({digits})\}} for ({names})(?![\w'])", parts)
         # Nothing but the numbers on a line; one number alone must be the whole reply.
-        self.bare = compiled(line if self.n > 1 else rf"\A\s*[*_]*{_DIGITS}[*_]*\s*\Z")
+        self.bare = compiled(r"\A\s*[*_]*{digits}[*_]*\s*\Z", parts)
+        if self.n > 1:
+            parts["more"] = str(self.n - 1)
+            self.bare = compiled(r"^[ \t]*{digits}(?:[ \t,]+{digits}){{{more}}}[ \t]*\r?$", parts)
 
-    def find(self, plain: str) -> tuple[list[float], int, int] | None:
-        """Return (scores, start, end) in the first of the forms that has all of them."""
-        for lines, start, end in ((plain, 0, 0), *self._as_lines(plain)):
-            last = {self._places[plain_name(m["name"])]: m for m in self.named.finditer(lines)}
-            if len(last) == self.n:
-                scores = [self.number(last[place]) for place in range(self.n)]
-                spans = [match.span() for match in last.values()]
-                return scores, *((start, end) if end else (min(spans)[0], max(spans)[1]))
-        if self.n > 1 and (alike := list(self.each.finditer(plain))):
-            return [self.number(alike[-1])] * self.n, *alike[-1].span()
-        bare = list(self.bare.finditer(plain))
-        if bare:
-            return [self.number(each) for each in re.finditer(_NUMBER, bare[-1][0])], *bare[
-                -1
-            ].span()
-        return None
+    def find(self, plain: str) -> _Scores:
+        """Return the scores in the first of the forms that has all of them."""
+        scores = self._by_name(plain)
+        if scores.numbers:
+            return scores
+        for lines, start, end in self._as_lines(plain):
+            numbers = self._by_name(lines).numbers
+            if numbers:
+                return _Scores(numbers, start, end)
+        for match in self.bare.finditer(plain):
+            numbers = [self.number(number) for number in re.finditer(_NUMBER, match[0])]
+            scores = _Scores(numbers, match.start(), match.end())
+        if self.n > 1:
+            for match in self.each.finditer(plain):
+                number = self.number(match)
+                scores = _Scores([number for _ in range(self.n)], match.start(), match.end())
+        return scores
+
+    def _by_name(self, lines: str) -> _Scores:
+        """Return the last score of each name."""
+        last = {self._places[plain_name(m["name"])]: m for m in self.named.finditer(lines)}
+        if len(last) < self.n:
+            return _Scores()
+        numbers = [self.number(last[place]) for place in range(self.n)]
+        spans = [match.span() for match in last.values()]
+        return _Scores(numbers, min(spans)[0], max(spans)[1])
 
     def _as_lines(self, plain: str) -> Iterator[tuple[str, int, int]]:
-        """Write tables, then JSON, as lines ``name: number``, with (start, end).
-
-        Of a table the column of overall scores, or its only or overall row.
-        """
-        for head, rows, span in replies.find_tables(plain):
-            column = next((i for i, name in enumerate(head) if i and self._is_total(name)), None)
-            chosen = [row for row in rows if len(rows) == 1 or self._is_total(row[0])]
-            cells = [cell for row in chosen for cell in zip(head, row, strict=False)]
-            if column is not None:
-                cells = [(row[0], row[column]) for row in rows if len(row) > column]
-            yield "\n".join(f"{name}: {cell}" for name, cell in cells), *span
+        """Write tables, then JSON, as lines ``name: number``, with (start, end)."""
+        for head, rows, (start, end) in replies.find_tables(plain):
+            yield "\n".join(self._cells(head, rows)), start, end
         for first, last in ("{}", "[]"):
             start = plain.find(first)
             end = plain.rfind(last) + 1
             with suppress(ValueError, RecursionError):
                 yield "\n".join(self._json_lines(json.loads(plain[start:end]))), start, len(plain)
 
-    def _json_lines(self, value: Any, name: str = "") -> Iterator[str]:
+    def _cells(self, head: list[str], rows: list[list[str]]) -> list[str]:
+        """Write the column of overall scores of a table, or its only or overall row."""
+        for column, name in enumerate(head):
+            if column and self._is_total(name):
+                return [f"{row[0]}: {row[column]}" for row in rows if len(row) > column]
+        cells = []
+        for row in rows:
+            if len(rows) == 1 or self._is_total(row[0]):
+                cells += [f"{name}: {cell}" for name, cell in zip(head, row, strict=False)]
+        return cells
+
+    def _json_lines(self, value: object, name: str = "") -> Iterator[str]:
         """Write the numbers of JSON; a named object is worth its overall score."""
-        if not isinstance(value, dict | list):
+        if isinstance(value, list):
+            value = dict(enumerate(value))
+        if not isinstance(value, dict):
             yield f"{name.replace('_', ' ')}: {value}"
             return
-        fields = value if isinstance(value, dict) else dict(enumerate(value))
-        totals = [each for key, each in fields.items() if self._is_total(str(key))]
-        for key, each in fields.items():
+        totals = [each for key, each in value.items() if self._is_total(str(key))]
+        for key, each in value.items():
             yield from self._json_lines(each, str(key))
             yield from (f"{key} {each}: {total}" for total in totals[:1])  # "assistant": 1
         yield from (f"{name}: {total}" for total in totals[:1])
@@ -226,7 +261,7 @@ class _ScorePatterns:
         return float(self._numerals.get(digits.lower(), digits))
 
 
-_patterns = lru_cache(maxsize=64)(_ScorePatterns)
+_patterns = cache(_ScorePatterns)
 
 
 def _start(scale: Scale) -> str:

@@ -14,17 +14,22 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from functools import cache
+from typing import NamedTuple
+
+from msgspec.structs import asdict
 
 from botchat.errors import DataError
+from botchat.interfaces import VerdictReason
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.replies import (
     FIELDS,
     ReplyPatterns,
+    blank,
     find_retraction,
     find_tables,
     known_words,
+    line_before,
     reply_language,
     reply_patterns,
     strip_hypotheticals,
@@ -37,9 +42,9 @@ Meaning = Callable[[str], str | None]
 LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
 """The answers to a choice in the papers' words."""
 
-_DETECTION = {"yes": "yes", "no": "no"}
-_CHOICES = {"first": "1", "second": "2", "both": "both", "neither": "neither"}
-"""List of a pack's labels -> the verdict that they are."""
+_DETECTION = (("yes", "yes"), ("no", "no"))
+_CHOICES = (("first", "1"), ("second", "2"), ("both", "both"), ("neither", "neither"))
+"""Lists of a pack's labels, each with the verdict that they are."""
 
 
 NOT_SAID = 10**9  # `first_ai_index` of a verdict without an index; no dialogue is so long
@@ -75,36 +80,52 @@ class ReplyReader(NamedTuple):
     """Reader of replies to one case, with the fields of `Case`."""
 
     choices: Set[Verdict]
-    read: Callable[[str], tuple[Verdict | None, str]]
+    read: Callable[[str], VerdictReason]
 
 
-@lru_cache(maxsize=256)
+class _Place(NamedTuple):
+    """Words of a reply that are a verdict; None: they name none, or several."""
+
+    verdict: str | None
+    start: int
+    end: int
+
+
+_NOWHERE = _Place(None, 0, 0)
+
+
+@cache
 def detection_reader(n: int, language: Language) -> ReplyReader:
     """Return the reader about ``n`` utterances: ``"No"``, `UNKNOWN_INDEX` or a 1-based index."""
-    meaning = cache(lambda spoken: _meanings(_labelled(spoken, _DETECTION), spoken))
+    indices = frozenset(str(index) for index in range(1, n + 1))
 
-    def read(text: str) -> tuple[Verdict | None, str]:
+    def read(text: str) -> VerdictReason:
         spoken = reply_language(text, language)
-        parsed = read_verdict(text, meaning(spoken), spoken)
-        if parsed.verdict != "yes":
-            return "No" if parsed.verdict == "no" else None, parsed.reason
-        is_index = parsed.index is not None and 1 <= parsed.index <= n
-        return str(parsed.index) if is_index else UNKNOWN_INDEX, parsed.reason
+        parsed = read_verdict(text, _label_meaning(spoken, _DETECTION), spoken)
+        verdict = None
+        if parsed.verdict == "no":
+            verdict = "No"
+        elif parsed.verdict == "yes":
+            verdict = str(parsed.index)
+            if verdict not in indices:
+                verdict = UNKNOWN_INDEX
+        return verdict, parsed.reason
 
-    return ReplyReader(frozenset({"No", UNKNOWN_INDEX, *map(str, range(1, n + 1))}), read)
+    return ReplyReader(indices | {"No", UNKNOWN_INDEX}, read)
 
 
-@lru_cache(maxsize=64)
+@cache
 def choice_reader(labels: tuple[str, ...], language: Language) -> ReplyReader:
     """Return the reader about two dialogues, with labels of first, second, both and neither."""
-    own = dict(zip(labels, _CHOICES.values(), strict=False))
-    ours = labels == LABELS
+    own = {label: verdict for label, (_, verdict) in zip(labels, _CHOICES, strict=False)}
 
     @cache
     def meaning(spoken: Language) -> Meaning:
-        return _meanings(_labelled(spoken, _CHOICES) if ours else own, spoken, phrases=ours)
+        if labels == LABELS:
+            return _label_meaning(spoken, _CHOICES)
+        return _meanings(own, spoken, phrases=False)
 
-    def read(text: str) -> tuple[Verdict | None, str]:
+    def read(text: str) -> VerdictReason:
         spoken = reply_language(text, language)
         parsed = read_verdict(text, meaning(spoken), spoken)
         return parsed.verdict, parsed.reason
@@ -112,20 +133,19 @@ def choice_reader(labels: tuple[str, ...], language: Language) -> ReplyReader:
     return ReplyReader(frozenset(own.values()), read)
 
 
-def read_verdict(text: str, meaning: Meaning, language: Language = ENGLISH) -> ParsedVerdict:
+def read_verdict(text: str, meaning: Meaning, language: Language) -> ParsedVerdict:
     """Return the verdict given in a reply, or in the JSON or the table that it holds."""
     w = reply_patterns(language)
     text, reason = _as_lines(strip_hypotheticals(text, language), w)
     plain = w.folded(text)
     place = _marked(plain, text, meaning, w, w.choice) or _marked(plain, text, meaning, w, w.also)
-    place = place or _boxed(plain, meaning) or _unmarked(plain, meaning, w)
-    verdict, start, end = place or (None, 0, 0)
+    place = place or _boxed(plain, meaning) or _unmarked(plain, meaning, w) or _NOWHERE
     if reason is None:
-        reason = _reason(text[start:], w)
-    if verdict is None:
+        reason = _reason(text[place.start :], w)
+    if place.verdict is None:
         return ParsedVerdict(None, reason)
-    parsed = ParsedVerdict(verdict, reason, _index(plain, text, start, end, w))
-    retracted = find_retraction(plain, end, language)
+    parsed = ParsedVerdict(place.verdict, reason, _index(plain, text, place, w))
+    retracted = find_retraction(plain, place.end, language)
     if retracted is None:
         return parsed
     return _read_again(parsed, plain[retracted:], meaning, language)
@@ -137,15 +157,23 @@ def _read_again(
     """Return the verdict in the ``rest`` of a reply, behind the words that retract the first."""
     w = reply_patterns(language)
     again = read_verdict(rest, meaning, language)
+    if again.verdict is not None:
+        return again
     line = rest.partition("\n")[0]
-    for match in (w.anew.match(rest), *w.choice.finditer(line)):
-        if again.verdict is None and match and not _quoted(line, match.start()):
-            again = ParsedVerdict(_meant(match, rest, meaning, w), parsed.reason)
-    if again.verdict is None:
-        number = re.match(r"\W*(\d{1,9})[ \t]*(?:[.,;\n]|$|is\b)", rest)
-        index = _index(rest, rest, 0, 0, w) or (int(number[1]) if number else None)
-        again = ParsedVerdict(parsed.verdict if index else None, parsed.reason, index)
-    return again
+    marks = [w.anew.match(rest)]
+    marks += w.choice.finditer(line)
+    for match in marks:
+        if match and not _quoted(line, match.start()):
+            verdict = _meant(match, rest, meaning, w)
+            if verdict is not None:
+                return ParsedVerdict(verdict, parsed.reason)
+    index = _index(rest, rest, _NOWHERE, w)
+    number = re.match(r"\W*(\d{1,9})[ \t]*(?:[.,;\n]|$|is\b)", rest)
+    if number and not index:
+        index = int(number[1])
+    if index:
+        return ParsedVerdict(parsed.verdict, parsed.reason, index)
+    return ParsedVerdict(None, parsed.reason)
 
 
 def _meanings(table: Mapping[str, str], language: Language, *, phrases: bool = True) -> Meaning:
@@ -166,11 +194,16 @@ def _meanings(table: Mapping[str, str], language: Language, *, phrases: bool = T
     return meaning
 
 
-def _labelled(language: Language, keys: Mapping[str, str]) -> dict[str, str]:
-    """Return the verdict of each word in the lists ``keys``, name of a list -> verdict."""
-    words = {word: verdict for key, verdict in keys.items() for word in known_words(ENGLISH, key)}
-    own = {word: verdict for key, verdict in keys.items() for word in getattr(language.labels, key)}
-    return words | own
+@cache
+def _label_meaning(language: Language, keys: tuple[tuple[str, str], ...]) -> Meaning:
+    """Return how the words in lists of labels are understood; ``keys``: (list, its verdict)."""
+    lists = asdict(language.labels)
+    words: dict[str, str] = {}
+    own: dict[str, str] = {}
+    for key, verdict in keys:
+        words |= dict.fromkeys(known_words(ENGLISH, key), verdict)
+        own |= dict.fromkeys(lists[key], verdict)
+    return _meanings(words | own, language)
 
 
 def _reason(text: str, w: ReplyPatterns) -> str:
@@ -191,7 +224,7 @@ _ITEM = re.compile(r"\A\W*\d{1,2}[.,)]")
 
 def _as_lines(text: str, w: ReplyPatterns) -> tuple[str, str | None]:
     """Return (choice and index as lines, the reason) of JSON or a table; else (the text, None)."""
-    named = _json_fields(text, w)
+    named: Mapping[str, object] = _json_fields(text, w)
     end = text.rfind("}") + 1
     for head, rows, (_, last) in find_tables(w.folded(text)):
         fields = [w.fields.get(w.normal(name), "") for name in head]
@@ -210,15 +243,19 @@ def _as_lines(text: str, w: ReplyPatterns) -> tuple[str, str | None]:
     return f"choice: {choice}\nindex: {index}\n{text[end:]}", reason
 
 
-def _json_fields(text: str, w: ReplyPatterns) -> dict[str, Any]:
+def _json_fields(text: str, w: ReplyPatterns) -> dict[str, object]:
     """Return choice, index and reason of the JSON object that a reply is, or ends with."""
-    named: dict[str, Any] = {}
+    named: dict[str, object] = {}
     for start in (0, text.rfind("{")):
         with suppress(AttributeError, TypeError, ValueError, RecursionError):
             fields = json.loads(re.sub(r"^```\w*\s*|\s*```$", "", text[start:].strip()))
-            while len(inner := [key for key in fields if isinstance(fields[key], dict)]) == 1:
+            while True:
+                inner = [key for key, value in fields.items() if isinstance(value, dict)]
+                if len(inner) != 1:
+                    break
                 fields |= fields.pop(inner[0])
-            if isinstance(called := fields.get("arguments"), str) and "choice" not in fields:
+            called = fields.get("arguments")
+            if isinstance(called, str) and "choice" not in fields:
                 fields = json.loads(called)
             named |= {w.fields.get(w.normal(name), ""): value for name, value in fields.items()}
     return named
@@ -226,31 +263,39 @@ def _json_fields(text: str, w: ReplyPatterns) -> dict[str, Any]:
 
 def _marked(
     plain: str, text: str, meaning: Meaning, w: ReplyPatterns, marks: re.Pattern[str]
-) -> tuple[str, int, int] | None:
-    """Return (verdict, start, end of its words) of the last given verdict; none of a mere list."""
-    last: tuple[str | None, int, int] | None = None
+) -> _Place | None:
+    """Return the last given verdict; none of a mere list."""
+    last: _Place | None = None
     for match in marks.finditer(plain):
         verdict = _meant(match, plain, meaning, w)
-        if verdict is None or w.placeholder.match(plain, match.end()):
+        if verdict is None or not _is_given(match, plain, text, last, w):
             continue
-        start = match.start()
-        line = plain[plain.rfind("\n", 0, start) + 1 : start]
-        if _STRUCK.search(line):
-            continue
-        begins = not re.search(r"[^\W_]", _ITEM.sub("", line))
-        own = begins and ">" not in line and not _quoted(text, start, "\n\n")
-        if not begins and (match["sep"] is None or _quoted(text, start)):
-            continue  # Without a colon only a line of its own is a verdict.
-        if not own and last is not None and _in_reason(plain, last[2], start, w):
-            continue
-        if begins or _led_to(line, w):
-            end = match.start("said") + len(match["said"].rstrip())
-            listed = last is not None and not re.search(r"\w\w", plain[last[2] : start])
-            differs = last is not None and last[0] != verdict
-            last = (None if listed and differs else verdict, match.start("said"), end)
-    if last is None or last[0] is None:
+        if last is not None and last.verdict != verdict:
+            between = plain[last.end : match.start()]
+            if not re.search(r"\w\w", between):
+                verdict = None  # a list of what may be answered
+        start = match.start("said")
+        last = _Place(verdict, start, start + len(match["said"].rstrip()))
+    if last is None or last.verdict is None:
         return None
-    return (last[0], *last[1:])
+    return last
+
+
+def _is_given(
+    match: re.Match[str], plain: str, text: str, last: _Place | None, w: ReplyPatterns
+) -> bool:
+    """Return whether a mark gives a verdict of the judge's own, behind the ``last`` one."""
+    start = match.start()
+    line = line_before(plain, start)
+    if w.placeholder.match(plain, match.end()) or _STRUCK.search(line):
+        return False
+    if re.search(r"[^\W_]", _ITEM.sub("", line)):
+        # Without a colon only a line of its own is a verdict.
+        if match["sep"] is None or _quoted(text, start) or not _led_to(line, w):
+            return False
+    elif ">" not in line and not _quoted(text, start, "\n\n"):
+        return True
+    return last is None or not _in_reason(plain, last.end, start, w)
 
 
 def _led_to(line: str, w: ReplyPatterns) -> bool:
@@ -279,7 +324,7 @@ def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns)
 
 def _quoted(text: str, start: int, since: str = "\n") -> bool:
     """Return whether a mark stands in quotation marks opened on its line, or ``since``."""
-    line = text[text.rfind(since, 0, start) + 1 : start]
+    line = line_before(text, start, since)
     opened = len(_PAIRED.findall(line)) % 2 == 1
     return opened or line.rstrip("*_ ").endswith(("'", "`", "\u2018"))
 
@@ -290,88 +335,100 @@ def _in_reason(plain: str, after: int, start: int, w: ReplyPatterns) -> bool:
     return bool(reasons) and not re.search(r"\n[ \t]*\n", plain[reasons[-1].end() : start])
 
 
-def _boxed(plain: str, meaning: Meaning) -> tuple[str, int, int] | None:
+def _boxed(plain: str, meaning: Meaning) -> _Place | None:
     """Return the verdict in the last box of LaTeX."""
-    boxes = list(_BOX.finditer(plain))
-    verdict = None
-    if boxes:
-        verdict = meaning(boxes[-1]["said"].rpartition(":")[2])
-    if verdict is None:
-        return None
-    return (verdict, *boxes[-1].span("said"))
-
-
-_ONE_BY_ONE = {"neither": (0, 0), "2": (0, 1), "1": (1, 0), "both": (1, 1)}
-"""Verdict -> for the first and the second dialogue, whether a machine takes part."""
-
-
-def _one_by_one(plain: str, meaning: Meaning, w: ReplyPatterns) -> tuple[str, int, int] | None:
-    """Return the verdict of a reply that says of each dialogue whether it is human."""
-    sides = list(w.side.finditer(plain))
-    start, end = (sides[0].start(), sides[-1].end()) if sides else (0, 0)
-    before = plain[:start]
-    after = plain[end:]
-    begins = w.before_sides.search(before) or meaning(before)
-    quoted = any(side[0].count(mark) % 2 for side in sides for mark in "\"'")
-    if quoted or _quoted(before, start, "\n\n") or w.choice.search(after):
-        return None
-    # What Yes and No answer may be said around them.
-    alone = not re.search(r"\w", before + w.reason.split(after)[0])
-    known = w.origins
-    if alone:
-        known = w.answers | w.origins
-    origins = defaultdict[str | None, set[int | None]](set)
-    for side in sides if begins else ():
-        origins[meaning(side["name"])].add(known.get(w.normal(side["said"])))
-    for verdict, (first, second) in _ONE_BY_ONE.items():
-        if origins == {"1": {first}, "2": {second}}:
-            return verdict, start, end
+    for box in list(_BOX.finditer(plain))[-1:]:
+        verdict = meaning(box["said"].rpartition(":")[2])
+        if verdict is not None:
+            return _Place(verdict, box.start("said"), box.end("said"))
     return None
 
 
-def _unmarked(plain: str, meaning: Meaning, w: ReplyPatterns) -> tuple[str, int, int] | None:
+_ONE_BY_ONE = {
+    "neither": ("person", "person"),
+    "2": ("person", "machine"),
+    "1": ("machine", "person"),
+    "both": ("machine", "machine"),
+}
+"""Verdict -> who takes part in the first and the second dialogue besides people."""
+
+
+def _one_by_one(plain: str, meaning: Meaning, w: ReplyPatterns) -> _Place | None:
+    """Return the verdict of a reply that says of each dialogue whether it is human."""
+    sides = list(w.side.finditer(plain))
+    if not sides:
+        return None
+    start = sides[0].start()
+    end = sides[-1].end()
+    before = plain[:start]
+    after = plain[end:]
+    if not w.before_sides.search(before) and not meaning(before):
+        return None
+    if _quoted(before, start, "\n\n") or w.choice.search(after):
+        return None
+    known = w.origins
+    # What Yes and No answer may be said around them.
+    if not re.search(r"\w", before + w.reason.split(after)[0]):
+        known = w.answers | w.origins
+    origins = defaultdict[str | None, set[str | None]](set)
+    for side in sides:
+        if side[0].count('"') % 2 or side[0].count("'") % 2:
+            return None
+        origins[meaning(side["name"])].add(known.get(w.normal(side["said"])))
+    for verdict, (first, second) in _ONE_BY_ONE.items():
+        if origins == {"1": {first}, "2": {second}}:
+            return _Place(verdict, start, end)
+    return None
+
+
+def _unmarked(plain: str, meaning: Meaning, w: ReplyPatterns) -> _Place | None:
     """Return the verdict on each dialogue by itself, or that the first line is."""
     each = _one_by_one(plain, meaning, w)
     rest = plain
-    if each:
-        rest = w.side.sub(lambda match: " " * len(match[0]), plain)
+    if each is not None:
+        rest = w.side.sub(blank, plain)
     lines = list(re.finditer(r"[^\n]*[^\W\d_][^\n]*", rest))
     words = [w.reason.split(line[0], maxsplit=1)[0].rstrip(" \t;,.") for line in lines]
-    first, *others = [meaning(each) for each in words] or [None]
+    verdicts = [meaning(each) for each in words]
+    named = set(verdicts) - {None}
     if each is not None:
-        if {first, *others} <= {None, each[0]}:
+        if named <= {each.verdict}:
             return each
         return None
     # "Conversation 1: AI" alone says half.
-    if first is None or ":" in words[0] or w.choice.search(plain) or set(others) - {None, first}:
+    if not named or named != set(verdicts[:1]) or ":" in words[0] or w.choice.search(plain):
         return None
-    return first, lines[0].start(), lines[0].start() + len(words[0])
+    start = lines[0].start()
+    return _Place(verdicts[0], start, start + len(words[0]))
 
 
-def _index(plain: str, text: str, start: int, end: int, w: ReplyPatterns) -> int | None:
+def _index(plain: str, text: str, place: _Place, w: ReplyPatterns) -> int | None:
     """Return the index behind a verdict, else on a line before it."""
+    end = place.end
     behind = [match for match in w.index.finditer(plain, end) if _tells(match, plain, text, end, w)]
-    if not behind and (at_once := w.index_at_once.match(plain, end)):
+    at_once = w.index_at_once.match(plain, end)
+    if at_once and not behind:
         return int(at_once["said"] or at_once["other"])
-    before = plain.rfind("\n\n", 0, start) + 1
+    before = plain.rfind("\n\n", 0, place.start) + 1
     ahead = [
         match
-        for match in w.index.finditer(plain, before, start)
-        if not re.search(r"\w", plain[plain.rfind("\n", 0, match.start()) + 1 : match.start()])
+        for match in w.index.finditer(plain, before, place.start)
+        if not re.search(r"\w", line_before(plain, match.start()))
     ]
     for match in behind[:1] or ahead[-1:]:
         words = match["said"].strip().lower()
-        number = int(words) if re.fullmatch(r"\d{1,9}", words) else w.numerals.get(words)
         if w.more.match(plain, match.end()):
             return None
-        return number
+        if re.fullmatch(r"\d{1,9}", words):
+            return int(words)
+        return w.numerals.get(words)
     return None
 
 
 def _tells(match: re.Match[str], plain: str, text: str, after: int, w: ReplyPatterns) -> bool:
     """Return whether an index is given for itself, not quoted and not in passing."""
     start = match.start()
-    line = plain[plain.rfind("\n", 0, start) + 1 : start]
+    line = line_before(plain, start)
     in_reason = _in_reason(plain, after, start, w)
     quoted = _quoted(text, start)
     if not re.search(r"\w", line):

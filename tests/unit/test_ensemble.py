@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from botchat.interfaces import Decoding
 from botchat.judges.debate import Agent, PanelAgents
 from botchat.judges.panel import Panel, build_panel, vote_alone
-from botchat.judges.single import SingleJudge, base_judge_name, repeated_judge
+from botchat.judges.single import SingleJudge, repeated_judge
 from botchat.judges.voting import aggregate, swap_sides
 from botchat.papers import stories
 from botchat.protocols.catalogue import ARENA, UNIEVAL
@@ -248,4 +248,3 @@ def test_a_sampled_judge_is_another_judge():
     several = [repeated_judge("m", model, Decoding(heat), n) for heat, n in kinds]
     assert len({judge.digest for judge in (one, *several)}) == 4
     assert several[1].name == "m (5 samples)"
-    assert [base_judge_name(judge.name) for judge in (one, *several)] == ["m"] * 4

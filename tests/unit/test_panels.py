@@ -155,6 +155,7 @@ def test_who_judged_is_read_out_of_a_name_and_printed_again(text, panel, model, 
     judge = JudgeId.parse(text)
     assert (judge.panel, judge.model, judge.role, str(judge)) == (panel, model, role, text)
     assert judge.is_annotator() == (role == "annotator")
+    assert JudgeId.parse(str(judge.sampled(3))).asked_once == judge.name
     assert [judge.is_annotator(truth) for truth in (text, text[:4], None)] == [True, False, False]
 
 
