@@ -161,7 +161,7 @@ class AgreementReport:
             }
             if judge.accuracy.is_bounded:
                 percent = judge.accuracy.stretched(0.0, 100.0)
-                ends = interval_text(percent, "{:.0f}".format)
+                ends = interval_text(percent, ".0f")
                 row["accuracy (95 % CI)"] = f"{percent.value:.0f} ({ends})"
             if judge.kappa.is_known:
                 row["kappa"] = f"{judge.kappa.value:.2f}"

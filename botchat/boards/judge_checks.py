@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
 from botchat.boards.board import Board
+from botchat.boards.judge_table import JudgeFacts
 from botchat.boards.protocols import ProtocolVerdicts
-from botchat.boards.tables import estimate_in, is_floor_bot, rounded_ends, shorten
+from botchat.boards.tables import is_floor_bot, rounded_ends, shorten
 from botchat.errors import listed
 from botchat.estimates import UNKNOWN, Estimate
-from botchat.interfaces import Row
 from botchat.judges.rules import RulesJudge
 from botchat.metrics.statistics import LEAST, proportion
 from botchat.metrics.verdicts import LOSS, TIE, WIN
@@ -185,7 +185,7 @@ class JudgeTrust:
         return next(failed, "")
 
     @property
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The level, reasons and checks, JSON-ready."""
         checks = []
         for check in self.checks:
@@ -213,30 +213,30 @@ class JudgeTrust:
 
 def judge_trust(board: Board, label_kappa: Estimate | None = None) -> JudgeTrust:
     """Return the trust level of a board's judge; ``label_kappa``: to human labels, if any."""
-    read = sum(facts["judged"] - facts["unreadable"] for facts in board.judge_facts.values())
+    read = sum(facts.judged - facts.unreadable for facts in board.judge_facts.values())
     without_room = _protocols_without_room(board, read)
     if without_room:
         label_kappa = None  # what it shares with annotators is no sample either
     checks = _own_checks(board, without_room)
     checks.append(_check("label_kappa", label_kappa or UNKNOWN))
-    states = {check.state for check in checks}
+    reasons: dict[State, list[str]] = {"fails": [], "warns": [], "passes": [], "unknown": []}
+    for check in checks:
+        reasons[check.state].append(check.reason)
     untested = _untested(board)
     if without_room:
         untested = [_no_room(board, without_room), _MORE_ROOM]
-        if "fails" not in states:
+        if not reasons["fails"]:
             return JudgeTrust(NO_ANSWER, untested, checks)
     if board.judge_facts and not read:
-        return JudgeTrust("not usable", ("None of its verdicts can be read.",), checks)
-    level: Level = "trust"
-    if "fails" in states:
-        level = "do not trust"
-    elif not {c.key for c in checks if c.state != "unknown"} & _KNOWN_TRUTH:
-        level = "not tested"
-    elif "warns" in states or untested:
-        level = "use with care"
-    order = ["fails", "warns", *(["passes"] if level == "trust" else [])]
-    reasons = [check.reason for state in order for check in checks if check.state == state]
-    return JudgeTrust(level, (*reasons, *untested), checks)
+        return JudgeTrust("not usable", ["None of its verdicts can be read."], checks)
+    faults = reasons["fails"] + reasons["warns"]
+    if reasons["fails"]:
+        return JudgeTrust("do not trust", faults + untested, checks)
+    if all(check.state == "unknown" for check in checks if check.key in _KNOWN_TRUTH):
+        return JudgeTrust("not tested", faults + untested, checks)
+    if faults or untested:
+        return JudgeTrust("use with care", faults + untested, checks)
+    return JudgeTrust("trust", reasons["passes"], checks)
 
 
 _MORE_ROOM = (
@@ -247,7 +247,7 @@ _MORE_ROOM = (
 def _no_room(board: Board, names: Sequence[str]) -> str:
     """Return a sentence on the verdicts that replies of these protocols had no room for."""
     n = sum(board.verdicts[name].n_without_room for name in names)
-    judged = sum(board.judge_facts[name]["judged"] for name in names)
+    judged = sum(board.judge_facts[name].judged for name in names)
     replies = "its replies were cut or empty"
     return f"{n:,} of {judged:,} verdicts in {listed(names)} are missing: {replies}."
 
@@ -257,11 +257,11 @@ def _protocols_without_room(board: Board, n_read: int) -> list[str]:
     facts = board.judge_facts
     n_cut = {name: board.verdicts[name].n_without_room for name in facts}
     if n_read == 0:
-        n_unreadable = sum(row["unreadable"] for row in facts.values())
+        n_unreadable = sum(each.unreadable for each in facts.values())
         return [name for name in facts if 2 * sum(n_cut.values()) > n_unreadable]
     names = []
     for name in _counted(board):
-        is_cut = 2 * n_cut[name] > facts[name]["unreadable"]
+        is_cut = 2 * n_cut[name] > facts[name].unreadable
         if is_cut and _check_in("unreadable_rate", facts[name]).state == "fails":
             names.append(name)
     return names
@@ -287,25 +287,47 @@ def _own_checks(board: Board, without_room: Collection[str]) -> list[Check]:
 
     What fits into a limit is no sample of a judge's verdicts: protocols without room are left out.
     """
-    judged = [v for name, v in _counted(board).items() if name not in without_room]
-    rows = {v.protocol.name: board.judge_facts[v.protocol.name] for v in judged}
-    single = next((rows[v.protocol.name] for v in judged if v.protocol.is_alone), {})
-    against_human = next((v for v in judged if v.protocol.against_human), None)
-    pairs = [rows[v.protocol.name] for v in judged if v.protocol.is_pair]
-    pairs = pairs or ([rows[against_human.protocol.name]] if against_human else [])
+    facts = {}
+    single = JudgeFacts()
+    against_human = None
+    pairs = []
+    for name, judged in _counted(board).items():
+        if name in without_room:
+            continue
+        facts[name] = board.judge_facts[name]
+        if judged.protocol.is_pair:
+            pairs.append(facts[name])
+        elif judged.protocol.against_human:
+            against_human = against_human or judged
+        elif not single.protocol:
+            single = facts[name]
+    if against_human is not None and not pairs:
+        pairs = [facts[against_human.protocol.name]]
     # Of several Arenas the one that decides most: two dialogues that are both bad are rightly tied.
-    pair = min(pairs, key=lambda row: 2 if row.get("ties") is None else row["ties"], default={})
-    unread = max(rows.values(), key=lambda row: row.get("unreadable_rate_low") or 0, default={})
-    bots = single.get("true_positive_rate_bots") is not None
+    pair = min(pairs, key=_ties, default=JudgeFacts())
+    unread = max(facts.values(), key=_least_unreadable, default=JudgeFacts())
+    on_models = "true_positive_rate"
+    if single.rate("true_positive_rate_bots").is_known:
+        on_models = "true_positive_rate_bots"
     return [
         _check_in("false_positive_rate", single),
-        _check_in("true_positive_rate_bots" if bots else "true_positive_rate", single),
+        _check_in(on_models, single),
         _model_picked(against_human),
         _check_in("consistency", pair),
         _check_in("first_preferred", pair),
         _check_in("ties", pair),
         _check_in("unreadable_rate", unread),
     ]
+
+
+def _ties(facts: JudgeFacts) -> float:
+    """Return the share of ties, more than all where it is not known."""
+    return float(np.nan_to_num(facts.rate("ties").value, nan=2.0))
+
+
+def _least_unreadable(facts: JudgeFacts) -> float:
+    """Return the lower end of the share of unreadable verdicts."""
+    return float(np.nan_to_num(facts.rate("unreadable_rate").low))
 
 
 def _untested(board: Board) -> list[str]:
@@ -352,32 +374,36 @@ def _model_picked(judged: ProtocolVerdicts | None) -> Check:
     return check
 
 
-def _check_in(key: str, row: Row) -> Check:
-    """Make a check of a number of a row of the judge's table."""
-    return _check(key, estimate_in(row, key), row.get("protocol", ""))
+def _check_in(key: str, facts: JudgeFacts) -> Check:
+    """Make a check of a rate of a protocol."""
+    return _check(key, facts.rate(key), facts.protocol)
 
 
 def _check(key: str, estimate: Estimate, protocol: str = "") -> Check:
     """Make a check of a number."""
     rule = RULES[key]
-    of_half = key == "first_preferred"
-    line = 0.5 if of_half else rule.passes
-    check = Check(key, rule.name, "unknown", estimate, line, "", protocol)
+    line = rule.passes
     low = estimate.low
     high = estimate.high
+    if key == "first_preferred":  # it counts how far the share is from one half
+        line = 0.5
+        low = max(0.0, estimate.low - line, line - estimate.high)
+        high = max(estimate.high - line, line - estimate.low)
+    check = Check(key, rule.name, "unknown", estimate, line, "", protocol)
     if not estimate.is_bounded:
         return check
-    ends = f"{100 * low:.0f}–{100 * high:.0f}"
+    ends = f"{100 * estimate.low:.0f}–{100 * estimate.high:.0f}"
     if key == "label_kappa":
         ends = f"{low:.2f} to {high:.2f}"
-    if of_half:  # it counts how far the share is from one half
-        near, far = sorted((abs(low - line), abs(high - line)))
-        low = 0.0 if low <= line <= high else near
-        high = far
-    good, bad = (high, low) if rule.low_is_good else (low, high)
-    sign = 1 if rule.low_is_good else -1
-    fails = sign * (bad - rule.fails) > 0
-    passes = sign * (good - rule.passes) <= 0
-    state: State = "fails" if fails else "passes" if passes else "warns"
+    fails = high < rule.fails
+    passes = low >= rule.passes
+    if rule.low_is_good:
+        fails = low > rule.fails
+        passes = high <= rule.passes
+    state: State = "warns"
+    if fails:
+        state = "fails"
+    elif passes:
+        state = "passes"
     reason = f"It {rule.finding.format(value=check.number)} ({ends})."
     return replace(check, state=state, reason=reason)

@@ -89,10 +89,16 @@ def _generated(dialogue: Dialogue) -> Iterator[tuple[str, int | None]]:
 
 
 def summary(lengths: NDArray[np.int64]) -> dict[str, float]:
-    """Return ``n``, ``mean``, ``median``, ``p95``, ``max`` of lengths, shape (n,); nan if none."""
+    """Return ``utterances`` and the mean, median … of their lengths, shape (n,); nan if none."""
     known = lengths if len(lengths) else [math.nan]
-    values = (len(lengths), float(np.mean(known)), *np.percentile(known, (50, 95, 100)).tolist())
-    return dict(zip(("n", "mean", "median", "p95", "max"), values, strict=True))
+    median, p95, longest = np.percentile(known, (50, 95, 100)).tolist()
+    return {
+        "utterances": len(lengths),
+        "mean": float(np.mean(known)),
+        "median": median,
+        "p95": p95,
+        "max": longest,
+    }
 
 
 def log_words(dialogues: Mapping[str, Dialogue], end: int) -> dict[str, float]:

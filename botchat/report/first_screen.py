@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -15,7 +14,7 @@ import pandas as pd
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.protocols import DetectionResult, GTEvalResult, ProtocolResult, SuccessCurve
-from botchat.boards.tables import Column, Table, estimate_in, interval_text, is_floor_bot, labels
+from botchat.boards.tables import Column, Table, interval_text, is_floor_bot, labels
 from botchat.estimates import Estimate, Floats
 from botchat.interfaces import Row
 from botchat.protocols.catalogue import VOTES
@@ -125,13 +124,12 @@ def printed_rows(board: Board, costs: Mapping[str, float]) -> list[Row]:
         if i == 0 or heading in headings:
             heading += " (95 % CI)"
         headings.add(heading)
-        values, digits = numbers(part.table, part.ranking[0])
-        form = partial(_decimals, digits=digits)
+        values, form = numbers(part.table, part.ranking[0])
         for row in rows:
             row[heading] = "–"
             if row["model"] in values:
                 number = values[row["model"]]
-                row[heading] = f"{form(number.value)} ({interval_text(number, form)})"
+                row[heading] = f"{number.value:{form}} ({interval_text(number, form)})"
     if any(costs.values()):
         for row in rows:
             usd = costs.get(row["model"])
@@ -185,24 +183,17 @@ def protocol_columns(board: Board) -> list[ProtocolResult]:
     return list(by_base.values())[:MOST_SHOWN]
 
 
-def numbers(table: Table, column: Column) -> tuple[dict[str, Estimate], int]:
-    """Return the numbers of a column, and how many decimals are shown.
+def numbers(table: Table, column: Column) -> tuple[dict[str, Estimate], str]:
+    """Return the numbers of a column, and how they are written, without a minus before 0.
 
     Contestant -> its number, rates in percent; none whose interval is not known.
     """
-    factor = 100.0 if column.kind == "rate" else 1.0
     values = {}
-    for row in table.rows:
-        number = estimate_in(row, column.key)
+    for name, number in zip(table.frame["model"], table.numbers(column.key), strict=True):
         if number.is_bounded:
-            values[row["model"]] = number.stretched(0.0, factor)
+            values[name] = number
     digits = 0 if column.kind in ("rate", "rating") else 2
-    return values, digits
-
-
-def _decimals(value: float, digits: int) -> str:
-    """Return a number with so many decimals, and no minus before what is rounded to 0."""
-    return f"{value:z.{digits}f}"
+    return values, f"z.{digits}f"
 
 
 def words(part: ProtocolResult, column: Column) -> tuple[str, str]:
@@ -241,21 +232,20 @@ def _numbers(
     part: ProtocolResult, column: Column, names: Sequence[str], links: Links, *, wide: bool
 ) -> ShownColumn:
     """Return a number of a protocol with its intervals, with bars where it is ``wide``."""
-    values, digits = numbers(part.table, column)
+    values, form = numbers(part.table, column)
     ends = []
     for name in names:
         if name in values:
             ends += [values[name].value, values[name].low, values[name].high]
     scale = (0.0, 100.0) if column.kind == "rate" else _scale(ends)
     label, unit = words(part, column)
-    form = partial(_decimals, digits=digits)
     cells = []
     for name in names:
         if name not in values:
             cells.append(Cell())
             continue
         number = values[name]
-        value = form(number.value)
+        value = f"{number.value:{form}}"
         interval = interval_text(number, form)
         title = f"{column.heading}: {value}, 95 % interval {interval}"
         bar = None
