@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
 
-from botchat.boards.pairs import comparisons_of, model_results, pair_results, with_missing
 from botchat.boards.protocols import (
     MODEL,
     PAIRWISE,
     RANK,
     ProtocolResult,
     ProtocolVerdicts,
+    model_results,
+    pair_results,
     rank_columns,
+    with_missing,
 )
-from botchat.boards.tables import Column, Table, table
+from botchat.boards.tables import Column, Table, share, table
 from botchat.estimates import Flags, Floats
 from botchat.metrics.lengths import log_words
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import VOTES
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import WinTieLose
 from botchat.ratings.bradley_terry import BradleyTerryResult, fit
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.elo import EloResult, EloSettings, bootstrap_elo
+from botchat.ratings.elo import PAPER, EloResult, EloSettings, bootstrap_elo
 from botchat.records import Dialogues
 
 MOST_ELO = 100
@@ -78,11 +79,12 @@ class Arena(ProtocolResult):
     counts: ComparisonCounts
     fitted: BradleyTerryResult
 
-    def pair(self, a: str, b: str) -> WinTieLose:
-        """Count the comparisons of two contestants, seen from the first."""
+    def pair(self, a: str, b: str) -> tuple[int, int, int]:
+        """Return the wins, ties and losses of one contestant against another, in both orders."""
         rows = self.results.reindex([(a, b)]).fillna(0)
         counts = rows[["win", "tie", "lose"]].to_numpy() * rows[["n"]].to_numpy()
-        return WinTieLose(*np.rint(counts[0]).astype(int).tolist())
+        wins, ties, losses = np.rint(counts[0]).astype(int).tolist()
+        return wins, ties, losses
 
     @property
     def n_dialogues(self) -> int:
@@ -90,7 +92,9 @@ class Arena(ProtocolResult):
         if self.fitted.n_clusters is not None:
             return self.fitted.n_clusters
         pairs = max(1, math.comb(len(self.fitted.models), 2))
-        return self.counts.judged // pairs // (1 if self.counts.expected is None else 2)
+        if self.counts.expected is not None:
+            pairs *= 2  # both orders
+        return self.counts.judged // pairs
 
     @property
     def separates(self) -> bool:
@@ -99,7 +103,7 @@ class Arena(ProtocolResult):
 
     def better(self, names: Sequence[str]) -> Flags:
         """Compare contestants by their ratings; see `ProtocolResult.better`."""
-        return _better(self.fitted, names)
+        return self.fitted.better(names)
 
     def matrix(self, key: str) -> pd.DataFrame:
         """Return a rate of `results`, row against column; NaN where nothing was compared."""
@@ -123,7 +127,7 @@ def rate(
         readable = verdicts.only(verdicts.readable)
         if not len(readable):
             continue
-        comparisons = comparisons_of(readable, part.cluster[readable.item])
+        comparisons = Comparisons.of_verdicts(readable, part.cluster[readable.item])
         # A contestant that only unreadable verdicts name is a contestant too.
         contestants = part.verdicts.judged_contestants
         per_pair = 2 * len(set(seed_ids))
@@ -154,18 +158,20 @@ def rate_votes(
     rows["missing"] += [(unreadable or {}).get(name, 0) for name in models]
     expected = None if per_pair is None else per_pair * math.comb(len(models), 2)
     counts = ComparisonCounts(len(comparisons), expected)
-    return _arena(VOTES, rows, comparisons, counts, signature, None)
+    not_known = np.full(len(comparisons), np.nan)
+    return _arena(VOTES, rows, comparisons, counts, signature, None, not_known)
 
 
 def _length_differences(
     readable: PairVerdicts, comparisons: Comparisons, dialogues: Dialogues, turns: int | None
-) -> Floats | None:
+) -> Floats:
     """Return log length of the first less the second of each comparison, nan where not known."""
     if turns is None:
-        return None
+        return np.full(len(comparisons), np.nan)
     words = {name: log_words(dialogues.get(name, {}), turns) for name in comparisons.models}
     length = pd.DataFrame(words, index=list(readable.items), dtype=np.float64).to_numpy()
-    first, second = (length[readable.item, at] for at in (comparisons.first, comparisons.second))
+    first = length[readable.item, comparisons.first]
+    second = length[readable.item, comparisons.second]
     return np.where(readable.shown == turns, first - second, np.nan)
 
 
@@ -176,13 +182,14 @@ def _arena(
     counts: ComparisonCounts,
     signature: str,
     elo: EloSettings | None,
-    length: Floats | None = None,
+    length: Floats,
 ) -> Arena:
     """Rate the contestants and make the tables from ``rows``, the results of all of them."""
     title = f"{protocol.title} at N = {protocol.n}" if protocol.n else protocol.title
     fitted = fit(comparisons)
     ratings = [_bradley_terry(fitted, "bt")]
-    if length is not None and (known := np.isfinite(length)).any():
+    known = np.isfinite(length)
+    if known.any():
         controlled = fit(comparisons.select(known), length[known])
         ratings.append(_bradley_terry(controlled, "bt_length_controlled"))
     has_elo = len(comparisons.models) <= MOST_ELO or elo is not None
@@ -192,7 +199,7 @@ def _arena(
         signature += f"|{_elo_signature(played.settings)}"
     errors = "by-seed" if fitted.n_clusters else "independent"
     signature += f"|{counts.signature}|bt:ties0.5,95%,{errors}"
-    ranks = rank_columns(ratings[0]["bt"], partial(_better, fitted))
+    ranks = rank_columns(ratings[0]["bt"], fitted.better)
     standing = table(
         protocol.name,
         title,
@@ -209,28 +216,17 @@ def _arena(
     if len(order) > MOST_LISTED:
         compared = set(results.index)
         listed = [pair for pair in combinations(order, 2) if pair in compared]
+    rows = with_missing(results, listed, 0).rename_axis(["model_a", "model_b"])
+    rate = re.compile("^(win|win_or_tie)(|_low|_high)$")
+    rows.columns = rows.columns.str.replace(rate, r"\1_rate\2", regex=True)
     pairs = table(
         f"{protocol.name}-pairs",
         f"{title}, pair by pair",
         _PAIRS,
-        with_missing(results, listed, 0)
-        .rename(
-            columns={
-                f"{key}{end}": f"{key}_rate{end}"
-                for key in ("win", "win_or_tie")
-                for end in ("", "_low", "_high")
-            }
-        )
-        .rename_axis(["model_a", "model_b"])
-        .reset_index(),
+        rows.reset_index(),
         [signature],
     )
     return Arena(protocol, standing, pairs, results, has_elo, counts, fitted, keys=["bt"])
-
-
-def _better(fitted: BradleyTerryResult, names: Sequence[str]) -> Flags:
-    at = [fitted.models.index(name) for name in names]
-    return np.asarray(fitted.significantly_better[np.ix_(at, at)])
 
 
 def _bradley_terry(fitted: BradleyTerryResult, key: str) -> pd.DataFrame:
@@ -260,12 +256,11 @@ def _elo(played: EloResult, fitted: BradleyTerryResult) -> pd.DataFrame:
 
 def _elo_signature(settings: EloSettings) -> str:
     """Name the settings of an Elo: ``elo:k32,1000x10|seed:0``, and what differs from the paper."""
-    paper = EloSettings()
     text = f"elo:k{settings.k:g},{settings.shuffles}x{settings.runs}"
-    for name in ("init", "scale"):
-        value = getattr(settings, name)
-        if value != getattr(paper, name):
-            text += f",{name}{value:g}"
+    if settings.init != PAPER.init:
+        text += f",init{settings.init:g}"
+    if settings.scale != PAPER.scale:
+        text += f",scale{settings.scale:g}"
     return f"{text}|seed:{settings.seed}"
 
 
@@ -278,7 +273,7 @@ _COLUMNS = (
 _PAIRS = (
     Column("model_a", "Model", "name"),
     Column("model_b", "Against", "name"),
-    Column("win_rate", "Win", "rate", interval=True),
-    Column("win_or_tie_rate", "Win + tie", "rate", interval=True),
+    share("win_rate", "Win"),
+    share("win_or_tie_rate", "Win + tie"),
     Column("n", "n", "count"),
 )

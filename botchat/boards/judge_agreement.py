@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
-from botchat.boards.tables import Column, Table, interval_text, spread, table
+from botchat.boards.tables import Column, Table, interval_text, share, spread, table
 from botchat.estimates import Estimate, VerdictPrice
 from botchat.interfaces import Row, round_floats, settings_digest
 from botchat.metrics import lengths
@@ -352,15 +352,15 @@ JUDGES = [
     Column("judge", "Judge", "name"),
     Column("n", "n", "count"),
     Column("unreadable", "Unreadable", "count"),
-    Column("accuracy", "Accuracy", "rate", interval=True),
-    Column("true_positive_rate", "True positives", "rate", interval=True),
-    Column("false_positive_rate", "False positives", "rate", interval=True),
+    share("accuracy", "Accuracy"),
+    share("true_positive_rate", "True positives"),
+    share("false_positive_rate", "False positives"),
     Column("kappa", "Kappa", "decimal", interval=True),
-    Column("accuracy_decided", "Accuracy, no ties", "rate", detail=True, interval=True),
-    Column("consistency", "Consistency", "rate", detail=True, interval=True),
-    Column("first_preferred", "First preferred", "rate", detail=True, interval=True),
-    Column("longer_preferred", "Longer preferred", "rate", detail=True, interval=True),
-    Column("ties", "Ties", "rate", detail=True, interval=True),
+    share("accuracy_decided", "Accuracy, no ties", detail=True),
+    share("consistency", "Consistency", detail=True),
+    share("first_preferred", "First preferred", detail=True),
+    share("longer_preferred", "Longer preferred", detail=True),
+    share("ties", "Ties", detail=True),
     Column("spearman", "Spearman", "decimal", detail=True, interval=True),
     Column("kendall", "Kendall", "decimal", detail=True, interval=True),
     *PRICE,
@@ -369,9 +369,9 @@ _PAIRS = [
     Column("judge_a", "Judge", "name"),
     Column("judge_b", "Against", "name"),
     Column("n", "n", "count"),
-    Column("agreement", "Agreement", "rate", interval=True),
+    share("agreement", "Agreement"),
     Column("kappa", "Kappa", "decimal", interval=True),
-    Column("accuracy_difference", "Accuracy, difference", "rate", interval=True),
+    share("accuracy_difference", "Accuracy, difference"),
     Column("p", "p (Holm)", "exact"),
     Column("price_ratio", "Price ratio", "decimal"),
 ]
@@ -383,7 +383,7 @@ _KAPPA = [
 _RANKINGS = [
     Column("judge", "Judge", "name"),
     Column("contestant", "Contestant", "name"),
-    Column("score", "Score", "rate", interval=True),
+    share("score", "Score"),
     Column("n", "n", "count"),
 ]
 _HOW_READ = (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from botchat.boards.protocols import ProtocolVerdicts
-from botchat.boards.tables import Column, Table, TableRow, is_floor_bot, table
+from botchat.boards.tables import Column, Table, TableRow, is_floor_bot, share, table
 from botchat.estimates import UNKNOWN, Estimate, Indices
 from botchat.metrics import lengths
 from botchat.metrics.agreement import verdict_rates
@@ -121,15 +121,15 @@ def _positive_rate(judged: ProtocolVerdicts, judgments: Sequence[Judgment]) -> E
 PAIR_COLUMNS = (
     Column("judged", "Judgments", "count"),
     Column("unreadable", "Unreadable", "count"),
-    Column("unreadable_rate", "Unreadable, share", "rate", detail=True, interval=True),
-    Column("ties", "Ties", "rate", interval=True),
-    Column("consistency", "Consistency", "rate", interval=True),
-    Column("first_preferred", "First preferred", "rate", interval=True),
+    share("unreadable_rate", "Unreadable, share", detail=True),
+    share("ties", "Ties"),
+    share("consistency", "Consistency"),
+    share("first_preferred", "First preferred"),
 )
 _COLUMNS = (
     *PAIR_COLUMNS,
-    Column("longer_preferred", "Longer preferred", "rate", interval=True),
-    Column("false_positive_rate", "False positives", "rate", interval=True),
-    Column("true_positive_rate", "True positives", "rate", interval=True),
-    Column("true_positive_rate_bots", "True positives, bots", "rate", detail=True, interval=True),
+    share("longer_preferred", "Longer preferred"),
+    share("false_positive_rate", "False positives"),
+    share("true_positive_rate", "True positives"),
+    share("true_positive_rate_bots", "True positives, bots", detail=True),
 )

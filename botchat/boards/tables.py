@@ -125,6 +125,11 @@ class Column:
         return [self.key]
 
 
+def share(key: str, heading: str, *, detail: bool = False) -> Column:
+    """A column of shares, 0 to 1, with their intervals."""
+    return Column(key, heading, "rate", detail, interval=True)
+
+
 @dataclass(frozen=True)
 class Table:
     """A titled table with the signatures of its numbers."""

@@ -13,7 +13,6 @@ from botchat.boards import arena
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board, lengths_table, main_table
 from botchat.boards.judge_table import PAIR_COLUMNS, JudgeFacts, judge_table, pair_facts
-from botchat.boards.pairs import comparisons_of
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.tables import Column, Table, table
 from botchat.estimates import Indices
@@ -68,7 +67,7 @@ def vote_comparisons(votes: PairVerdicts) -> Comparisons:
     cluster = clusters(votes, len(votes.contestants))
     if cluster is not None:
         cluster = cluster[votes.readable]
-    return comparisons_of(votes.only(votes.readable), cluster)
+    return Comparisons.of_verdicts(votes.only(votes.readable), cluster)
 
 
 def clusters(votes: PairVerdicts, least: int) -> Indices | None:

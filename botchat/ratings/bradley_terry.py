@@ -10,12 +10,13 @@ AlpacaEval, Dubois et al. 2024).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from botchat.estimates import Flags, Floats, Indices
+from botchat.estimates import Flags, Floats, Indices, Names
 from botchat.metrics.statistics import LEVEL, distinct, student_t
 from botchat.ratings.comparisons import Comparisons
 
@@ -53,7 +54,7 @@ class BradleyTerryResult:
     comparisons cannot tell, one line or "".
     """
 
-    models: tuple[str, ...]
+    models: Names
     rating: Floats
     covariance: Floats
     n_clusters: int | None
@@ -89,6 +90,11 @@ class BradleyTerryResult:
         error = np.sqrt(np.maximum(own[:, None] + own - 2 * self.covariance, 0))
         reach = self.reach(1 - (1 - LEVEL) / max(1, m * (m - 1) // 2))
         return np.asarray(self.rating[:, None] - self.rating > reach * error + EQUAL)
+
+    def better(self, names: Sequence[str]) -> Flags:
+        """Return `significantly_better` of some models in this order, shape (m, m)."""
+        at = [self.models.index(name) for name in names]
+        return np.asarray(self.significantly_better[np.ix_(at, at)])
 
     @property
     def rank_intervals(self) -> tuple[Indices, Indices]:
@@ -369,7 +375,7 @@ def _reached(edges: Flags) -> Flags:
         reached |= more
 
 
-def _names(models: tuple[str, ...], chosen: Flags) -> str:
+def _names(models: Names, chosen: Flags) -> str:
     """Names of the chosen models, at most five, then how many more."""
     names = [models[i] for i in np.flatnonzero(chosen)]
     text = ", ".join(names[:5])

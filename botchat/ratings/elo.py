@@ -18,7 +18,7 @@ import joblib
 import numpy as np
 import numpy.typing as npt
 
-from botchat.estimates import Floats
+from botchat.estimates import Floats, Names
 from botchat.metrics.statistics import distinct
 from botchat.metrics.verdicts import TIE
 from botchat.ratings.bradley_terry import fit_logits, logistic
@@ -53,7 +53,7 @@ class EloResult:
     """
 
     settings: EloSettings
-    models: tuple[str, ...]
+    models: Names
     rating: Floats
     run_std: Floats
 

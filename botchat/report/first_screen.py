@@ -309,10 +309,10 @@ def _against_next(arena: Arena, names: Sequence[str], links: Links) -> ShownColu
         if name not in below:
             cells.append(Cell())
             continue
-        pair = arena.pair(name, below[name])
-        text = f"{pair.wins} · {pair.ties} · {pair.losses}"
+        wins, ties, losses = arena.pair(name, below[name])
+        text = f"{wins} · {ties} · {losses}"
         href = links.to("pair", protocol=arena.protocol.name, a=name, b=below[name])
-        value = str(pair.wins - pair.losses)
+        value = str(wins - losses)
         cells.append(Cell(text, title=f"against {below[name]}", href=href, value=value))
     return ShownColumn(Head("vs_next", "vs next", "won · tied · lost", room="room1 room2"), cells)
 

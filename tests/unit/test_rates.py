@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.boards.judge_table import judge_facts, judge_table, pair_facts
-from botchat.boards.pairs import comparisons_of, model_results, pair_results, with_missing
-from botchat.boards.protocols import ProtocolVerdicts
+from botchat.boards.protocols import ProtocolVerdicts, model_results, pair_results, with_missing
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.rates import passes, successes
@@ -92,7 +91,7 @@ def compared(judgments: list[Judgment]) -> Comparisons:
     """The readable ones."""
     verdicts = PairVerdicts.of_judgments(judgments, ARENA)
     readable = verdicts.only(verdicts.readable)
-    return comparisons_of(readable, readable.item)
+    return Comparisons.of_verdicts(readable, readable.item)
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), PAIRWISE))

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from botchat.boards.pairs import pair_results
+from botchat.boards.protocols import pair_results
 from botchat.boards.votes import clusters, vote_comparisons, votes_board, votes_digest
 from botchat.errors import DataError
 from botchat.importers.vote_files import read_votes
