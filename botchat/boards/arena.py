@@ -29,7 +29,7 @@ from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import VOTES
 from botchat.protocols.protocol import Protocol
 from botchat.ratings.bradley_terry import BradleyTerryResult, fit
-from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.comparisons import Comparisons, comparisons_of
 from botchat.ratings.elo import PAPER, EloResult, EloSettings, bootstrap_elo
 from botchat.records import Dialogues
 
@@ -79,12 +79,11 @@ class Arena(ProtocolResult):
     counts: ComparisonCounts
     fitted: BradleyTerryResult
 
-    def pair(self, a: str, b: str) -> tuple[int, int, int]:
+    def pair(self, a: str, b: str) -> list[int]:
         """Return the wins, ties and losses of one contestant against another, in both orders."""
-        rows = self.results.reindex([(a, b)]).fillna(0)
-        counts = rows[["win", "tie", "lose"]].to_numpy() * rows[["n"]].to_numpy()
-        wins, ties, losses = np.rint(counts[0]).astype(int).tolist()
-        return wins, ties, losses
+        rows = self.results.reindex([(a, b)])
+        counts = rows[["win", "tie", "lose"]].mul(rows["n"], axis=0).fillna(0)
+        return counts.round().astype(int).iloc[0].tolist()
 
     @property
     def n_dialogues(self) -> int:
@@ -127,7 +126,7 @@ def rate(
         readable = verdicts.only(verdicts.readable)
         if not len(readable):
             continue
-        comparisons = Comparisons.of_verdicts(readable, part.cluster[readable.item])
+        comparisons = comparisons_of(readable, part.cluster[readable.item])
         # A contestant that only unreadable verdicts name is a contestant too.
         contestants = part.verdicts.judged_contestants
         per_pair = 2 * len(set(seed_ids))
@@ -146,7 +145,7 @@ def rate_votes(
     signature: str,
     *,
     per_pair: int | None = None,
-    unreadable: Mapping[str, int] | None = None,
+    unreadable: Mapping[str, int],
 ) -> Arena:
     """Make the Arena's tables from comparisons without judgments: votes, or a table of rates.
 
@@ -155,7 +154,7 @@ def rate_votes(
     """
     models = comparisons.models
     rows = with_missing(model_results(comparisons), models, (per_pair or 0) * (len(models) - 1))
-    rows["missing"] += [(unreadable or {}).get(name, 0) for name in models]
+    rows["missing"] += [unreadable.get(name, 0) for name in models]
     expected = None if per_pair is None else per_pair * math.comb(len(models), 2)
     counts = ComparisonCounts(len(comparisons), expected)
     not_known = np.full(len(comparisons), np.nan)

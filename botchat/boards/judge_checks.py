@@ -229,14 +229,22 @@ def judge_trust(board: Board, label_kappa: Estimate | None = None) -> JudgeTrust
             return JudgeTrust(NO_ANSWER, untested, checks)
     if board.judge_facts and not read:
         return JudgeTrust("not usable", ["None of its verdicts can be read."], checks)
-    faults = reasons["fails"] + reasons["warns"]
-    if reasons["fails"]:
-        return JudgeTrust("do not trust", faults + untested, checks)
-    if all(check.state == "unknown" for check in checks if check.key in _KNOWN_TRUTH):
-        return JudgeTrust("not tested", faults + untested, checks)
-    if faults or untested:
-        return JudgeTrust("use with care", faults + untested, checks)
-    return JudgeTrust("trust", reasons["passes"], checks)
+    level = _level(checks, untested)
+    if level == "trust":
+        return JudgeTrust(level, reasons["passes"], checks)
+    return JudgeTrust(level, reasons["fails"] + reasons["warns"] + untested, checks)
+
+
+def _level(checks: Sequence[Check], untested: Sequence[str]) -> Level:
+    """Return the level of a judge that was asked and can be read."""
+    states = {check.state for check in checks}
+    if "fails" in states:
+        return "do not trust"
+    if {check.state for check in checks if check.key in _KNOWN_TRUTH} == {"unknown"}:
+        return "not tested"
+    if "warns" in states or untested:
+        return "use with care"
+    return "trust"
 
 
 _MORE_ROOM = (
@@ -260,17 +268,17 @@ def _protocols_without_room(board: Board, n_read: int) -> list[str]:
         n_unreadable = sum(each.unreadable for each in facts.values())
         return [name for name in facts if 2 * sum(n_cut.values()) > n_unreadable]
     names = []
-    for name in _counted(board):
+    for judged in _counted(board):
+        name = judged.protocol.name
         is_cut = 2 * n_cut[name] > facts[name].unreadable
         if is_cut and _check_in("unreadable_rate", facts[name]).state == "fails":
             names.append(name)
     return names
 
 
-def _counted(board: Board) -> dict[str, ProtocolVerdicts]:
-    """Return the protocols that a judge is checked by, and its verdicts."""
-    parts = board.verdicts.items()
-    return {name: v for name, v in parts if v.protocol.about_ai or v.protocol.leads}
+def _counted(board: Board) -> list[ProtocolVerdicts]:
+    """Return the verdicts that a judge is checked by."""
+    return [v for v in board.verdicts.values() if v.protocol.about_ai or v.protocol.leads]
 
 
 _KNOWN_TRUTH = {
@@ -291,7 +299,8 @@ def _own_checks(board: Board, without_room: Collection[str]) -> list[Check]:
     single = JudgeFacts()
     against_human = None
     pairs = []
-    for name, judged in _counted(board).items():
+    for judged in _counted(board):
+        name = judged.protocol.name
         if name in without_room:
             continue
         facts[name] = board.judge_facts[name]

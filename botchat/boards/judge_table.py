@@ -68,18 +68,17 @@ def judge_table(facts: Iterable[JudgeFacts], signatures: Sequence[str]) -> Table
 def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Estimate:
     """Return the share of decided verdicts for the dialogue with more words, as shown."""
     verdicts = judged.verdicts
-    names = verdicts.contestants
-    seed_ids = verdicts.items
-    most = 1 + verdicts.shown.max(initial=0)
-    side = np.concatenate([verdicts.first, verdicts.second]) * len(seed_ids)
-    cut = (side + np.tile(verdicts.item, 2)) * most + np.tile(verdicts.shown, 2)
-    numbers, place = distinct(cut)
+    shape = (len(verdicts.contestants), len(verdicts.items), 1 + verdicts.shown.max(initial=0))
+    cuts = []
+    for side in (verdicts.first, verdicts.second):
+        cuts.append(np.ravel_multi_index((side, verdicts.item, verdicts.shown), shape))
+    numbers, place = distinct(np.concatenate(cuts))
     words = np.zeros(len(numbers), np.intp)
-    for i, number in enumerate(numbers.tolist()):
-        name, seed = divmod(number // most, len(seed_ids))
-        dialogue = dialogues.get(names[name], {}).get(seed_ids[seed])
+    for i, cut in enumerate(np.transpose(np.unravel_index(numbers, shape)).tolist()):
+        name, item, end = cut
+        dialogue = dialogues.get(verdicts.contestants[name], {}).get(verdicts.items[item])
         if dialogue:
-            words[i] = sum(lengths.words(each) for each in dialogue.utterances[: number % most])
+            words[i] = sum(map(lengths.words, dialogue.utterances[:end]))
     first, second = words[place].reshape(2, -1)
     unequal = np.isin(verdicts.result, (WIN, LOSS)) & (first != second)
     longer_wins = (verdicts.result == WIN) == (first > second)

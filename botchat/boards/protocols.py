@@ -32,7 +32,7 @@ from botchat.protocols.rates import PASS_AT, successes
 from botchat.protocols.reports import ERRORS
 from botchat.protocols.verdicts import first_ai_index
 from botchat.ratings.bradley_terry import ranks_from_order
-from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.comparisons import Comparisons, comparisons_of
 from botchat.records import BLIND_PAGE, HUMAN, UNDECIDED, Dialogues, Judgment, Seed, lacks_room
 
 MODEL = Column("model", "Model", "name")
@@ -94,8 +94,11 @@ class ProtocolVerdicts:
     @property
     def signature(self) -> str:
         """The most frequent signature, with the number of others if there are any."""
-        (first, _), *others = self.signatures.most_common()
-        many = f"|and-{len(others)}-other-settings" if others else ""
+        signatures = self.signatures
+        first = signatures.most_common(1)[0][0]
+        many = ""
+        if len(signatures) > 1:
+            many = f"|and-{len(signatures) - 1}-other-settings"
         return f"{first}{many}{self.imported}"
 
 
@@ -310,9 +313,6 @@ def success_turns(judged: ProtocolVerdicts, dialogues: Dialogues) -> list[int]:
     return [n for n in reversed(PASS_AT) if n <= longest] or [longest]
 
 
-_RESULTS = {"win": (WIN,), "tie": (TIE,), "lose": (LOSS,), "win_or_tie": (WIN, TIE)}
-
-
 def pair_results(comparisons: Comparisons) -> pd.DataFrame:
     """Results of each ordered pair that was compared, seen from the first; see `model_results`."""
     m = len(comparisons.models)
@@ -339,9 +339,14 @@ def _results(comparisons: Comparisons, m: int) -> tuple[Indices, pd.DataFrame]:
     cluster = None if comparisons.cluster is None else np.tile(comparisons.cluster, 2)
     numbers, row = distinct(side * m + other if m else side)
     columns: dict[str, Floats | Indices] = {"n": np.bincount(row, minlength=len(numbers))}
-    for key, hits in _RESULTS.items():
-        values = np.isin(result, hits).astype(np.float64)
-        shares = clustered_proportions(row, cluster, values, len(numbers))
+    hits = {
+        "win": result == WIN,
+        "tie": result == TIE,
+        "lose": result == LOSS,
+        "win_or_tie": result > LOSS,
+    }
+    for key, is_hit in hits.items():
+        shares = clustered_proportions(row, cluster, is_hit.astype(np.float64), len(numbers))
         columns |= {key: shares.value, f"{key}_low": shares.low, f"{key}_high": shares.high}
     return numbers, pd.DataFrame(columns)
 
@@ -358,7 +363,7 @@ def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResu
     seed_ids = [seed.id for seed in judged.protocol.eligible(seeds)]
     counted = judged.verdicts.on(seed_ids)
     readable = counted.only(counted.readable)
-    compared = Comparisons.of_verdicts(readable, judged.cluster[readable.item])
+    compared = comparisons_of(readable, judged.cluster[readable.item])
     models = [name for name in judged.verdicts.judged_contestants if name != HUMAN]
     pairs = [(model, HUMAN) for model in models]
     rows = with_missing(pair_results(compared), pairs, 2 * len(seed_ids)).assign(model=models)

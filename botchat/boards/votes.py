@@ -20,7 +20,7 @@ from botchat.metrics.lengths import Lengths
 from botchat.metrics.statistics import distinct, proportion
 from botchat.metrics.verdicts import TIE, PairOutcome, PairVerdicts
 from botchat.protocols.catalogue import VOTES
-from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.comparisons import Comparisons, comparisons_of
 from botchat.records import SIGNED
 
 
@@ -57,7 +57,7 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
 def rates_board(comparisons: Comparisons, name: str, per_pair: int) -> Board:
     """Make the board of a table of rates, ``per_pair`` comparisons of each pair; no judges."""
     signature = f"{SIGNED}|votes|set:{name}|per_pair:{per_pair}"
-    part = arena.rate_votes(comparisons, signature, per_pair=per_pair)
+    part = arena.rate_votes(comparisons, signature, per_pair=per_pair, unreadable={})
     return _board(part, name, "rates", part.table.signature)
 
 
@@ -67,7 +67,7 @@ def vote_comparisons(votes: PairVerdicts) -> Comparisons:
     cluster = clusters(votes, len(votes.contestants))
     if cluster is not None:
         cluster = cluster[votes.readable]
-    return Comparisons.of_verdicts(votes.only(votes.readable), cluster)
+    return comparisons_of(votes.only(votes.readable), cluster)
 
 
 def clusters(votes: PairVerdicts, least: int) -> Indices | None:

@@ -55,16 +55,6 @@ class Comparisons:
             None if seeds is None else np.unique(list(seeds), return_inverse=True)[1],
         )
 
-    @classmethod
-    def of_verdicts(cls, readable: PairVerdicts, cluster: Indices | None) -> Comparisons:
-        """Make comparisons, models sorted by name, of readable verdicts and the cluster of each."""
-        models = readable.judged_contestants
-        place = {name: i for i, name in enumerate(models)}
-        # Contestants that only unreadable verdicts name have no place, and none is asked for.
-        number = np.array([place.get(name, -1) for name in readable.contestants], dtype=np.intp)
-        first = number[readable.first]
-        return cls(tuple(models), first, number[readable.second], readable.result, cluster)
-
     def select(self, kept: Flags) -> Comparisons:
         """Return the comparisons where ``kept``, shape (n,), is true."""
         cluster = None
@@ -89,3 +79,13 @@ class Comparisons:
             raise MissingDataError(
                 "no comparison to rate: judge at least one pair of models with readable verdicts"
             )
+
+
+def comparisons_of(readable: PairVerdicts, cluster: Indices | None) -> Comparisons:
+    """Make comparisons, models sorted by name, of readable verdicts and the cluster of each."""
+    models = readable.judged_contestants
+    place = {name: i for i, name in enumerate(models)}
+    # Contestants that only unreadable verdicts name have no place, and none is asked for.
+    number = np.array([place.get(name, -1) for name in readable.contestants], dtype=np.intp)
+    first = number[readable.first]
+    return Comparisons(tuple(models), first, number[readable.second], readable.result, cluster)

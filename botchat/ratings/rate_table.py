@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,10 @@ PER_PAIR = 444
 COLUMNS = ("model_a", "model_b", "win_rate", "win_or_tie_rate")
 
 
+Rows: TypeAlias = Iterable[tuple[str, Mapping[str, str]]]
+"""Place of a row for messages, and its cells."""
+
+
 class _Rates(NamedTuple):
     """Win rate and win-or-tie rate of a pair's first model, shape (2,), and their most digits."""
 
@@ -37,9 +41,7 @@ def is_rates(data: bytes) -> bool:
     return {name.strip(' "\r') for name in header.split(",")}.issuperset(COLUMNS)
 
 
-def comparisons_from_rates(
-    rows: Iterable[tuple[str, Mapping[str, str]]], per_pair: int, where: str
-) -> Comparisons:
+def comparisons_from_rates(rows: Rows, per_pair: int, where: str) -> Comparisons:
     """Rebuild comparisons from rows (place, cells) with the columns `COLUMNS`, a pair each.
 
     Rates are all shares (0..1) or all percent (0..100), rounded to any digit. A pair may have one
@@ -49,16 +51,7 @@ def comparisons_from_rates(
     """
     if per_pair < 1:
         raise UsageError(f"{per_pair} comparisons a pair: give at least 1 (BotChat's Arena: 444)")
-    table: dict[tuple[str, str], _Rates] = {}
-    for place, cells in rows:
-        a = cells.get("model_a", "").strip()
-        b = cells.get("model_b", "").strip()
-        if not a or not b or a == b:
-            raise DataError(f"{place}: {a!r} against {b!r}: name two different models")
-        if (a, b) in table:
-            earlier = table[a, b].place
-            raise DataError(f"{place}: {a} against {b} occurs in {earlier} already: keep one")
-        table[a, b] = _rates(place, cells)
+    table = _read_table(rows)
     if not table:
         raise DataError(f"{where}: no rows: give a line for each pair of models")
     top = _top(table.values())
@@ -92,6 +85,20 @@ def comparisons_from_rates(
         np.repeat([number[b] for _, b in pairs], per_pair),
         np.concatenate(results),
     )
+
+
+def _read_table(rows: Rows) -> dict[tuple[str, str], _Rates]:
+    table: dict[tuple[str, str], _Rates] = {}
+    for place, cells in rows:
+        a = cells.get("model_a", "").strip()
+        b = cells.get("model_b", "").strip()
+        if not a or not b or a == b:
+            raise DataError(f"{place}: {a!r} against {b!r}: name two different models")
+        if (a, b) in table:
+            earlier = table[a, b].place
+            raise DataError(f"{place}: {a} against {b} occurs in {earlier} already: keep one")
+        table[a, b] = _rates(place, cells)
+    return table
 
 
 def _rates(place: str, cells: Mapping[str, str]) -> _Rates:

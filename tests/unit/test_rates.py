@@ -17,7 +17,7 @@ from botchat.boards.protocols import ProtocolVerdicts, model_results, pair_resul
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.rates import passes, successes
-from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.comparisons import Comparisons, comparisons_of
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
 from tests.boards import judgment, make_records
 
@@ -91,7 +91,7 @@ def compared(judgments: list[Judgment]) -> Comparisons:
     """The readable ones."""
     verdicts = PairVerdicts.of_judgments(judgments, ARENA)
     readable = verdicts.only(verdicts.readable)
-    return Comparisons.of_verdicts(readable, readable.item)
+    return comparisons_of(readable, readable.item)
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), PAIRWISE))
