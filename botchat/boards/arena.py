@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -44,8 +45,7 @@ _DIGITS = 6
 """Decimals in which the ratings of models that did the same are equal."""
 
 
-@dataclass(frozen=True)
-class ComparisonCounts:
+class ComparisonCounts(NamedTuple):
     """Numbers of a protocol's comparisons, readable or not: judged, and expected."""
 
     judged: int
@@ -165,8 +165,6 @@ def _length_differences(
     readable: PairVerdicts, comparisons: Comparisons, dialogues: Dialogues, turns: int | None
 ) -> Floats:
     """Return log length of the first less the second of each comparison, nan where not known."""
-    if turns is None:
-        return np.full(len(comparisons), np.nan)
     words = {name: log_words(dialogues.get(name, {}), turns) for name in comparisons.models}
     length = pd.DataFrame(words, index=list(readable.items), dtype=np.float64).to_numpy()
     first = length[readable.item, comparisons.first]

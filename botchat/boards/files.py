@@ -10,6 +10,7 @@ import io
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -27,7 +28,7 @@ from botchat.interfaces import round_floats, settings_digest
 from botchat.metrics.statistics import holm, sign_flip
 from botchat.protocols.reports import as_prose, as_records, as_text
 from botchat.protocols.verdicts import NOT_SAID, first_ai_index
-from botchat.records import HUMAN, Dialogues, Judgment
+from botchat.records import HUMAN, Dialogues
 
 Content = str | bytes
 """Content of a file; text is UTF-8."""
@@ -286,7 +287,7 @@ def by_seed(board: Board, dialogues: Dialogues) -> Record:
     known (or none, and the dialogue broke off). ``dialogues``: model -> digest of all of them.
     ``topics``: seed id -> topic, where seeds have one.
     """
-    first: dict[str, FirstIndices] = {}
+    first = defaultdict[str, dict[str, int | None]](dict)
     digests = {}
     for name, by in dialogues.items():
         if name != HUMAN:
@@ -296,24 +297,19 @@ def by_seed(board: Board, dialogues: Dialogues) -> Record:
     for part in board.of(DetectionResult):
         if part.protocol.leads:
             judged = board.verdicts[part.protocol.name]
-            for name, judgments in judged.by_contestant.items():
+            largest = part.ranking[0].n or 0
+            for judgment in judged.judgments:
+                name = judgment.contestants[0]
+                index = None
+                if judgment.verdict is not None:
+                    index = first_ai_index(judgment.verdict, judgment.seed_id)
+                if index == 0 and judgment.shown < largest:
+                    index = None
                 if name != HUMAN:
-                    first[name] = _first_ai_indices(judgments, part.ranking[0].n or 0)
+                    first[name][judgment.seed_id] = index
             if judged.topics:
                 data["topics"] = judged.topics
     return data
-
-
-def _first_ai_indices(judgments: Iterable[Judgment], largest: int) -> FirstIndices:
-    indices: dict[str, int | None] = {}
-    for judgment in judgments:
-        index = None
-        if judgment.verdict is not None:
-            index = first_ai_index(judgment.verdict, judgment.seed_id)
-        if index == 0 and judgment.shown < largest:
-            index = None
-        indices[judgment.seed_id] = index
-    return indices
 
 
 # -------------------------------------------------------- changes of models between two boards

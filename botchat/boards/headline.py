@@ -7,7 +7,7 @@ first rank (simultaneous 95 % rank intervals among models). Bots and humans are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
@@ -22,8 +22,7 @@ _NAMED = 3
 """Most contestants that a sentence names."""
 
 
-@dataclass(frozen=True)
-class Headline:
+class Headline(NamedTuple):
     """The sentence that a board begins with, and facts to go with it."""
 
     pieces: Sequence[tuple[str, bool]]
@@ -143,6 +142,6 @@ def _scope(board: Board, part: ProtocolResult | None, contestants: Sequence[str]
     who = [f"{n:,} {kind}{'' if n == 1 else 's'}" for kind, n in counts.items() if n]
     if isinstance(part, Arena) and part.protocol == VOTES:
         return f"{part.counts.judged:,} votes of {board.seed_set}, {', '.join(who)}."
-    n = int(board.main.frame["complete"].max()) if len(board.main.frame) else 0
+    n = max(board.main.frame["complete"], default=0)
     kind = "invented dialogues" if board.invented else "dialogues"
     return f"{n:,} {kind} of {board.seed_set}, {', '.join(who)}, judge {board.judge}."

@@ -82,8 +82,7 @@ class Gain(NamedTuple):
         return f"{points.value:+.0f} points {ends}".replace("-", "−")
 
 
-@dataclass(frozen=True)
-class OneOrder:
+class OneOrder(NamedTuple):
     """Accuracy and Cohen's kappa of a judge that is asked in one order only."""
 
     accuracy: Estimate
@@ -146,8 +145,8 @@ class AgreementReport:
         texts = []
         if debates:
             debate = max(debates, key=accuracy.__getitem__)
-            judges = [name for name in accuracy if name not in debates]
-            singles = [name for name in judges if not JudgeId.parse(name).is_control]
+            others = accuracy.keys() - debates
+            singles = [name for name in others if not JudgeId.parse(name).is_control]
             texts = [_debate_gain(self, singles, debate), _debate_itself(self, debate)]
         texts.append(_recommendation(self, accuracy))
         return [text for text in texts if text]
@@ -197,7 +196,7 @@ def known_fields(record: JudgeAgreement | ScoreAgreement) -> Record:
     return {key: value for key, value in vars(record).items() if value is not None}
 
 
-def _debate_gain(report: AgreementReport, singles: Sequence[str], debate: str) -> str:
+def _debate_gain(report: AgreementReport, singles: Iterable[str], debate: str) -> str:
     """Say what a debate gains over the judge with the fewest calls that has no debate."""
     calls = [(report.price(name).calls, name) for name in singles]
     single = min(calls, default=(0.0, ""))[1]
@@ -312,7 +311,14 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
     judges = [with_price(row) for row in report.judge_rows]
     signed = [report.signature]
     tables = [table("judges", title, JUDGES, judges, signed, _HOW_READ)]
-    pairs = [_pair_row(report, pair) for pair in report.corrected_pairs]
+    pairs = []
+    for pair in report.corrected_pairs:
+        row = vars(pair)
+        usd_a = report.price(pair.judge_a).usd
+        usd_b = report.price(pair.judge_b).usd
+        if usd_a and usd_b:  # how many times the price of the second the first costs
+            row = {**row, "price_ratio": usd_a / usd_b}
+        pairs.append(row)
     tables.append(table("pairs", "Pairs of judges", _PAIRS, pairs, signed, _HOW_PAIRED))
     if len(agreement.annotators) > 1:
         title = "Annotators against the majority of the others"
@@ -325,13 +331,6 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
     rankings = [vars(each) for each in agreement.rankings]
     tables.append(table("rankings", "Ranking by each judge", _RANKINGS, rankings, signed))
     return [each.filled() for each in tables if len(each.frame)]
-
-
-def _pair_row(report: AgreementReport, pair: PairAgreement) -> Record:
-    """Return the row of two judges, with how many times the price of b one of a is."""
-    usd_a = report.price(pair.judge_a).usd
-    usd_b = report.price(pair.judge_b).usd
-    return {**vars(pair), "price_ratio": usd_a / usd_b if usd_a and usd_b else None}
 
 
 def agreement_json(report: AgreementReport) -> Record:

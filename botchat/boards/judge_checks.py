@@ -8,6 +8,8 @@ is on the good side, and warns between them (`RULES`).
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
@@ -17,7 +19,7 @@ import numpy as np
 from botchat.boards.board import Board
 from botchat.boards.judge_table import JudgeFacts
 from botchat.boards.protocols import ProtocolVerdicts
-from botchat.boards.tables import is_floor_bot, rounded_ends, shorten
+from botchat.boards.tables import DIGITS, is_floor_bot, shorten
 from botchat.errors import listed
 from botchat.estimates import UNKNOWN, Estimate
 from botchat.judges.rules import RulesJudge
@@ -162,8 +164,7 @@ class Check:
         return f"{100 * value:.0f} %"
 
 
-@dataclass(frozen=True)
-class JudgeTrust:
+class JudgeTrust(NamedTuple):
     """The result of all checks of a judge."""
 
     level: Level
@@ -189,11 +190,12 @@ class JudgeTrust:
         """The level, reasons and checks, JSON-ready."""
         checks = []
         for check in self.checks:
+            ends = vars(check.estimate).items()
             row = {
                 "key": check.key,
                 "name": check.name,
                 "state": check.state,
-                **rounded_ends(check.estimate),
+                **{key: None if math.isnan(n) else round(n, DIGITS) for key, n in ends},
                 "line": check.line,
                 "reason": check.reason,
                 "protocol": check.protocol,
@@ -219,10 +221,15 @@ def judge_trust(board: Board, label_kappa: Estimate | None = None) -> JudgeTrust
         label_kappa = None  # what it shares with annotators is no sample either
     checks = _own_checks(board, without_room)
     checks.append(_check("label_kappa", label_kappa or UNKNOWN))
-    reasons: dict[State, list[str]] = {"fails": [], "warns": [], "passes": [], "unknown": []}
+    reasons = defaultdict[State, list[str]](list)
     for check in checks:
         reasons[check.state].append(check.reason)
-    untested = _untested(board)
+    untested = []
+    n = _n_human_dialogues(board)
+    if n < LEAST:
+        untested.append(f"It saw {n} human dialogues; {LEAST} are needed to say more.")
+    if board.judge == RulesJudge.name:
+        untested.append("It sees the form of a dialogue only, not its content.")
     if without_room:
         untested = [_no_room(board, without_room), _MORE_ROOM]
         if not reasons["fails"]:
@@ -339,17 +346,6 @@ def _least_unreadable(facts: JudgeFacts) -> float:
     return float(np.nan_to_num(facts.rate("unreadable_rate").low))
 
 
-def _untested(board: Board) -> list[str]:
-    """Return reasons to use a judge with care although it fails nothing."""
-    reasons = []
-    n = _n_human_dialogues(board)
-    if n < LEAST:
-        reasons.append(f"It saw {n} human dialogues; {LEAST} are needed to say more.")
-    if board.judge == RulesJudge.name:
-        reasons.append("It sees the form of a dialogue only, not its content.")
-    return reasons
-
-
 def _n_human_dialogues(board: Board) -> int:
     """Count the human dialogues with a readable verdict, alone or next to a model's."""
     seeds: set[str] = set()
@@ -357,8 +353,8 @@ def _n_human_dialogues(board: Board) -> int:
         if part.protocol.about_ai:
             seeds |= {j.seed_id for j in part.judgments if HUMAN in j.contestants and j.verdict}
         if part.protocol.against_human:
-            read = np.unique(part.verdicts.item[part.verdicts.readable])
-            seeds |= {part.verdicts.items[i] for i in read.tolist()}
+            read = part.verdicts.only(part.verdicts.readable)
+            seeds |= {read.items[i] for i in read.item}
     return len(seeds)
 
 
@@ -367,15 +363,17 @@ def _model_picked(judged: ProtocolVerdicts | None) -> Check:
     if judged is None:
         return _check("model_picked", UNKNOWN)
     verdicts = judged.verdicts
-    name = judged.protocol.name
-    bot = np.array([is_floor_bot(name) for name in verdicts.contestants], dtype=bool)
-    human = np.array([name == HUMAN for name in verdicts.contestants], dtype=bool)
+    names = np.array(verdicts.contestants, object)
+    bot = np.array([is_floor_bot(name) for name in names])
+    counted = verdicts.readable
     with_bot = bot[verdicts.first] | bot[verdicts.second]
-    verdicts = verdicts.only(verdicts.readable & (with_bot if with_bot.any() else True))
+    if with_bot.any():
+        counted &= with_bot
+    verdicts = verdicts.only(counted)
     decided = verdicts.only(verdicts.result != TIE)
-    right = decided.result == np.where(human[decided.first], WIN, LOSS)
+    right = decided.result == np.where(names[decided.first] == HUMAN, WIN, LOSS)
     picked = proportion(right, judged.cluster[decided.item])
-    check = _check("model_picked", picked, name)
+    check = _check("model_picked", picked, judged.protocol.name)
     ties = proportion(verdicts.result == TIE, judged.cluster[verdicts.item])
     if check.state in ("passes", "unknown") and ties.low > RULES["ties"].passes:
         reason = f"It calls {100 * ties.value:.0f} % of pairs with a human dialogue a tie."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -101,20 +102,21 @@ def _detection_facts(judged: ProtocolVerdicts) -> JudgeFacts:
     unreadable = [judgment.verdict is None for judgment in judgments]
     rates = {"unreadable_rate": proportion(unreadable, judged.topics_of(judgments))}
     if protocol.about_ai and protocol.answer.passing is not None:
-        known = [j for j in judgments if j.verdict not in (None, UNDECIDED)]
-        human = [j for j in known if j.contestants[0] == HUMAN]
-        generated = [j for j in known if j.contestants[0] != HUMAN]
-        bots = [j for j in generated if is_floor_bot(j.contestants[0])]
-        rates["false_positive_rate"] = _positive_rate(judged, human)
-        rates["true_positive_rate"] = _positive_rate(judged, generated)
-        rates["true_positive_rate_bots"] = _positive_rate(judged, bots)
+        groups = defaultdict[str, list[Judgment]](list)
+        for judgment in judgments:
+            name = judgment.contestants[0]
+            if judgment.verdict in (None, UNDECIDED):
+                continue
+            if name == HUMAN:
+                groups["false_positive_rate"].append(judgment)
+                continue
+            groups["true_positive_rate"].append(judgment)
+            if is_floor_bot(name):
+                groups["true_positive_rate_bots"].append(judgment)
+        for key, group in groups.items():
+            hits = [judgment.verdict != protocol.answer.passing for judgment in group]
+            rates[key] = proportion(hits, judged.topics_of(group))
     return JudgeFacts(protocol.name, len(judgments), sum(unreadable), rates)
-
-
-def _positive_rate(judged: ProtocolVerdicts, judgments: Sequence[Judgment]) -> Estimate:
-    """Return how many of some judgments say AI."""
-    hits = [judgment.verdict != judged.protocol.answer.passing for judgment in judgments]
-    return proportion(hits, judged.topics_of(judgments))
 
 
 PAIR_COLUMNS = (

@@ -24,7 +24,7 @@ from botchat.metrics.statistics import (
     separated,
     wilson,
 )
-from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts
+from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 from botchat.protocols.kinds import Detection, Pairwise, Report, Score
 from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
@@ -69,9 +69,7 @@ class ProtocolVerdicts:
     @cached_property
     def cluster(self) -> Indices:
         """Number of the topic, or of itself, of each seed of ``verdicts``."""
-        numbers: dict[str, int] = {}
-        names = (self.topics.get(seed_id, seed_id) for seed_id in self.verdicts.items)
-        return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.intp)
+        return Numbers().of(self.topics.get(item, item) for item in self.verdicts.items)
 
     @property
     def n_without_room(self) -> int:
@@ -203,18 +201,20 @@ class SuccessCurve:
         cls, ends: Sequence[tuple[int, bool]], topics: Sequence[str], longest: int
     ) -> SuccessCurve:
         """``ends``: the first AI utterance of each dialogue and true, or its last and false."""
-        end, is_ai = np.array(ends, np.intp).reshape(-1, 2).T
-        n = np.arange(1, longest + 1)
-        known = (end >= n[:, None]) | (is_ai == 1)
-        failed = (end <= n[:, None]) & (is_ai == 1)
-        at_risk = (end >= n[:, None]).sum(1)
-        gone = np.bincount(end[is_ai == 1], minlength=longest + 1)[1 : longest + 1]
+        end = np.array([last for last, _ in ends], np.intp)
+        is_ai = np.array([called for _, called in ends], np.bool_)
+        n = np.arange(1, longest + 1)[:, None]
+        reaches = end >= n
+        known = reaches | is_ai
+        failed = (end <= n) & is_ai
+        at_risk = reaches.sum(1)
+        gone = np.bincount(end[is_ai], minlength=longest + 1)[1 : longest + 1]
         rate: Floats = np.cumprod(1 - gone / np.maximum(at_risk, 1), dtype=np.float64)
         rate[rate < 1e-12] = 0
         rate[(at_risk == 0) & (rate > 0)] = np.nan
         row, dialogue = np.nonzero(known)
         cluster = np.unique(topics, return_inverse=True)[1]
-        passed = 1.0 - failed[row, dialogue]
+        passed = np.where(failed[row, dialogue], 0.0, 1.0)
         return cls(rate, clustered_proportions(row, cluster[dialogue], passed, longest).n)
 
     def at(self, n: int) -> Estimate:

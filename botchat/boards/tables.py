@@ -200,15 +200,11 @@ class Table:
         if column.kind == "rank":
             spans = self.frame[column.keys].itertuples(index=False)
             return [_rank_text(rank, low, high) for rank, low, high in spans]
-        texts = []
-        for value in self.frame[key].tolist():
-            if pd.isna(value):
-                texts.append("–")
-            elif column.kind == "rate":
-                texts.append(format(100 * value, _FORMAT["rate"]))
-            else:
-                texts.append(format(value, _FORMAT[column.kind]))
-        return texts
+        values = self.frame[key]
+        if column.kind == "rate":
+            values = 100 * values
+        form = _FORMAT[column.kind]
+        return ["–" if pd.isna(value) else format(value, form) for value in values.tolist()]
 
     def intervals(self, key: str) -> list[str]:
         """Return each number's interval in a column as ``47–76``; empty where it is not known."""
@@ -285,12 +281,6 @@ def interval_text(estimate: Estimate, form: str) -> str:
     if estimate.low < 0:
         joint = " to "
     return f"{estimate.low:{form}}{joint}{estimate.high:{form}}"
-
-
-def rounded_ends(estimate: Estimate) -> dict[str, float | None]:
-    """Return a number as JSON has it: ``value``, ``low`` and ``high``, None if unknown."""
-    numbers = vars(estimate).items()
-    return {key: None if math.isnan(n) else round(n, DIGITS) for key, n in numbers}
 
 
 def spread(row: TableRow) -> Record:

@@ -14,7 +14,7 @@ from botchat.boards.arena import Arena
 from botchat.boards.board import Board, lengths_table, main_table
 from botchat.boards.judge_table import PAIR_COLUMNS, JudgeFacts, judge_table, pair_facts
 from botchat.boards.protocols import ProtocolVerdicts
-from botchat.boards.tables import Column, Table, table
+from botchat.boards.tables import Column, table
 from botchat.estimates import Indices
 from botchat.metrics.lengths import Lengths
 from botchat.metrics.statistics import distinct, proportion
@@ -43,9 +43,17 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
         judge = f"{len(judges):,} judges"
         row_name = f"all {judge}"
     facts = _judge_facts(votes)
-    board = replace(
-        _board(part, name, judge, signature), judge_table=_judge_table(facts, row_name, signature)
+    judge_row = {"judge": row_name, **facts.row}
+    judges_table = table(
+        "judge",
+        "The judges",
+        [Column("judge", "Judge", "name"), *PAIR_COLUMNS],
+        [judge_row],
+        [signature],
+        "In percent, with 95 % intervals clustered by what was asked. Consistency: pairs with the "
+        "same verdict in both orders. First preferred: decided votes for the first; 50: no bias.",
     )
+    board = replace(_board(part, name, judge, signature), judge_table=judges_table)
     # Only both orders tell what being named first is worth, and who is better.
     _, outcomes = votes.both_orders()
     if (outcomes < PairOutcome.ABSENT).all(1).any():
@@ -134,16 +142,3 @@ def _judge_facts(votes: PairVerdicts) -> JudgeFacts:
         "unreadable_rate": proportion(~readable, cluster),
     }
     return facts._replace(rates=rates)
-
-
-def _judge_table(facts: JudgeFacts, name: str, signature: str) -> Table:
-    """Make the table of all judges together."""
-    return table(
-        "judge",
-        "The judges",
-        [Column("judge", "Judge", "name"), *PAIR_COLUMNS],
-        [{"judge": name, **facts.row}],
-        [signature],
-        "In percent, with 95 % intervals clustered by what was asked. Consistency: pairs with the "
-        "same verdict in both orders. First preferred: decided votes for the first; 50: no bias.",
-    )

@@ -10,9 +10,9 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain, zip_longest
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +25,14 @@ ENCODING = "cl100k_base"
 _WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]+(?:['\u2019][^\W{IDEOGRAPHS}]+)*")
 
 
-@dataclass(frozen=True)
-class Counter:
+class Counter(NamedTuple):
     """Measures a text in tokens or words."""
 
     unit: str
     count: Callable[[str], int]
 
 
-@dataclass(frozen=True)
-class Lengths:
+class Lengths(NamedTuple):
     """Lengths of every generated utterance by contestant, in the order of its dialogues."""
 
     unit: str
@@ -98,7 +96,7 @@ def summary(lengths: NDArray[np.int64]) -> dict[str, float]:
     }
 
 
-def log_words(dialogues: Mapping[str, Dialogue], end: int) -> dict[str, float]:
+def log_words(dialogues: Mapping[str, Dialogue], end: int | None) -> dict[str, float]:
     """Return seed id -> log of 1 + the mean words of utterances generated up to ``end``."""
     logs = {}
     for seed_id, dialogue in dialogues.items():

@@ -119,9 +119,9 @@ class PairVerdicts:
         1
         """
         rows = list(rows)
-        items = _Numbers()
-        contestants = _Numbers()
-        judges = _Numbers()
+        items = Numbers()
+        contestants = Numbers()
+        judges = Numbers()
         item = items.of(row.item for row in rows)
         sides = contestants.of(chain.from_iterable((row.first, row.second) for row in rows))
         judge = judges.of(row.judge for row in rows)
@@ -271,7 +271,7 @@ class PairVerdicts:
 
 def _joined(names: Sequence[Names], columns: Sequence[Indices]) -> tuple[Names, Indices]:
     """Return the names of several parts as one list, and their columns renumbered."""
-    numbers = _Numbers()
+    numbers = Numbers()
     joined = []
     for of_part, column in zip(names, columns, strict=True):
         # -1, the last place, is that of an unknown name.
@@ -299,9 +299,9 @@ class VerdictsBuilder:
     def __init__(self, protocol: ResultReader) -> None:
         """Hold no verdict yet; ``protocol`` knows what a verdict means."""
         self._result = lru_cache(maxsize=1 << 12)(protocol.result)
-        self._seeds = _Numbers()
-        self._contestants = _Numbers()
-        self._signatures = _Numbers()
+        self._seeds = Numbers()
+        self._contestants = Numbers()
+        self._signatures = Numbers()
         self._blocks: list[_Block] = []
         self.n_outdated = 0
         """Verdicts that `verdicts` left out."""
@@ -355,21 +355,20 @@ class VerdictsBuilder:
         m = len(self._contestants)
         key = (whole.seed * m + whole.first) * m + whole.second
         is_current = whole.is_current
-        ordered = np.sort(key)
-        if (ordered[1:] == ordered[:-1]).any():
-            appeared = np.unique(key, return_index=True)[1]
-            from_end = np.unique(key[::-1], return_index=True)[1]
-            latest = (len(key) - 1 - from_end)[np.argsort(appeared)]
+        if len(np.unique(key)) < len(key):
+            last = {case: i for i, case in enumerate(key.tolist())}
+            latest = np.array(list(last.values()))
             verdicts = verdicts.take(latest)
             is_current = is_current[latest]
         self.n_outdated = int((~is_current).sum())
         return verdicts.only(is_current)
 
 
-class _Numbers(dict[str, int]):
+class Numbers(dict[str, int]):
     """Name -> its number, in the order in which names were first asked for."""
 
     def __missing__(self, name: str) -> int:
+        """Give a new name the next number."""
         self[name] = len(self)
         return len(self) - 1
 

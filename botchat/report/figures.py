@@ -32,6 +32,7 @@ from botchat.boards.protocols import DetectionResult, GTEvalResult, SuccessCurve
 from botchat.boards.tables import Table, is_floor_bot, labels
 from botchat.errors import UsageError
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED
+from botchat.report.first_screen import Costs
 
 INK = "#1a1917"  # models
 SOFT = "#6b6963"  # what explains
@@ -131,7 +132,7 @@ def read_size(text: str) -> tuple[float, float | None]:
     )
 
 
-def board_charts(board: Board, costs: Mapping[str, float] | None = None) -> Iterator[Chart]:
+def board_charts(board: Board, costs: Costs | None = None) -> Iterator[Chart]:
     """Yield each figure a board has numbers for; ``costs``, by contestant, are USD a dialogue."""
     for base in dict.fromkeys(arena.protocol.base for arena in board.arenas):
         arenas = [arena for arena in board.arenas if arena.protocol.base == base]
@@ -151,7 +152,7 @@ def board_charts(board: Board, costs: Mapping[str, float] | None = None) -> Iter
     yield from _length_charts(board)
 
 
-def _arena_charts(arenas: Sequence[Arena], costs: Mapping[str, float]) -> Iterator[Chart]:
+def _arena_charts(arenas: Sequence[Arena], costs: Costs) -> Iterator[Chart]:
     """``arenas``: of one protocol, the largest N first."""
     first = arenas[0]
     prefix = "" if first.protocol.leads else f"{first.protocol.base}-"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
 import numpy as np
@@ -14,15 +14,21 @@ import pandas as pd
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.protocols import DetectionResult, GTEvalResult, ProtocolResult, SuccessCurve
-from botchat.boards.tables import Column, Table, interval_text, is_floor_bot, labels
+from botchat.boards.tables import Column, Record, Table, interval_text, is_floor_bot, labels
 from botchat.estimates import Estimate, Floats
-from botchat.interfaces import Row
 from botchat.protocols.catalogue import VOTES
 from botchat.records import HUMAN, N_SEED
 
 MOST_SHOWN = 5  # protocols with a column on the first screen; others are under "More columns"
 NAMED_LINES = 15  # models whose line in the curve has its name
 FEW = 10  # human dialogues below which their line is dashed
+
+
+Costs: TypeAlias = Mapping[str, float]
+"""Contestant -> USD of a dialogue, where known."""
+
+Scale: TypeAlias = tuple[float, float]
+"""Ends of an axis."""
 
 
 class Links(NamedTuple):
@@ -47,7 +53,7 @@ class Bar(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, number: Estimate, ends: tuple[float, float] = (0.0, 1.0)) -> Bar:
+    def of(cls, number: Estimate, ends: Scale = (0.0, 1.0)) -> Bar:
         """Return the bar of a number; what is outside the scale is at its edge."""
         return cls(
             percent(number.value, ends), percent(number.low, ends), percent(number.high, ends)
@@ -59,7 +65,7 @@ class Bar(NamedTuple):
         return round(self.high - self.low, 2)
 
 
-def percent(value: float, ends: tuple[float, float]) -> float:
+def percent(value: float, ends: Scale) -> float:
     """Return where a value stands on a scale, in percent of its width."""
     low, high = ends
     return round(100 * (min(max(value, low), high) - low) / (high - low), 2)
@@ -94,6 +100,11 @@ class ShownColumn(NamedTuple):
     head: Head
     cells: Sequence[Cell]
 
+    @classmethod
+    def of(cls, head: Head, names: Sequence[str], cells: Mapping[str, Cell]) -> ShownColumn:
+        """Make a column of the cells of some contestants; others have no number."""
+        return cls(head, [cells.get(name, Cell()) for name in names])
+
 
 class Line(NamedTuple):
     """Row of one contestant; ``kind`` is ``human``, ``bot`` or empty."""
@@ -112,33 +123,29 @@ def kind_of(name: str) -> str:
     return "bot" if is_floor_bot(name) else ""
 
 
-def printed_rows(board: Board, costs: Mapping[str, float]) -> list[Row]:
+def printed_rows(board: Board, costs: Costs) -> list[Record]:
     """Return a row a contestant for a terminal: rank, the number of each protocol, and USD."""
-    main = board.main
-    places = zip(main.texts("rank"), main.frame["model"], strict=True)
-    rows = [{"rank": rank, "model": name} for rank, name in places]
-    headings = {"rank", "model"}
+    names = list(board.main.frame["model"])
+    columns = {"rank": board.main.texts("rank"), "model": names}
     for i, part in enumerate(protocol_columns(board)):
         heading = words(part, part.ranking[0])[0].lower()
-        # Said once, and where a criterion is called like another column.
-        if i == 0 or heading in headings:
+        # Named once, and where a criterion is called like another column.
+        if i == 0 or heading in columns:
             heading += " (95 % CI)"
-        headings.add(heading)
         values, form = numbers(part.table, part.ranking[0])
-        for row in rows:
-            row[heading] = "–"
-            if row["model"] in values:
-                number = values[row["model"]]
-                row[heading] = f"{number.value:{form}} ({interval_text(number, form)})"
+        texts = {}
+        for name, number in values.items():
+            texts[name] = f"{number.value:{form}} ({interval_text(number, form)})"
+        columns[heading] = [texts.get(name, "–") for name in names]
     if any(costs.values()):
-        for row in rows:
-            usd = costs.get(row["model"])
-            row["USD/dialogue"] = "–" if usd is None else f"{usd:.4f}"
+        usd = {name: f"{cost:.4f}" for name, cost in costs.items()}
+        columns["USD/dialogue"] = [usd.get(name, "–") for name in names]
+    rows: list[Any] = pd.DataFrame(columns).to_dict("records")
     return rows
 
 
 def main_table(
-    board: Board, links: Links, costs: Mapping[str, float], *, ranked: bool = True
+    board: Board, links: Links, costs: Costs, *, ranked: bool = True
 ) -> tuple[list[Head], list[Line]]:
     """Return columns and rows of the first screen; ``costs``, by contestant, are in USD a dialogue.
 
@@ -157,7 +164,7 @@ def main_table(
 
 
 def _columns(
-    board: Board, names: Sequence[str], links: Links, costs: Mapping[str, float], *, ranked: bool
+    board: Board, names: Sequence[str], links: Links, costs: Costs, *, ranked: bool
 ) -> Iterator[ShownColumn]:
     """Yield the columns of the main table in their order."""
     if ranked:
@@ -217,15 +224,12 @@ def _ranks(main: Table) -> ShownColumn:
     return ShownColumn(Head("rank", "", "Rank", "rank"), cells)
 
 
-def _costs(names: Sequence[str], costs: Mapping[str, float]) -> ShownColumn:
-    cells = []
-    for name in names:
-        if name not in costs:
-            cells.append(Cell())
-            continue
-        text = f"{costs[name]:.4f}" if costs[name] else "0"
-        cells.append(Cell(text, value=f"{costs[name]:.6g}"))
-    return ShownColumn(Head("usd_per_dialogue", "USD", "a dialogue", room="room1"), cells)
+def _costs(names: Sequence[str], costs: Costs) -> ShownColumn:
+    cells = {}
+    for name, usd in costs.items():
+        cells[name] = Cell(f"{usd:.4f}" if usd else "0", value=f"{usd:.6g}")
+    head = Head("usd_per_dialogue", "USD", "a dialogue", room="room1")
+    return ShownColumn.of(head, names, cells)
 
 
 def _numbers(
@@ -233,18 +237,11 @@ def _numbers(
 ) -> ShownColumn:
     """Return a number of a protocol with its intervals, with bars where it is ``wide``."""
     values, form = numbers(part.table, column)
-    ends = []
-    for name in names:
-        if name in values:
-            ends += [values[name].value, values[name].low, values[name].high]
-    scale = (0.0, 100.0) if column.kind == "rate" else _scale(ends)
-    label, unit = words(part, column)
-    cells = []
-    for name in names:
-        if name not in values:
-            cells.append(Cell())
-            continue
-        number = values[name]
+    scale = (0.0, 100.0)
+    if column.kind != "rate":
+        scale = _scale([values[name] for name in names if name in values])
+    cells = {}
+    for name, number in values.items():
         value = f"{number.value:{form}}"
         interval = interval_text(number, form)
         title = f"{column.heading}: {value}, 95 % interval {interval}"
@@ -252,24 +249,24 @@ def _numbers(
         if wide:
             bar = Bar.of(number, scale)
         href = _evidence(part, name, links)
-        cells.append(Cell(value, interval, title, href, f"{number.value:.6g}", bar))
-    key = part.quote(column).key
-    if not wide:
-        return ShownColumn(Head(key, label, unit, room="room1"), cells)
-    human = Bar.of(values[HUMAN], scale) if HUMAN in values else None
-    head = Head(key, label, unit, "wide", ticks=axis_ticks(scale), human=human)
-    return ShownColumn(head, cells)
+        cells[name] = Cell(value, interval, title, href, f"{number.value:.6g}", bar)
+    label, unit = words(part, column)
+    head = Head(part.quote(column).key, label, unit, room="room1")
+    if wide:
+        human = cells.get(HUMAN, Cell()).bar
+        head = Head(head.key, label, unit, "wide", ticks=axis_ticks(scale), human=human)
+    return ShownColumn.of(head, names, cells)
 
 
-def _scale(ends: Sequence[float]) -> tuple[float, float]:
+def _scale(numbers: Sequence[Estimate]) -> Scale:
     """Return the ends of an axis with some room around these numbers."""
-    low = min(ends, default=0.0)
-    high = max(ends, default=1.0)
+    low = min((number.low for number in numbers), default=0.0)
+    high = max((number.high for number in numbers), default=1.0)
     room = 0.03 * (high - low) or 1.0
     return low - room, high + room
 
 
-def axis_ticks(scale: tuple[float, float]) -> list[tuple[float, str]]:
+def axis_ticks(scale: Scale) -> list[tuple[float, str]]:
     """Return two to four round numbers of an axis: where, in percent, and what."""
     low, high = scale
     step = 50.0
@@ -304,17 +301,14 @@ def _against_next(arena: Arena, names: Sequence[str], links: Links) -> ShownColu
     """Return the results of each model against the next one below."""
     rated = set(arena.table.frame["model"]) - {HUMAN}
     below = dict(pairwise(name for name in names if name in rated))
-    cells = []
-    for name in names:
-        if name not in below:
-            cells.append(Cell())
-            continue
-        wins, ties, losses = arena.pair(name, below[name])
-        text = f"{wins} · {ties} · {losses}"
-        href = links.to("pair", protocol=arena.protocol.name, a=name, b=below[name])
+    cells = {}
+    for name, other in below.items():
+        wins, ties, losses = arena.pair(name, other)
+        href = links.to("pair", protocol=arena.protocol.name, a=name, b=other)
         value = str(wins - losses)
-        cells.append(Cell(text, title=f"against {below[name]}", href=href, value=value))
-    return ShownColumn(Head("vs_next", "vs next", "won · tied · lost", room="room1 room2"), cells)
+        cells[name] = Cell(f"{wins} · {ties} · {losses}", "", f"against {other}", href, value)
+    head = Head("vs_next", "vs next", "won · tied · lost", room="room1 room2")
+    return ShownColumn.of(head, names, cells)
 
 
 def _more(

@@ -12,7 +12,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
@@ -36,6 +36,7 @@ from botchat.report.archive import FOLDER, Archive
 from botchat.report.contract import PageAbout
 from botchat.report.first_screen import (
     Bar,
+    Costs,
     Links,
     main_table,
     percent,
@@ -77,15 +78,14 @@ class View:
     headline: Headline
     trust: JudgeTrust
     charts: Sequence[Chart] = ()
-    costs: Mapping[str, float] = field(default_factory=dict)
-    """Contestant -> USD of a dialogue, where known."""
+    costs: Costs = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
         board: Board,
         label_kappa: Estimate | None = None,
-        costs: Mapping[str, float] | None = None,
+        costs: Costs | None = None,
     ) -> View:
         """Make the view of a board; ``label_kappa``: of its judge to human labels, if any."""
         from botchat.report.figures import board_charts
@@ -96,8 +96,7 @@ class View:
         )
 
 
-@dataclass(frozen=True)
-class JudgeComparison:
+class JudgeComparison(NamedTuple):
     """Agreement of several judges in one protocol, as `botchat agree` has it."""
 
     subject: str
@@ -106,8 +105,7 @@ class JudgeComparison:
     charts: Sequence[Chart]
 
 
-@dataclass(frozen=True)
-class Prompt:
+class Prompt(NamedTuple):
     """A prompt in full, with its title."""
 
     title: str
