@@ -23,7 +23,7 @@ from botchat.boards.protocols import (
     rank_columns,
     with_missing,
 )
-from botchat.boards.tables import Column, Table, share, table
+from botchat.boards.tables import Column, N, Table, share, table
 from botchat.estimates import Flags, Floats
 from botchat.metrics.lengths import log_words
 from botchat.metrics.verdicts import PairVerdicts
@@ -31,7 +31,7 @@ from botchat.protocols.catalogue import VOTES
 from botchat.protocols.protocol import Protocol
 from botchat.ratings.bradley_terry import BradleyTerryResult, fit
 from botchat.ratings.comparisons import Comparisons, comparisons_of
-from botchat.ratings.elo import PAPER, EloResult, EloSettings, bootstrap_elo
+from botchat.ratings.elo import EloResult, EloSettings, bootstrap_elo
 from botchat.records import Dialogues
 
 MOST_ELO = 100
@@ -193,7 +193,7 @@ def _arena(
     if has_elo:
         played = bootstrap_elo(comparisons, elo)
         ratings.append(_elo(played, fitted))
-        signature += f"|{_elo_signature(played.settings)}"
+        signature += f"|{played.settings.signature}"
     errors = "by-seed" if fitted.n_clusters else "independent"
     signature += f"|{counts.signature}|bt:ties0.5,95%,{errors}"
     ranks = rank_columns(ratings[0]["bt"], fitted.better)
@@ -251,16 +251,6 @@ def _elo(played: EloResult, fitted: BradleyTerryResult) -> pd.DataFrame:
     return pd.DataFrame({**columns, "elo_run_std": spread}, index=list(played.models))
 
 
-def _elo_signature(settings: EloSettings) -> str:
-    """Name the settings of an Elo: ``elo:k32,1000x10|seed:0``, and what differs from the paper."""
-    text = f"elo:k{settings.k:g},{settings.shuffles}x{settings.runs}"
-    if settings.init != PAPER.init:
-        text += f",init{settings.init:g}"
-    if settings.scale != PAPER.scale:
-        text += f",scale{settings.scale:g}"
-    return f"{text}|seed:{settings.seed}"
-
-
 _COLUMNS = (
     Column("bt", "Bradley–Terry", "rating", interval=True),
     Column("bt_length_controlled", "Length-controlled", "rating", interval=True),
@@ -272,5 +262,5 @@ _PAIRS = (
     Column("model_b", "Against", "name"),
     share("win_rate", "Win"),
     share("win_or_tie_rate", "Win + tie"),
-    Column("n", "n", "count"),
+    N,
 )

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from botchat.boards.tables import (
     Column,
+    N,
     Record,
     Table,
     TableRow,
@@ -368,7 +369,7 @@ PRICE = (
 
 JUDGES = [
     Column("judge", "Judge", "name"),
-    Column("n", "n", "count"),
+    N,
     Column("unreadable", "Unreadable", "count"),
     share("accuracy", "Accuracy"),
     share("true_positive_rate", "True positives"),
@@ -386,7 +387,7 @@ JUDGES = [
 _PAIRS = [
     Column("judge_a", "Judge", "name"),
     Column("judge_b", "Against", "name"),
-    Column("n", "n", "count"),
+    N,
     share("agreement", "Agreement"),
     Column("kappa", "Kappa", "decimal", interval=True),
     share("accuracy_difference", "Accuracy, difference"),
@@ -402,7 +403,7 @@ _RANKINGS = [
     Column("judge", "Judge", "name"),
     Column("contestant", "Contestant", "name"),
     share("score", "Score"),
-    Column("n", "n", "count"),
+    N,
 ]
 _HOW_READ = (
     "Rates in percent; brackets are 95 % CIs clustered by item; kappa is Cohen's. Calls, tokens "

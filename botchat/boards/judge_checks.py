@@ -205,11 +205,13 @@ class JudgeTrust(NamedTuple):
 
     def sentence(self, judge: str) -> str:
         """The level and what fails or warns, one line."""
-        if self.level == NO_ANSWER:
-            return f"Judge {shorten(judge, 40)}: {self.level}. {' '.join(self.reasons)}"
         notable = [check for check in self.checks if check.state in ("fails", "warns")][:2]
         texts = [c.reason.removeprefix("It ").partition(" (")[0].rstrip(".") for c in notable]
-        about = f" It {' and '.join(texts)}." if texts else ""
+        about = ""
+        if self.level == NO_ANSWER:
+            about = f" {' '.join(self.reasons)}"
+        elif texts:
+            about = f" It {' and '.join(texts)}."
         return f"Judge {shorten(judge, 40)}: {self.level}.{about}"
 
 

@@ -15,7 +15,7 @@ from typing import assert_never
 import numpy as np
 import pandas as pd
 
-from botchat.boards.tables import Column, Table, TableRow, share, table
+from botchat.boards.tables import Column, N, Table, TableRow, share, table
 from botchat.estimates import UNKNOWN, Estimate, Flags, Floats, Indices
 from botchat.metrics.statistics import (
     clustered_proportions,
@@ -434,7 +434,7 @@ def report_result(
     return ReportResult(judged.protocol, standing, reported)
 
 
-COUNTS = (Column("n", "n", "count"), Column("missing", "Missing", "count", detail=True))
+COUNTS = (N, Column("missing", "Missing", "count", detail=True))
 RANK = Column("rank", "Rank", "rank", interval=True)
 PAIRWISE = (
     share("win", "Win"),

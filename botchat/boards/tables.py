@@ -130,6 +130,9 @@ def share(key: str, heading: str, *, detail: bool = False) -> Column:
     return Column(key, heading, "rate", detail, interval=True)
 
 
+N = Column("n", "n", "count")
+
+
 @dataclass(frozen=True)
 class Table:
     """A titled table with the signatures of its numbers."""

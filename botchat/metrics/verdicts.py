@@ -243,14 +243,10 @@ class PairVerdicts:
 
     def latest(self) -> PairVerdicts:
         """Return the last of each judge on an item, turn and order; all of unknown items."""
-        key = self.cases
-        for column in (self.first, self.second, self.judge):
-            _, key = np.unique(
-                key * (int(column.max(initial=-1)) + 1) + column, return_inverse=True
-            )
-        last = np.zeros(int(key.max(initial=-1)) + 1, np.intp)
-        last[key] = np.arange(len(self))
-        return self.only(last[key] == np.arange(len(self)))
+        columns = [self.cases, self.first, self.second, self.judge]
+        cells = map(tuple, np.stack(columns, axis=1).tolist())
+        last = {cell: i for i, cell in enumerate(cells)}
+        return self.take(np.sort(np.array(list(last.values()), np.intp)))
 
     def with_turns_named(self) -> PairVerdicts:
         """Return the same, each turn an item of its own, and each verdict without an item."""

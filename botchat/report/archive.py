@@ -134,11 +134,10 @@ def _protocols(catalogue: Catalogue, judged: ByJudge) -> list[Protocol]:
 def _first_view(protocols: Sequence[Protocol], judges: Sequence[PageJudge]) -> str:
     """Return the protocol to read dialogues with: one that was judged, if any was."""
     alone = [p.name for p in protocols if p.is_alone and p.kind != "report"]
-    for name in alone:
-        if any(name in judge.single for judge in judges):
-            return name
-    others = [protocol.name for protocol in protocols]
-    return next(iter(alone + others), "")
+    judged = set(chain.from_iterable(judge.single for judge in judges))
+    order = [name for name in alone if name in judged] + alone
+    order += [protocol.name for protocol in protocols]
+    return next(iter(order), "")
 
 
 class _Packed:

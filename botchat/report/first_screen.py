@@ -168,7 +168,7 @@ def _columns(
 ) -> Iterator[ShownColumn]:
     """Yield the columns of the main table in their order."""
     if ranked:
-        yield _ranks(board.main)
+        yield ShownColumn(Head("rank", "", "Rank", "rank"), _plain_cells(board.main, "rank"))
     protocols = protocol_columns(board)
     for i, part in enumerate(protocols):
         wide = i == 0 or (isinstance(part, DetectionResult) and part.protocol.about_ai)
@@ -217,11 +217,12 @@ def words(part: ProtocolResult, column: Column) -> tuple[str, str]:
     return label, unit
 
 
-def _ranks(main: Table) -> ShownColumn:
+def _plain_cells(table: Table, key: str) -> list[Cell]:
+    """Return the cells of a column as a table has them."""
     cells = []
-    for text, rank in zip(main.texts("rank"), main.frame["rank"], strict=True):
-        cells.append(Cell(text, value="" if pd.isna(rank) else str(rank)))
-    return ShownColumn(Head("rank", "", "Rank", "rank"), cells)
+    for text, number in zip(table.texts(key), table.frame[key], strict=True):
+        cells.append(Cell(text, value="" if pd.isna(number) else f"{number:.6g}"))
+    return cells
 
 
 def _costs(names: Sequence[str], costs: Costs) -> ShownColumn:
@@ -327,13 +328,9 @@ def _more(
             yield ShownColumn(Head(head.key, label, "", room="more"), cells)
             done.add(head.key)
     for column in board.main.columns:
-        if column.key in done:
-            continue
-        plain = []
-        texts = board.main.texts(column.key)
-        for text, number in zip(texts, board.main.frame[column.key], strict=True):
-            plain.append(Cell(text, value="" if pd.isna(number) else f"{number:.6g}"))
-        yield ShownColumn(Head(column.key, column.heading, "", room="more"), plain)
+        if column.key not in done:
+            head = Head(column.key, column.heading, "", room="more")
+            yield ShownColumn(head, _plain_cells(board.main, column.key))
 
 
 class CurveLine(NamedTuple):
