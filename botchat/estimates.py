@@ -16,6 +16,8 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Indices: TypeAlias = npt.NDArray[np.intp]
 Codes: TypeAlias = npt.NDArray[np.int8]
+Names: TypeAlias = tuple[str, ...]
+"""Names that indices are into."""
 
 
 @dataclass(frozen=True)

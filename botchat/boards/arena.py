@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations, permutations
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from botchat.boards.pairs import comparisons_of, model_results, pair_results, with_missing
 from botchat.boards.protocols import (
     MODEL,
     PAIRWISE,
     RANK,
     ProtocolResult,
     ProtocolVerdicts,
+    model_results,
+    pair_results,
     rank_columns,
+    with_missing,
 )
-from botchat.boards.tables import Column, Table, table
+from botchat.boards.tables import Column, N, Table, share, table
 from botchat.estimates import Flags, Floats
 from botchat.metrics.lengths import log_words
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import VOTES
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import WinTieLose
 from botchat.ratings.bradley_terry import BradleyTerryResult, fit
-from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.comparisons import Comparisons, comparisons_of
 from botchat.ratings.elo import EloResult, EloSettings, bootstrap_elo
 from botchat.records import Dialogues
 
@@ -43,8 +45,7 @@ _DIGITS = 6
 """Decimals in which the ratings of models that did the same are equal."""
 
 
-@dataclass(frozen=True)
-class ComparisonCounts:
+class ComparisonCounts(NamedTuple):
     """Numbers of a protocol's comparisons, readable or not: judged, and expected."""
 
     judged: int
@@ -78,11 +79,11 @@ class Arena(ProtocolResult):
     counts: ComparisonCounts
     fitted: BradleyTerryResult
 
-    def pair(self, a: str, b: str) -> WinTieLose:
-        """Count the comparisons of two contestants, seen from the first."""
-        rows = self.results.reindex([(a, b)]).fillna(0)
-        counts = rows[["win", "tie", "lose"]].to_numpy() * rows[["n"]].to_numpy()
-        return WinTieLose(*np.rint(counts[0]).astype(int).tolist())
+    def pair(self, a: str, b: str) -> list[int]:
+        """Return the wins, ties and losses of one contestant against another, in both orders."""
+        rows = self.results.reindex([(a, b)])
+        counts = rows[["win", "tie", "lose"]].mul(rows["n"], axis=0).fillna(0)
+        return counts.round().astype(int).iloc[0].tolist()
 
     @property
     def n_dialogues(self) -> int:
@@ -90,7 +91,9 @@ class Arena(ProtocolResult):
         if self.fitted.n_clusters is not None:
             return self.fitted.n_clusters
         pairs = max(1, math.comb(len(self.fitted.models), 2))
-        return self.counts.judged // pairs // (1 if self.counts.expected is None else 2)
+        if self.counts.expected is not None:
+            pairs *= 2  # both orders
+        return self.counts.judged // pairs
 
     @property
     def separates(self) -> bool:
@@ -99,7 +102,7 @@ class Arena(ProtocolResult):
 
     def better(self, names: Sequence[str]) -> Flags:
         """Compare contestants by their ratings; see `ProtocolResult.better`."""
-        return _better(self.fitted, names)
+        return self.fitted.better(names)
 
     def matrix(self, key: str) -> pd.DataFrame:
         """Return a rate of `results`, row against column; NaN where nothing was compared."""
@@ -142,7 +145,7 @@ def rate_votes(
     signature: str,
     *,
     per_pair: int | None = None,
-    unreadable: Mapping[str, int] | None = None,
+    unreadable: Mapping[str, int],
 ) -> Arena:
     """Make the Arena's tables from comparisons without judgments: votes, or a table of rates.
 
@@ -151,21 +154,21 @@ def rate_votes(
     """
     models = comparisons.models
     rows = with_missing(model_results(comparisons), models, (per_pair or 0) * (len(models) - 1))
-    rows["missing"] += [(unreadable or {}).get(name, 0) for name in models]
+    rows["missing"] += [unreadable.get(name, 0) for name in models]
     expected = None if per_pair is None else per_pair * math.comb(len(models), 2)
     counts = ComparisonCounts(len(comparisons), expected)
-    return _arena(VOTES, rows, comparisons, counts, signature, None)
+    not_known = np.full(len(comparisons), np.nan)
+    return _arena(VOTES, rows, comparisons, counts, signature, None, not_known)
 
 
 def _length_differences(
     readable: PairVerdicts, comparisons: Comparisons, dialogues: Dialogues, turns: int | None
-) -> Floats | None:
+) -> Floats:
     """Return log length of the first less the second of each comparison, nan where not known."""
-    if turns is None:
-        return None
     words = {name: log_words(dialogues.get(name, {}), turns) for name in comparisons.models}
     length = pd.DataFrame(words, index=list(readable.items), dtype=np.float64).to_numpy()
-    first, second = (length[readable.item, at] for at in (comparisons.first, comparisons.second))
+    first = length[readable.item, comparisons.first]
+    second = length[readable.item, comparisons.second]
     return np.where(readable.shown == turns, first - second, np.nan)
 
 
@@ -176,23 +179,24 @@ def _arena(
     counts: ComparisonCounts,
     signature: str,
     elo: EloSettings | None,
-    length: Floats | None = None,
+    length: Floats,
 ) -> Arena:
     """Rate the contestants and make the tables from ``rows``, the results of all of them."""
     title = f"{protocol.title} at N = {protocol.n}" if protocol.n else protocol.title
     fitted = fit(comparisons)
     ratings = [_bradley_terry(fitted, "bt")]
-    if length is not None and (known := np.isfinite(length)).any():
+    known = np.isfinite(length)
+    if known.any():
         controlled = fit(comparisons.select(known), length[known])
         ratings.append(_bradley_terry(controlled, "bt_length_controlled"))
     has_elo = len(comparisons.models) <= MOST_ELO or elo is not None
     if has_elo:
         played = bootstrap_elo(comparisons, elo)
         ratings.append(_elo(played, fitted))
-        signature += f"|{_elo_signature(played.settings)}"
+        signature += f"|{played.settings.signature}"
     errors = "by-seed" if fitted.n_clusters else "independent"
     signature += f"|{counts.signature}|bt:ties0.5,95%,{errors}"
-    ranks = rank_columns(ratings[0]["bt"], partial(_better, fitted))
+    ranks = rank_columns(ratings[0]["bt"], fitted.better)
     standing = table(
         protocol.name,
         title,
@@ -209,28 +213,17 @@ def _arena(
     if len(order) > MOST_LISTED:
         compared = set(results.index)
         listed = [pair for pair in combinations(order, 2) if pair in compared]
+    rows = with_missing(results, listed, 0).rename_axis(["model_a", "model_b"])
+    rate = re.compile("^(win|win_or_tie)(|_low|_high)$")
+    rows.columns = rows.columns.str.replace(rate, r"\1_rate\2", regex=True)
     pairs = table(
         f"{protocol.name}-pairs",
         f"{title}, pair by pair",
         _PAIRS,
-        with_missing(results, listed, 0)
-        .rename(
-            columns={
-                f"{key}{end}": f"{key}_rate{end}"
-                for key in ("win", "win_or_tie")
-                for end in ("", "_low", "_high")
-            }
-        )
-        .rename_axis(["model_a", "model_b"])
-        .reset_index(),
+        rows.reset_index(),
         [signature],
     )
     return Arena(protocol, standing, pairs, results, has_elo, counts, fitted, keys=["bt"])
-
-
-def _better(fitted: BradleyTerryResult, names: Sequence[str]) -> Flags:
-    at = [fitted.models.index(name) for name in names]
-    return np.asarray(fitted.significantly_better[np.ix_(at, at)])
 
 
 def _bradley_terry(fitted: BradleyTerryResult, key: str) -> pd.DataFrame:
@@ -258,17 +251,6 @@ def _elo(played: EloResult, fitted: BradleyTerryResult) -> pd.DataFrame:
     return pd.DataFrame({**columns, "elo_run_std": spread}, index=list(played.models))
 
 
-def _elo_signature(settings: EloSettings) -> str:
-    """Name the settings of an Elo: ``elo:k32,1000x10|seed:0``, and what differs from the paper."""
-    paper = EloSettings()
-    text = f"elo:k{settings.k:g},{settings.shuffles}x{settings.runs}"
-    for name in ("init", "scale"):
-        value = getattr(settings, name)
-        if value != getattr(paper, name):
-            text += f",{name}{value:g}"
-    return f"{text}|seed:{settings.seed}"
-
-
 _COLUMNS = (
     Column("bt", "Bradley–Terry", "rating", interval=True),
     Column("bt_length_controlled", "Length-controlled", "rating", interval=True),
@@ -278,7 +260,7 @@ _COLUMNS = (
 _PAIRS = (
     Column("model_a", "Model", "name"),
     Column("model_b", "Against", "name"),
-    Column("win_rate", "Win", "rate", interval=True),
-    Column("win_or_tie_rate", "Win + tie", "rate", interval=True),
-    Column("n", "n", "count"),
+    share("win_rate", "Win"),
+    share("win_or_tie_rate", "Win + tie"),
+    N,
 )

@@ -8,17 +8,18 @@ the main table quotes such a column, or has an entry of ``more`` in `build_board
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from itertools import chain
+from operator import itemgetter
+from typing import TypeAlias, TypeVar
 
 import pandas as pd
 
 from botchat.boards import arena, protocols
 from botchat.boards.arena import Arena
-from botchat.boards.judge_table import judge_table
+from botchat.boards.judge_table import JudgeFacts, judge_facts, judge_table
 from botchat.boards.protocols import MODEL, RANK, ProtocolResult, ProtocolVerdicts
-from botchat.boards.tables import Column, Table, shorten, table
-from botchat.interfaces import Row
+from botchat.boards.tables import Column, Table, TableRow, shorten, table
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import Catalogue
@@ -38,6 +39,12 @@ from botchat.workspace.criteria import is_reserved
 
 P = TypeVar("P", bound=ProtocolResult)
 
+Judged: TypeAlias = Mapping[str, ProtocolVerdicts]
+"""Protocol -> the judge's verdicts, as counted."""
+
+JudgedFor: TypeAlias = Mapping[str, Sequence[Judgment] | PairVerdicts]
+"""Protocol -> the judge's judgments, pairwise ones perhaps in columns."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
@@ -51,15 +58,17 @@ class Board:
     parts: tuple[ProtocolResult, ...]
     """Results of each protocol: pairs first, at the largest N first, then as catalogued."""
     lengths: Table
-    judge_table: Table | None = None
+    judge_table: Table
+    """Empty where nothing was judged."""
+    judge_facts: Mapping[str, JudgeFacts] = field(default_factory=dict)
+    """Protocol -> the numbers of `judge_table`; of votes all together."""
     utterance_lengths: Lengths
     human_lengths: tuple[int, ...] = ()
     """Utterances of every human dialogue of the set."""
     seeds_signature: str
     notes: tuple[str, ...]
     """Sentences on what is left out, and why."""
-    verdicts: Mapping[str, ProtocolVerdicts]
-    """Protocol -> the judge's verdicts, as counted."""
+    verdicts: Judged
     invented: bool = False
     """Whether the set's dialogues are invented, not human."""
     provenance: tuple[Provenance, ...] = ()
@@ -91,14 +100,6 @@ class Board:
         return [part for part in self.parts if isinstance(part, kind)]
 
     @property
-    def judge_facts(self) -> dict[str, Row]:
-        """Protocol -> its row of `judge_table`; of votes the first, which is of all of them."""
-        if self.judge_table is None:
-            return {}
-        names = self.judge_table.frame.get("protocol", self.verdicts)
-        return dict(zip(names, self.judge_table.rows, strict=False))
-
-    @property
     def arenas(self) -> list[Arena]:
         """The protocols about pairs, the largest N first."""
         return self.of(Arena)
@@ -106,8 +107,9 @@ class Board:
     @property
     def leading(self) -> Arena | None:
         """The Arena to speak of: the largest N that separates any two, else the largest."""
-        arenas = [part for part in self.arenas if part.protocol.leads]
-        return next((part for part in arenas if part.separates), arenas[0] if arenas else None)
+        leading = [part for part in self.arenas if part.protocol.leads]
+        separating = [part for part in leading if part.separates]
+        return next(iter(separating + leading), None)
 
     @property
     def ranked_by(self) -> ProtocolResult | None:
@@ -117,20 +119,20 @@ class Board:
     @property
     def tables(self) -> list[Table]:
         """The tables that a reader wants, most important first."""
-        parts = [part.table for part in self.parts]
-        judge = [] if self.judge_table is None else [self.judge_table]
-        return [self.main, *(t for t in [*parts, self.lengths, *judge] if len(t.frame))]
+        tables = [part.table for part in self.parts]
+        tables += [self.lengths, self.judge_table]
+        return [self.main] + [each for each in tables if len(each.frame)]
 
     @property
     def every_table(self) -> list[Table]:
         """Every table, also the ones for machines."""
-        return [*self.tables, *(part.pairs for part in self.arenas)]
+        return self.tables + [part.pairs for part in self.arenas]
 
 
 def build_board(
     seeds: Sequence[Seed],
     dialogues: Dialogues,
-    judgments: Mapping[str, Sequence[Judgment] | PairVerdicts],
+    judgments: JudgedFor,
     *,
     seed_set: str,
     judge: str,
@@ -150,73 +152,71 @@ def build_board(
     catalogue = catalogue or Catalogue()
     known = catalogue.among(judgments)
     judged = protocol_verdicts(known, judgments, seeds, dialogues)
-    human = dialogues.get(HUMAN) or {s.id: human_dialogue(s) for s in seeds if s.utterances}
-    everyone = {**dialogues, HUMAN: human} if human else dialogues
+    human = {seed.id: human_dialogue(seed) for seed in seeds if seed.utterances}
+    everyone = {HUMAN: human, **dialogues}
     min4 = [seed.id for seed in eligible_seeds(seeds)]
     contestants = _contestants(dialogues, judged)
     measured = measure(contestants)
-    imported = imported_contestants(dialogues)
-    lengths = lengths_table(measured, seed_set, _imported_signature(imported))
+    lengths = lengths_table(
+        measured, seed_set, _imported_signature(imported_contestants(dialogues))
+    )
     pairs = [part for part in judged.values() if part.protocol.is_pair]
-    arenas = arena.rate(pairs, min4, elo, everyone)
-    others = [
-        protocols.protocol_result(part, seeds, dialogues)
-        for part in judged.values()
-        if not part.protocol.is_pair
-    ]
-    parts = (*arenas, *others)
-    ranking = [part for part in (*arenas, *others) if part.keys]
-    mean = Column(f"mean_{measured.unit}", f"Mean {measured.unit}", "number")
-    complete = {
-        name: sum(d.complete for d in by_seed.values()) for name, by_seed in contestants.items()
-    }
-    signatures = [judged[name].signature for name in sorted(judged)]
+    parts: list[ProtocolResult] = list(arena.rate(pairs, min4, elo, everyone))
+    for part in judged.values():
+        if not part.protocol.is_pair:
+            parts.append(protocols.protocol_result(part, seeds, dialogues))
+    facts = judge_facts(judged.values(), everyone)
+    unknown = [name for name in sorted(judgments.keys() - known) if not is_reserved(name)]
     return Board(
         seed_set=seed_set,
         judge=judge,
-        main=main_table(
-            contestants,
-            parts,
-            [
-                *((part, "bt") for part in arenas[:1]),
-                *((part, "elo") for part in arenas if part.has_elo),
-                *((part, part.keys[0]) for part in others if part.keys),
-            ],
-            {
-                mean: lengths.values("mean"),
-                Column("complete", "Complete dialogues", "count"): complete,
-                Column("coverage", "Coverage", "rate"): _coverage(ranking),
-            },
-            [s for part in ranking for s in part.table.signatures] + [lengths.signature],
-        ),
-        parts=parts,
+        main=_main_table(contestants, parts, lengths, measured.unit),
+        parts=tuple(parts),
         lengths=lengths,
-        judge_table=judge_table(judged.values(), everyone, signatures) if judged else None,
+        judge_table=judge_table(facts.values(), [judged[name].signature for name in facts]),
+        judge_facts=facts,
         utterance_lengths=measured,
-        human_lengths=tuple(len(seed.utterances) for seed in seeds if seed.utterances),
+        human_lengths=tuple([len(each.utterances) for each in human.values()]),
         seeds_signature=f"{SIGNED}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(min4)}",
-        notes=(
-            *_notes(judged, parts),
-            *(
-                f"its judgments of {name} do not count, no [protocols.{name}] is in botchat.toml"
-                for name in sorted(set(judgments) - set(known))
-                if not is_reserved(name)
-            ),
-        ),
+        notes=tuple(_notes(judged, parts, unknown)),
         verdicts=judged,
     )
 
 
-def _contestants(dialogues: Dialogues, judged: Mapping[str, ProtocolVerdicts]) -> Dialogues:
+def _main_table(
+    contestants: Dialogues, parts: Sequence[ProtocolResult], lengths: Table, unit: str
+) -> Table:
+    """Make the main table: numbers of each protocol that ranks, and what dialogues there are."""
+    ranking = [part for part in parts if part.keys]
+    quoted = []
+    signatures: list[str] = []
+    for part in ranking:
+        if part is parts[0] or not isinstance(part, Arena):
+            quoted.append((part, part.keys[0]))
+        if isinstance(part, Arena) and part.has_elo:
+            quoted.append((part, "elo"))
+        signatures += part.table.signatures
+    complete = {}
+    for name, by_seed in contestants.items():
+        complete[name] = sum(dialogue.complete for dialogue in by_seed.values())
+    more = {
+        Column(f"mean_{unit}", f"Mean {unit}", "number"): lengths.values("mean"),
+        Column("complete", "Complete dialogues", "count"): complete,
+        Column("coverage", "Coverage", "rate"): _coverage(ranking),
+    }
+    ranked = next(iter(ranking), None)
+    return main_table(contestants, ranked, quoted, more, [*signatures, lengths.signature])
+
+
+def _contestants(dialogues: Dialogues, judged: Judged) -> Dialogues:
     """Return the contestants of the board by name, ``human`` only if judged as models are.
 
     GTEval's comparisons with the human dialogues are no reason to rank ``human``.
     """
-    judged_names: set[str] = set()
+    judged_names = set(chain.from_iterable(part.by_contestant for part in judged.values()))
     for part in judged.values():
-        judged_names |= {judgment.contestants[0] for judgment in part.judgments}
         if part.protocol.is_pair:
-            judged_names |= set(part.verdicts.judged_contestants)
+            judged_names.update(part.verdicts.judged_contestants)
     names = [name for name in sorted(dialogues) if name != HUMAN or name in judged_names]
     return {name: dialogues[name] for name in names}
 
@@ -229,7 +229,7 @@ def imported_contestants(dialogues: Dialogues) -> dict[str, str]:
     imported = {}
     for name, by_seed in dialogues.items():
         signatures = {dialogue.signature for dialogue in by_seed.values()}
-        parts = {part for text in signatures for part in text.split("|")}
+        parts = set("|".join(signatures).split("|"))
         digests = sorted(part for part in parts if part.startswith("imported:"))
         if digests:
             imported[name] = "+".join(digests)
@@ -242,7 +242,7 @@ def _imported_signature(imported: Mapping[str, str]) -> str:
 
 def protocol_verdicts(
     known: Mapping[str, Protocol],
-    judgments: Mapping[str, Sequence[Judgment] | PairVerdicts],
+    judgments: JudgedFor,
     seeds: Sequence[Seed],
     dialogues: Dialogues,
 ) -> dict[str, ProtocolVerdicts]:
@@ -251,31 +251,39 @@ def protocol_verdicts(
     ids = {seed.id for seed in seeds}
     signature = _imported_signature(imported)
     # An imported contestant has its own dialogues, and is counted on their seeds alone.
-    counted = {n: [s for s in seeds if s.id in dialogues[n]] for n in imported}
+    counted = {}
+    for name in imported:
+        counted[name] = [seed for seed in seeds if seed.id in dialogues[name]]
     topics = {seed.id: seed.topic for seed in seeds if seed.topic}
     parts = {}
     for name, protocol in known.items():
-        stored = judgments[name]
-        single = list[Judgment]()
-        # The other side of GTEval is the seeds' own dialogues.
-        names = dialogues.keys() | ({HUMAN} if protocol.against_human else set())
-        if isinstance(stored, PairVerdicts):
-            verdicts = stored.on(ids).between(names)
-        else:
-            kept = [j for j in stored if j.seed_id in ids and names.issuperset(j.contestants)]
-            single, pairs = (kept, []) if protocol.is_alone else ([], kept)
-            verdicts = PairVerdicts.of_judgments(pairs, protocol)
-        parts[name] = ProtocolVerdicts(protocol, single, verdicts, signature, counted, topics)
-    return {name: part for name, part in parts.items() if part.judgments or len(part.verdicts)}
+        contestants = set(dialogues)
+        if protocol.against_human:  # the other side is the seeds' own dialogues
+            contestants.add(HUMAN)
+        single, verdicts = _verdicts_on(judgments[name], protocol, ids, contestants)
+        if single or len(verdicts):
+            parts[name] = ProtocolVerdicts(protocol, single, verdicts, signature, counted, topics)
+    return parts
+
+
+def _verdicts_on(
+    stored: Sequence[Judgment] | PairVerdicts, protocol: Protocol, ids: set[str], names: set[str]
+) -> tuple[Sequence[Judgment], PairVerdicts]:
+    """Return the judgments on single dialogues, and on pairs, of these seeds and contestants."""
+    if isinstance(stored, PairVerdicts):
+        return (), stored.on(ids).between(names)
+    kept = [each for each in stored if each.seed_id in ids and names.issuperset(each.contestants)]
+    if protocol.is_alone:
+        return kept, PairVerdicts.of([])
+    return (), PairVerdicts.of_judgments(kept, protocol)
 
 
 def lengths_table(measured: Lengths, seed_set: str, imported: str = "") -> Table:
     """Statistics of the lengths of generated utterances, the shortest first."""
     unit = ENCODING if measured.unit == "tokens" else measured.unit
-    rows = [
-        {"model": name, "utterances": len(values), **summary(values)}
-        for name, values in measured.by_contestant.items()
-    ]
+    rows: list[TableRow] = []
+    for name, values in measured.by_contestant.items():
+        rows.append({"model": name, **summary(values)})
     return table(
         "lengths",
         "Length of generated utterances",
@@ -287,7 +295,7 @@ def lengths_table(measured: Lengths, seed_set: str, imported: str = "") -> Table
             Column("p95", "95 %", "number"),
             Column("max", "Longest", "count"),
         ],
-        sorted(rows, key=lambda row: (row["mean"], row["model"])),
+        sorted(rows, key=itemgetter("mean", "model")),
         [f"{SIGNED}|lengths|set:{seed_set}|unit:{unit}{imported}"],
         f"In {measured.unit} an utterance; ChatSEED utterances are not counted.",
     )
@@ -295,21 +303,23 @@ def lengths_table(measured: Lengths, seed_set: str, imported: str = "") -> Table
 
 def main_table(
     names: Collection[str],
-    parts: Sequence[ProtocolResult],
+    ranked: ProtocolResult | None,
     quoted: Sequence[tuple[ProtocolResult, str]],
     more: Mapping[Column, Mapping[str, float]],
     signatures: Sequence[str],
 ) -> Table:
-    """Make the table with a row a contestant, in the order of the first of ``parts`` that ranks.
+    """Make the table with a row a contestant, in the order of ``ranked``, then by name.
 
     ``quoted``: columns of their tables by key. ``more``: columns with their values by contestant.
     """
-    ranked = next((part for part in parts if part.keys), None)
-    order = dict.fromkeys([*(ranked.table.frame["model"] if ranked else ()), *sorted(names)])
-    frame = pd.DataFrame(index=[name for name in order if name in names])
+    order = sorted(names)
+    ranks = pd.DataFrame()
+    if ranked is not None:
+        ranks = ranked.ranks
+        order = [*ranked.table.frame["model"], *order]
+    frame = pd.DataFrame(index=[name for name in dict.fromkeys(order) if name in names])
+    frame = frame.join(ranks)
     columns = [RANK, MODEL]
-    if ranked:
-        frame = frame.join(ranked.ranks)
     for part, key in quoted:
         column = part.table.column(key)
         columns.append(part.quote(column))
@@ -340,7 +350,7 @@ def _coverage(parts: Iterable[ProtocolResult]) -> dict[str, float]:
 
 
 def _notes(
-    judged: Mapping[str, ProtocolVerdicts], parts: Sequence[ProtocolResult]
+    judged: Judged, parts: Sequence[ProtocolResult], unknown: Sequence[str]
 ) -> Iterator[str]:
     """Yield clauses on what a reader must know about the judge's verdicts."""
     results = {part.protocol for part in parts}
@@ -350,12 +360,14 @@ def _notes(
         kinds = len(part.signatures)
         if kinds > 1:
             yield f"run it again, {name} was judged with {kinds} different settings"
-    for rated in (part for part in parts if isinstance(part, Arena)):
+    for rated in parts:
+        if not isinstance(rated, Arena):
+            continue
         label = rated.protocol.label
-        comparisons = rated.counts
+        counts = rated.counts
         if rated.fitted.warning:
             yield f"{label}: {rated.fitted.warning}"
-        if not comparisons.full:
-            n = comparisons.judged
-            expected = comparisons.expected
-            yield f"{label}: {n:,} of {expected:,} comparisons were judged"
+        if not counts.full:
+            yield f"{label}: {counts.judged:,} of {counts.expected:,} comparisons were judged"
+    for name in unknown:
+        yield f"its judgments of {name} do not count, no [protocols.{name}] is in botchat.toml"

@@ -10,8 +10,9 @@ import io
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -20,7 +21,7 @@ from botchat.boards.board import Board
 from botchat.boards.headline import Headline
 from botchat.boards.judge_checks import JudgeTrust
 from botchat.boards.protocols import DetectionResult, ReportResult
-from botchat.boards.tables import DIGITS, Table, one_line
+from botchat.boards.tables import DIGITS, Column, Record, Table, one_line
 from botchat.errors import UsageError
 from botchat.estimates import Floats, Indices
 from botchat.interfaces import round_floats, settings_digest
@@ -31,6 +32,9 @@ from botchat.records import HUMAN, Dialogues
 
 Content = str | bytes
 """Content of a file; text is UTF-8."""
+
+FirstIndices: TypeAlias = Mapping[str, int | None]
+"""Seed id -> index of the first AI utterance; 0 if none, None if unknown."""
 
 _FORMULA = re.compile(r"^[\s]*[=+\-@]")
 
@@ -82,22 +86,22 @@ def document(title: str, notes: Iterable[str], tables: Iterable[Table]) -> str:
     return "\n".join(parts)
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """JSON text of a JSON-ready value, readable, without NaN."""
     return msgspec.json.format(msgspec.json.encode(round_floats(value)), indent=1).decode() + "\n"
 
 
-def described(table: Table) -> dict[str, Any]:
+def described(table: Table) -> Record:
     """Describe the numbers of a table, JSON-ready: signatures, and what each key is."""
+    columns = []
+    for column in table.columns:
+        for key in column.keys:
+            columns.append({"key": key, "heading": column.heading, "kind": column.kind})
     return {
         "title": table.title,
         "note": table.note,
         "signatures": list(table.signatures),
-        "columns": [
-            {"key": key, "heading": column.heading, "kind": column.kind}
-            for column in table.columns
-            for key in column.keys
-        ],
+        "columns": columns,
     }
 
 
@@ -119,20 +123,21 @@ def _csv(table: Table) -> str:
 
 def _markdown(table: Table, title: str = "") -> str:
     """A heading that is not ``title``, a pipe table, the note and the signatures."""
-    names = [column.kind == "name" for column in table.headline]
-    rows = [
-        [_escape_markdown(column.heading) for column in table.headline],
-        ["---" if name else "--:" for name in names],
-        *(
-            [_escape_markdown(c) if name else c for c, name in zip(cells, names, strict=True)]
-            for cells in table.cells
-        ),
-    ]
-    above = [f"## {_escape_markdown(table.title)}", ""] if table.title != title else []
-    lines = [f"| {' | '.join(cells)} |" for cells in rows]
-    notes = [_escape_markdown(table.note), ""] if table.note else []
-    signatures = [f"{_code(signature)}  " for signature in table.signatures]
-    return "\n".join([*above, *lines, "", *notes, *signatures, ""])
+    lines = []
+    if table.title != title:
+        lines += [f"## {_escape_markdown(table.title)}", ""]
+    lines.append(_piped([column.heading for column in table.headline]))
+    lines.append(_piped(["---" if column.kind == "name" else "--:" for column in table.headline]))
+    lines += [_piped(cells) for cells in table.cells]
+    lines.append("")
+    if table.note:
+        lines += [_escape_markdown(table.note), ""]
+    lines += [f"{_code(signature)}  " for signature in table.signatures]
+    return "\n".join(lines) + "\n"
+
+
+def _piped(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(map(_escape_markdown, cells))} |"
 
 
 def _tex(table: Table) -> str:
@@ -140,22 +145,10 @@ def _tex(table: Table) -> str:
 
     ``T1`` fonts or XeLaTeX; names in other alphabets need a font that has them.
     """
-    columns = []
-    for column in table.headline:
-        texts = [_escape_tex(text) for text in table.texts(column.key)]
-        if column.kind != "name":
-            texts = [re.sub(r"^-(?=\d)", "$-$", text) for text in texts]
-        ends = map(_escape_tex, table.intervals(column.key))
-        columns.append(
-            [
-                rf"{text} {{\scriptsize {{[}}{end}{{]}}}}" if end else text
-                for text, end in zip(texts, ends, strict=True)
-            ]
-        )
+    columns = [_tex_column(table, column) for column in table.headline]
     sides = "".join("l" if column.kind == "name" else "r" for column in table.headline)
-    note = rf"\par\smallskip{{\footnotesize {_escape_tex(table.note)}\par}}"
-    lines = [
-        *(f"% {one_line(signature)}" for signature in table.signatures),
+    lines = [f"% {one_line(signature)}" for signature in table.signatures]
+    lines += [
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{_escape_tex(table.title)}}}",
@@ -164,13 +157,25 @@ def _tex(table: Table) -> str:
         r"\toprule",
         rf"{' & '.join(_escape_tex(column.heading) for column in table.headline)} \\",
         r"\midrule",
-        *(rf"{' & '.join(row)} \\" for row in zip(*columns, strict=True)),
-        r"\bottomrule",
-        r"\end{tabular}",
-        *([note] if table.note else []),
-        r"\end{table}",
     ]
-    return "\n".join(lines) + "\n"
+    lines += [rf"{' & '.join(row)} \\" for row in zip(*columns, strict=True)]
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    if table.note:
+        lines.append(rf"\par\smallskip{{\footnotesize {_escape_tex(table.note)}\par}}")
+    lines += [r"\end{table}", ""]
+    return "\n".join(lines)
+
+
+def _tex_column(table: Table, column: Column) -> list[str]:
+    cells = []
+    for text, ends in zip(table.texts(column.key), table.intervals(column.key), strict=True):
+        cell = _escape_tex(text)
+        if column.kind != "name":
+            cell = re.sub(r"^-(?=\d)", "$-$", cell)
+        if ends:
+            cell += rf" {{\scriptsize {{[}}{_escape_tex(ends)}{{]}}}}"
+        cells.append(cell)
+    return cells
 
 
 def _parquet(table: Table) -> bytes:
@@ -210,10 +215,14 @@ def _escape_tex(text: str) -> str:
     return "".join(_TEX.get(char, char) for char in one_line(text))
 
 
+def _json(table: Table) -> str:
+    return to_json({"rows": table.records, "signatures": list(table.signatures)})
+
+
 WRITERS: Mapping[str, Callable[[Table], Content]] = {
     "csv": _csv,
     "md": _markdown,
-    "json": lambda table: to_json({"rows": table.records, "signatures": list(table.signatures)}),
+    "json": _json,
     "tex": _tex,
     "parquet": _parquet,
 }
@@ -221,11 +230,7 @@ WRITERS: Mapping[str, Callable[[Table], Content]] = {
 
 
 def board_files(
-    board: Board,
-    headline: Headline,
-    trust: JudgeTrust,
-    formats: Sequence[str],
-    data: Mapping[str, Any],
+    board: Board, headline: Headline, trust: JudgeTrust, formats: Sequence[str], data: Record
 ) -> dict[str, Content]:
     """Return file name -> content of every table, and of ``data``, the `as_json`."""
     files = table_files(board.every_table, formats)
@@ -249,81 +254,82 @@ def board_files(
     return files
 
 
-def as_json(board: Board, headline: Headline, trust: JudgeTrust) -> dict[str, Any]:
+def as_json(board: Board, headline: Headline, trust: JudgeTrust) -> Record:
     """The board, JSON-ready: ``rows`` of the main table, and all tables by name."""
-    n_rows = {part.name: len(part.frame) for part in board.every_table}
-    long = {name: n for name, n in n_rows.items() if n > MOST_IN_JSON}
-    return {
-        "set": board.seed_set,
-        **({"invented": True} if board.invented else {}),
+    data: Record = {"set": board.seed_set}
+    if board.invented:
+        data["invented"] = True
+    notes = list(board.notes)
+    tables = {}
+    for part in board.every_table[1:]:
+        n = len(part.frame)
+        rows = part.records
+        if n > MOST_IN_JSON:
+            rows = []
+            notes.append(f"The {n:,} rows of {part.name} are in its own file alone.")
+        tables[part.name] = {"rows": rows, "signatures": list(part.signatures)}
+    return data | {
         "judge": {"name": board.judge, **trust.as_json},
         "headline": headline.sentence,
         "rows": board.main.records,
         "signature": board.main.signature,
         "signatures": list(board.main.signatures),
-        "notes": [
-            *board.notes,
-            *(f"The {n:,} rows of {name} are in its own file alone." for name, n in long.items()),
-        ],
+        "notes": notes,
         "provenance": [msgspec.to_builtins(row) for row in board.provenance],
-        "tables": {
-            part.name: {
-                "rows": [] if part.name in long else part.records,
-                "signatures": list(part.signatures),
-            }
-            for part in board.every_table[1:]
-        },
+        "tables": tables,
     }
 
 
-def by_seed(board: Board, dialogues: Dialogues) -> dict[str, Any]:
+def by_seed(board: Board, dialogues: Dialogues) -> Record:
     """Return the data with which `compare` pairs a later board.
 
     ``by_seed``: model -> seed id -> first AI utterance by the leading protocol, 0: none, None: not
     known (or none, and the dialogue broke off). ``dialogues``: model -> digest of all of them.
     ``topics``: seed id -> topic, where seeds have one.
     """
-    first: dict[str, dict[str, int | None]] = {}
-    leading = next((part for part in board.of(DetectionResult) if part.protocol.leads), None)
-    by_contestant = board.verdicts[leading.protocol.name].by_contestant if leading else {}
-    largest = leading.ranking[0].n or 0 if leading else 0
-    for name, judgments in by_contestant.items():
-        for judgment in judgments if name != HUMAN else ():
-            verdict = judgment.verdict
-            seed_id = judgment.seed_id
-            index = None if verdict is None else first_ai_index(verdict, seed_id)
-            is_cut = index == 0 and judgment.shown < largest
-            first.setdefault(name, {})[seed_id] = None if is_cut else index
-    digests = {
-        name: settings_digest(*((at, d.utterances) for at, d in sorted(by.items())))
-        for name, by in dialogues.items()
-        if name != HUMAN
-    }
-    topics = board.verdicts[leading.protocol.name].topics if leading else {}
-    return {"by_seed": first, "dialogues": digests} | ({"topics": topics} if topics else {})
+    first = defaultdict[str, dict[str, int | None]](dict)
+    digests = {}
+    for name, by in dialogues.items():
+        if name != HUMAN:
+            texts = [(seed_id, by[seed_id].utterances) for seed_id in sorted(by)]
+            digests[name] = settings_digest(*texts)
+    data: Record = {"by_seed": first, "dialogues": digests}
+    for part in board.of(DetectionResult):
+        if part.protocol.leads:
+            judged = board.verdicts[part.protocol.name]
+            largest = part.ranking[0].n or 0
+            for judgment in judged.judgments:
+                name = judgment.contestants[0]
+                index = None
+                if judgment.verdict is not None:
+                    index = first_ai_index(judgment.verdict, judgment.seed_id)
+                if index == 0 and judgment.shown < largest:
+                    index = None
+                if name != HUMAN:
+                    first[name][judgment.seed_id] = index
+            if judged.topics:
+                data["topics"] = judged.topics
+    return data
 
 
 # -------------------------------------------------------- changes of models between two boards
 
 
 def success_changes(
-    old: Mapping[str, int | None],
-    new: Mapping[str, int | None],
-    n: int,
-    largest: int,
-    topics: Mapping[str, str],
+    old: FirstIndices, new: FirstIndices, n: int, largest: int, topics: Mapping[str, str]
 ) -> tuple[Floats, Indices]:
     """Return success at N after less before on each seed known on both, and its cluster.
 
-    ``old``, ``new``: seed id -> index of the first AI utterance; 0 if none, None if unknown.
     ``largest``: the largest N of the boards. ``topics``: seed id -> topic, where it has one.
     """
-    seeds = sorted(old.keys() & new.keys())
-    before = np.array([_success(old[seed], n, largest) for seed in seeds])
-    changes = np.array([_success(new[seed], n, largest) for seed in seeds]) - before
-    known = np.isfinite(changes)
-    names = [topics.get(seed, seed) for seed in seeds]
-    return changes[known], np.unique(names, return_inverse=True)[1][known]
+    changes = []
+    clusters = []
+    for seed in sorted(old.keys() & new.keys()):
+        change = _success(new[seed], n, largest) - _success(old[seed], n, largest)
+        if not math.isnan(change):
+            changes.append(change)
+            clusters.append(topics.get(seed, seed))
+    return np.array(changes), np.unique(clusters, return_inverse=True)[1]
 
 
 def _success(index: int | None, n: int, largest: int) -> float:

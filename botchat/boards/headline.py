@@ -7,7 +7,7 @@ first rank (simultaneous 95 % rank intervals among models). Bots and humans are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
@@ -22,8 +22,7 @@ _NAMED = 3
 """Most contestants that a sentence names."""
 
 
-@dataclass(frozen=True)
-class Headline:
+class Headline(NamedTuple):
     """The sentence that a board begins with, and facts to go with it."""
 
     pieces: Sequence[tuple[str, bool]]
@@ -46,20 +45,12 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
     """Make the headline of a board; ``trust`` is that of its judge."""
     contestants = [name for name in board.main.frame["model"] if name != HUMAN]
     part = board.leading or board.ranked_by
-    leader: str | None = None
-    words: Sequence[str] = ["No comparison was judged: there is no ranking."]
-    if not board.parts:
-        words = ["Nothing was judged yet."]
-    elif trust.failed:
-        words = [f"No ranking: the judge {trust.fault or 'gives no readable verdict'}."]
-    elif len(contestants) == 1:
-        kind = "bot" if is_floor_bot(contestants[0]) else "model"
-        words = [f"One {kind}, nothing to rank: ", contestants[0], "."]
-    elif part is not None:
-        leader, words = _ranked(part)
-    pieces = tuple((text, text in contestants) for text in words if text)
-    short = [shorten(text, LABEL_COLUMNS) if is_name else text for text, is_name in pieces]
-    title = "".join(short).partition(" (")[0].rstrip(".")
+    leader, words = _outcome(board, trust, part, contestants)
+    pieces = [(text, text in contestants) for text in words]
+    title = ""
+    for text, is_name in pieces:
+        title += shorten(text, LABEL_COLUMNS) if is_name else text
+    title = title.partition(" (")[0].rstrip(".")
     return Headline(
         pieces,
         f"{board.seed_set}: {title}",
@@ -69,8 +60,19 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
     )
 
 
-def _ranked(part: ProtocolResult) -> tuple[str | None, list[str]]:
-    """Return the leader, and the sentence on it in pieces."""
+def _outcome(
+    board: Board, trust: JudgeTrust, part: ProtocolResult | None, contestants: Sequence[str]
+) -> tuple[str | None, list[str]]:
+    """Return the leader, if there is one, and the sentence in pieces."""
+    if not board.parts:
+        return None, ["Nothing was judged yet."]
+    if trust.failed:
+        return None, [f"No ranking: the judge {trust.fault or 'gives no readable verdict'}."]
+    if len(contestants) == 1:
+        kind = "bot" if is_floor_bot(contestants[0]) else "model"
+        return None, [f"One {kind}, nothing to rank: ", contestants[0], "."]
+    if part is None:
+        return None, ["No comparison was judged: there is no ranking."]
     order = list(part.ranks.index)
     if part.n_dialogues < LEAST or not order:
         return None, [f"Too few dialogues to rank: {part.n_dialogues} of {LEAST}."]
@@ -79,34 +81,44 @@ def _ranked(part: ProtocolResult) -> tuple[str | None, list[str]]:
         return None, [order[0], " leads the bots; no model takes part."]
     if len(models) == 1:
         return models[0], [models[0], " is the only model."]
+    return models[0], _leads(part, models)
+
+
+def _leads(part: ProtocolResult, models: Sequence[str]) -> list[str]:
+    """Return the sentence on the first of some models, and who is not ruled out, in pieces."""
+    leader = models[0]
     better = part.better(models)
     rivals = [name for i, name in enumerate(models) if i and not better[:, i].any()]
-    leader = models[0]
-    rival = (rivals or models[1:])[0]
+    rival = next(iter(rivals), models[1])
     counts = ""
     if isinstance(part, Arena):
-        pair = part.pair(leader, rival)
-        counts = f"won {pair.wins}, tied {pair.ties}, lost {pair.losses}"
+        wins, ties, losses = part.pair(leader, rival)
+        counts = f"won {wins}, tied {ties}, lost {losses}"
     if not rivals:
         about = f", {counts}" if counts else ""
-        return leader, [leader, " leads clearly (next: ", rival, f"{about})."]
-    verb = " is not ruled out"
-    against = "against it"
+        return [leader, " leads clearly (next: ", rival, f"{about})."]
+    verb = "is"
+    against = "it"
     if len(rivals) > 1:
-        verb = " are not ruled out"
-        against = f"against {rival}"
-    end = f" ({counts} {against})." if counts else "."
-    return leader, [leader, " leads; ", *_join_names(rivals), f"{verb}{end}"]
+        verb = "are"
+        against = rival
+    end = f" ({counts} against {against})" if counts else ""
+    return [leader, " leads; ", *_join_names(rivals), f" {verb} not ruled out{end}."]
 
 
 def _join_names(names: Sequence[str]) -> list[str]:
     """Return names with commas between; names beyond `_NAMED` are counted."""
-    named = names[:_NAMED] if len(names) > _NAMED + 1 else names
-    more = len(names) - len(named)
-    between = [", "] * (len(named) - 1) + ["" if not more else f" and {more} more"]
-    if not more and len(named) > 1:
-        between[-2] = " and "
-    return [text for both in zip(named, between, strict=True) for text in both]
+    n = len(names)
+    if n > _NAMED + 1:
+        n = _NAMED
+    pieces = []
+    for name in names[:n]:
+        pieces += [", ", name]
+    if n < len(names):
+        pieces.append(f" and {len(names) - n} more")
+    elif n > 1:
+        pieces[-2] = " and "
+    return pieces[1:]
 
 
 def _passes(board: Board, name: str | None) -> str:
@@ -130,6 +142,6 @@ def _scope(board: Board, part: ProtocolResult | None, contestants: Sequence[str]
     who = [f"{n:,} {kind}{'' if n == 1 else 's'}" for kind, n in counts.items() if n]
     if isinstance(part, Arena) and part.protocol == VOTES:
         return f"{part.counts.judged:,} votes of {board.seed_set}, {', '.join(who)}."
-    n = int(board.main.frame["complete"].max()) if len(board.main.frame) else 0
+    n = max(board.main.frame["complete"], default=0)
     kind = "invented dialogues" if board.invented else "dialogues"
     return f"{n:,} {kind} of {board.seed_set}, {', '.join(who)}, judge {board.judge}."

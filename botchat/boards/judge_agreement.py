@@ -5,17 +5,34 @@ A new column is a `Column` here, and its value in a row of the table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
-from botchat.boards.tables import Column, Table, interval_text, spread, table
+from botchat.boards.tables import (
+    Column,
+    N,
+    Record,
+    Table,
+    TableRow,
+    interval_text,
+    share,
+    spread,
+    table,
+)
 from botchat.estimates import Estimate, VerdictPrice
-from botchat.interfaces import Row, round_floats, settings_digest
-from botchat.metrics import lengths
-from botchat.metrics.agreement import Agreement, JudgeAgreement, PairAgreement, ScoreAgreement
+from botchat.interfaces import round_floats, settings_digest
+from botchat.metrics.agreement import (
+    Agreement,
+    JudgeAgreement,
+    PairAgreement,
+    ScoreAgreement,
+    TextNumbers,
+)
+from botchat.metrics.lengths import mean_words
 from botchat.metrics.statistics import LEVEL, holm
 from botchat.records import SIGNED, Dialogues, JudgeId, JudgeRole, Judgment
 
@@ -27,7 +44,7 @@ BUILT_IN = "the truth"
 
 
 def agreement_signature(
-    command: str, subject: Mapping[str, str | None], data: Any, truth: str | None
+    command: str, subject: Mapping[str, str | None], data: object, truth: str | None
 ) -> str:
     """Sign a comparison of judges; ``data``, JSON-ready, holds every verdict."""
     labels = {None: "none", BUILT_IN: "built-in"}.get(truth, truth)
@@ -66,8 +83,7 @@ class Gain(NamedTuple):
         return f"{points.value:+.0f} points {ends}".replace("-", "−")
 
 
-@dataclass(frozen=True)
-class OneOrder:
+class OneOrder(NamedTuple):
     """Accuracy and Cohen's kappa of a judge that is asked in one order only."""
 
     accuracy: Estimate
@@ -91,6 +107,10 @@ class AgreementReport:
     """Judge -> its results in one order, where it was asked in both."""
     notes: Sequence[str] = ()
     """Sentences that a reader must know."""
+
+    def price(self, judge: str) -> VerdictPrice:
+        """Return the price of a judge's verdict, as far as it is known."""
+        return self.prices.get(judge, _UNPRICED)
 
     @cached_property
     def corrected_pairs(self) -> list[PairAgreement]:
@@ -126,14 +146,14 @@ class AgreementReport:
         texts = []
         if debates:
             debate = max(debates, key=accuracy.__getitem__)
-            judges = [name for name in accuracy if name not in debates]
-            singles = [name for name in judges if not JudgeId.parse(name).is_control]
+            others = accuracy.keys() - debates
+            singles = [name for name in others if not JudgeId.parse(name).is_control]
             texts = [_debate_gain(self, singles, debate), _debate_itself(self, debate)]
         texts.append(_recommendation(self, accuracy))
         return [text for text in texts if text]
 
     @property
-    def judge_rows(self) -> list[Row]:
+    def judge_rows(self) -> list[Record]:
         """A row a judge, with its price."""
         rows = []
         for judge in self.agreement.judges:
@@ -148,7 +168,7 @@ class AgreementReport:
         return rows
 
     @property
-    def printed_rows(self) -> list[Row]:
+    def printed_rows(self) -> list[Record]:
         """A row a judge: accuracy with its interval and kappa where known, and the price."""
         rows = []
         for judge in self.agreement.judges:
@@ -161,25 +181,25 @@ class AgreementReport:
             }
             if judge.accuracy.is_bounded:
                 percent = judge.accuracy.stretched(0.0, 100.0)
-                ends = interval_text(percent, "{:.0f}".format)
+                ends = interval_text(percent, ".0f")
                 row["accuracy (95 % CI)"] = f"{percent.value:.0f} ({ends})"
             if judge.kappa.is_known:
                 row["kappa"] = f"{judge.kappa.value:.2f}"
-            price = self.prices.get(judge.judge, _UNPRICED)
-            if price.usd is not None:
-                row["USD/1000"] = f"{1000 * price.usd:.2f}"
+            usd = self.price(judge.judge).usd
+            if usd is not None:
+                row["USD/1000"] = f"{1000 * usd:.2f}"
             rows.append(row)
         return rows
 
 
-def known_fields(record: JudgeAgreement | ScoreAgreement) -> Row:
+def known_fields(record: JudgeAgreement | ScoreAgreement) -> Record:
     """Return the row of a judge, without what it was not asked for."""
     return {key: value for key, value in vars(record).items() if value is not None}
 
 
-def _debate_gain(report: AgreementReport, singles: Sequence[str], debate: str) -> str:
+def _debate_gain(report: AgreementReport, singles: Iterable[str], debate: str) -> str:
     """Say what a debate gains over the judge with the fewest calls that has no debate."""
-    calls = [(_calls(report, name), name) for name in singles]
+    calls = [(report.price(name).calls, name) for name in singles]
     single = min(calls, default=(0.0, ""))[1]
     gain = report.gains.get((debate, single))
     if gain is None:
@@ -213,39 +233,37 @@ def _recommendation(report: AgreementReport, accuracy: Mapping[str, float]) -> s
     if len(accuracy) < 2:
         return ""
     best = max(accuracy, key=accuracy.__getitem__)
-    priced = [name for name in accuracy if _usd(report, name) or _calls(report, name)]
-    if not priced:
+    price = _prices(report, accuracy)
+    if not any(price.values()):
         return f"Best judge: {best} ({100 * accuracy[best]:.0f} %)."
-    price = _calls
-    if all(_usd(report, name) for name in priced):
-        price = _usd
     candidates = [best]
     for name in accuracy:
         gain = report.gains.get((best, name))
         if gain and not (gain.is_significant and gain.estimate.value > 0):
             candidates.append(name)
-    cheap = min(candidates, key=lambda name: (price(report, name), -accuracy[name]))
-    usd = ""
-    if _usd(report, cheap):
-        usd = f", USD {1000 * _usd(report, cheap):,.2f} per 1,000"
+    candidates.sort(key=accuracy.__getitem__, reverse=True)
+    cheap = min(candidates, key=price.__getitem__)
+    usd = report.price(cheap).usd
+    costs = ""
+    if usd:
+        costs = f", USD {1000 * usd:,.2f} per 1,000"
     first = "Cheapest judge not significantly worse than the best"
-    return f"{first}: {cheap} ({100 * accuracy[cheap]:.0f} %{usd})."
+    return f"{first}: {cheap} ({100 * accuracy[cheap]:.0f} %{costs})."
 
 
-def _calls(report: AgreementReport, judge: str) -> float:
-    """Return the calls of a verdict, 0 where they are not known."""
-    return report.prices.get(judge, _UNPRICED).calls
-
-
-def _usd(report: AgreementReport, judge: str) -> float:
-    """Return the USD of a verdict, 0 where they are not known."""
-    return report.prices.get(judge, _UNPRICED).usd or 0.0
+def _prices(report: AgreementReport, judges: Iterable[str]) -> dict[str, float]:
+    """Return judge -> USD of a verdict, or its calls where those of some are all that is known."""
+    calls = {name: report.price(name).calls for name in judges}
+    usd = {name: report.price(name).usd or 0.0 for name in judges}
+    if all(usd[name] for name in calls if usd[name] or calls[name]):
+        return usd
+    return calls
 
 
 def _times(report: AgreementReport, judge: str, other: str) -> str:
     """Say how much more a verdict costs; empty if that is not known."""
-    a = report.prices.get(judge, _UNPRICED)
-    b = report.prices.get(other, _UNPRICED)
+    a = report.price(judge)
+    b = report.price(other)
     for of_a, of_b, name in (
         (a.usd, b.usd, "money"),
         (a.tokens, b.tokens, "tokens"),
@@ -256,17 +274,18 @@ def _times(report: AgreementReport, judge: str, other: str) -> str:
     return ""
 
 
-def shown_lengths(
-    dialogues: Dialogues, judged: Mapping[str, Sequence[Judgment]]
-) -> dict[tuple[str, str], float]:
+def shown_lengths(dialogues: Dialogues, judged: Mapping[str, Sequence[Judgment]]) -> TextNumbers:
     """Return (seed, contestant) -> words an utterance of the texts that comparisons show."""
-    ends: dict[tuple[str, str], int] = {}
+    ends = defaultdict[tuple[str, str], int](int)
     for judgment in chain.from_iterable(judged.values()):
-        for name in judgment.contestants if len(judgment.contestants) > 1 else ():
-            key = (judgment.seed_id, name)
-            ends[key] = max(ends.get(key, 0), judgment.shown)
-    texts = {(at, name): dialogues[name][at].utterances[:n] for (at, name), n in ends.items()}
-    return {key: sum(map(lengths.words, each)) / max(1, len(each)) for key, each in texts.items()}
+        if len(judgment.contestants) > 1:
+            for name in judgment.contestants:
+                key = (judgment.seed_id, name)
+                ends[key] = max(ends[key], judgment.shown)
+    shown = {}
+    for (seed_id, name), end in ends.items():
+        shown[seed_id, name] = mean_words(dialogues[name][seed_id].utterances[:end])
+    return shown
 
 
 def by_accuracy(judges: Sequence[JudgeAgreement]) -> list[JudgeAgreement]:
@@ -293,7 +312,14 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
     judges = [with_price(row) for row in report.judge_rows]
     signed = [report.signature]
     tables = [table("judges", title, JUDGES, judges, signed, _HOW_READ)]
-    pairs = [_pair_row(report, pair) for pair in report.corrected_pairs]
+    pairs = []
+    for pair in report.corrected_pairs:
+        row = vars(pair)
+        usd_a = report.price(pair.judge_a).usd
+        usd_b = report.price(pair.judge_b).usd
+        if usd_a and usd_b:  # how many times the price of the second the first costs
+            row = {**row, "price_ratio": usd_a / usd_b}
+        pairs.append(row)
     tables.append(table("pairs", "Pairs of judges", _PAIRS, pairs, signed, _HOW_PAIRED))
     if len(agreement.annotators) > 1:
         title = "Annotators against the majority of the others"
@@ -308,14 +334,7 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
     return [each.filled() for each in tables if len(each.frame)]
 
 
-def _pair_row(report: AgreementReport, pair: PairAgreement) -> Row:
-    """Return the row of two judges, with how many times the price of b one of a is."""
-    usd_a = _usd(report, pair.judge_a)
-    usd_b = _usd(report, pair.judge_b)
-    return {**vars(pair), "price_ratio": usd_a / usd_b if usd_a and usd_b else None}
-
-
-def agreement_json(report: AgreementReport) -> dict[str, Any]:
+def agreement_json(report: AgreementReport) -> Record:
     """Return the whole report, JSON-ready."""
     agreement = report.agreement
     kappa = agreement.annotator_kappa
@@ -333,7 +352,7 @@ def agreement_json(report: AgreementReport) -> dict[str, Any]:
     }
 
 
-def with_price(row: Row) -> Row:
+def with_price(row: dict[str, Any]) -> TableRow:
     """A judge's row with its price as tables have it: money of a thousand verdicts."""
     if row.get("usd") is None:
         return row
@@ -350,17 +369,17 @@ PRICE = (
 
 JUDGES = [
     Column("judge", "Judge", "name"),
-    Column("n", "n", "count"),
+    N,
     Column("unreadable", "Unreadable", "count"),
-    Column("accuracy", "Accuracy", "rate", interval=True),
-    Column("true_positive_rate", "True positives", "rate", interval=True),
-    Column("false_positive_rate", "False positives", "rate", interval=True),
+    share("accuracy", "Accuracy"),
+    share("true_positive_rate", "True positives"),
+    share("false_positive_rate", "False positives"),
     Column("kappa", "Kappa", "decimal", interval=True),
-    Column("accuracy_decided", "Accuracy, no ties", "rate", detail=True, interval=True),
-    Column("consistency", "Consistency", "rate", detail=True, interval=True),
-    Column("first_preferred", "First preferred", "rate", detail=True, interval=True),
-    Column("longer_preferred", "Longer preferred", "rate", detail=True, interval=True),
-    Column("ties", "Ties", "rate", detail=True, interval=True),
+    share("accuracy_decided", "Accuracy, no ties", detail=True),
+    share("consistency", "Consistency", detail=True),
+    share("first_preferred", "First preferred", detail=True),
+    share("longer_preferred", "Longer preferred", detail=True),
+    share("ties", "Ties", detail=True),
     Column("spearman", "Spearman", "decimal", detail=True, interval=True),
     Column("kendall", "Kendall", "decimal", detail=True, interval=True),
     *PRICE,
@@ -368,10 +387,10 @@ JUDGES = [
 _PAIRS = [
     Column("judge_a", "Judge", "name"),
     Column("judge_b", "Against", "name"),
-    Column("n", "n", "count"),
-    Column("agreement", "Agreement", "rate", interval=True),
+    N,
+    share("agreement", "Agreement"),
     Column("kappa", "Kappa", "decimal", interval=True),
-    Column("accuracy_difference", "Accuracy, difference", "rate", interval=True),
+    share("accuracy_difference", "Accuracy, difference"),
     Column("p", "p (Holm)", "exact"),
     Column("price_ratio", "Price ratio", "decimal"),
 ]
@@ -383,8 +402,8 @@ _KAPPA = [
 _RANKINGS = [
     Column("judge", "Judge", "name"),
     Column("contestant", "Contestant", "name"),
-    Column("score", "Score", "rate", interval=True),
-    Column("n", "n", "count"),
+    share("score", "Score"),
+    N,
 ]
 _HOW_READ = (
     "Rates in percent; brackets are 95 % CIs clustered by item; kappa is Cohen's. Calls, tokens "

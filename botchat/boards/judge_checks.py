@@ -8,18 +8,20 @@ is on the good side, and warns between them (`RULES`).
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
 from botchat.boards.board import Board
+from botchat.boards.judge_table import JudgeFacts
 from botchat.boards.protocols import ProtocolVerdicts
-from botchat.boards.tables import estimate_in, is_floor_bot, rounded_ends, shorten
+from botchat.boards.tables import DIGITS, is_floor_bot, shorten
 from botchat.errors import listed
 from botchat.estimates import UNKNOWN, Estimate
-from botchat.interfaces import Row
 from botchat.judges.rules import RulesJudge
 from botchat.metrics.statistics import LEAST, proportion
 from botchat.metrics.verdicts import LOSS, TIE, WIN
@@ -162,8 +164,7 @@ class Check:
         return f"{100 * value:.0f} %"
 
 
-@dataclass(frozen=True)
-class JudgeTrust:
+class JudgeTrust(NamedTuple):
     """The result of all checks of a judge."""
 
     level: Level
@@ -185,15 +186,16 @@ class JudgeTrust:
         return next(failed, "")
 
     @property
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The level, reasons and checks, JSON-ready."""
         checks = []
         for check in self.checks:
+            ends = vars(check.estimate).items()
             row = {
                 "key": check.key,
                 "name": check.name,
                 "state": check.state,
-                **rounded_ends(check.estimate),
+                **{key: None if math.isnan(n) else round(n, DIGITS) for key, n in ends},
                 "line": check.line,
                 "reason": check.reason,
                 "protocol": check.protocol,
@@ -203,40 +205,55 @@ class JudgeTrust:
 
     def sentence(self, judge: str) -> str:
         """The level and what fails or warns, one line."""
-        if self.level == NO_ANSWER:
-            return f"Judge {shorten(judge, 40)}: {self.level}. {' '.join(self.reasons)}"
         notable = [check for check in self.checks if check.state in ("fails", "warns")][:2]
         texts = [c.reason.removeprefix("It ").partition(" (")[0].rstrip(".") for c in notable]
-        about = f" It {' and '.join(texts)}." if texts else ""
+        about = ""
+        if self.level == NO_ANSWER:
+            about = f" {' '.join(self.reasons)}"
+        elif texts:
+            about = f" It {' and '.join(texts)}."
         return f"Judge {shorten(judge, 40)}: {self.level}.{about}"
 
 
 def judge_trust(board: Board, label_kappa: Estimate | None = None) -> JudgeTrust:
     """Return the trust level of a board's judge; ``label_kappa``: to human labels, if any."""
-    read = sum(facts["judged"] - facts["unreadable"] for facts in board.judge_facts.values())
+    read = sum(facts.judged - facts.unreadable for facts in board.judge_facts.values())
     without_room = _protocols_without_room(board, read)
     if without_room:
         label_kappa = None  # what it shares with annotators is no sample either
     checks = _own_checks(board, without_room)
     checks.append(_check("label_kappa", label_kappa or UNKNOWN))
-    states = {check.state for check in checks}
-    untested = _untested(board)
+    reasons = defaultdict[State, list[str]](list)
+    for check in checks:
+        reasons[check.state].append(check.reason)
+    untested = []
+    n = _n_human_dialogues(board)
+    if n < LEAST:
+        untested.append(f"It saw {n} human dialogues; {LEAST} are needed to say more.")
+    if board.judge == RulesJudge.name:
+        untested.append("It sees the form of a dialogue only, not its content.")
     if without_room:
         untested = [_no_room(board, without_room), _MORE_ROOM]
-        if "fails" not in states:
+        if not reasons["fails"]:
             return JudgeTrust(NO_ANSWER, untested, checks)
     if board.judge_facts and not read:
-        return JudgeTrust("not usable", ("None of its verdicts can be read.",), checks)
-    level: Level = "trust"
+        return JudgeTrust("not usable", ["None of its verdicts can be read."], checks)
+    level = _level(checks, untested)
+    if level == "trust":
+        return JudgeTrust(level, reasons["passes"], checks)
+    return JudgeTrust(level, reasons["fails"] + reasons["warns"] + untested, checks)
+
+
+def _level(checks: Sequence[Check], untested: Sequence[str]) -> Level:
+    """Return the level of a judge that was asked and can be read."""
+    states = {check.state for check in checks}
     if "fails" in states:
-        level = "do not trust"
-    elif not {c.key for c in checks if c.state != "unknown"} & _KNOWN_TRUTH:
-        level = "not tested"
-    elif "warns" in states or untested:
-        level = "use with care"
-    order = ["fails", "warns", *(["passes"] if level == "trust" else [])]
-    reasons = [check.reason for state in order for check in checks if check.state == state]
-    return JudgeTrust(level, (*reasons, *untested), checks)
+        return "do not trust"
+    if {check.state for check in checks if check.key in _KNOWN_TRUTH} == {"unknown"}:
+        return "not tested"
+    if "warns" in states or untested:
+        return "use with care"
+    return "trust"
 
 
 _MORE_ROOM = (
@@ -247,7 +264,7 @@ _MORE_ROOM = (
 def _no_room(board: Board, names: Sequence[str]) -> str:
     """Return a sentence on the verdicts that replies of these protocols had no room for."""
     n = sum(board.verdicts[name].n_without_room for name in names)
-    judged = sum(board.judge_facts[name]["judged"] for name in names)
+    judged = sum(board.judge_facts[name].judged for name in names)
     replies = "its replies were cut or empty"
     return f"{n:,} of {judged:,} verdicts in {listed(names)} are missing: {replies}."
 
@@ -257,20 +274,20 @@ def _protocols_without_room(board: Board, n_read: int) -> list[str]:
     facts = board.judge_facts
     n_cut = {name: board.verdicts[name].n_without_room for name in facts}
     if n_read == 0:
-        n_unreadable = sum(row["unreadable"] for row in facts.values())
+        n_unreadable = sum(each.unreadable for each in facts.values())
         return [name for name in facts if 2 * sum(n_cut.values()) > n_unreadable]
     names = []
-    for name in _counted(board):
-        is_cut = 2 * n_cut[name] > facts[name]["unreadable"]
+    for judged in _counted(board):
+        name = judged.protocol.name
+        is_cut = 2 * n_cut[name] > facts[name].unreadable
         if is_cut and _check_in("unreadable_rate", facts[name]).state == "fails":
             names.append(name)
     return names
 
 
-def _counted(board: Board) -> dict[str, ProtocolVerdicts]:
-    """Return the protocols that a judge is checked by, and its verdicts."""
-    parts = board.verdicts.items()
-    return {name: v for name, v in parts if v.protocol.about_ai or v.protocol.leads}
+def _counted(board: Board) -> list[ProtocolVerdicts]:
+    """Return the verdicts that a judge is checked by."""
+    return [v for v in board.verdicts.values() if v.protocol.about_ai or v.protocol.leads]
 
 
 _KNOWN_TRUTH = {
@@ -287,19 +304,32 @@ def _own_checks(board: Board, without_room: Collection[str]) -> list[Check]:
 
     What fits into a limit is no sample of a judge's verdicts: protocols without room are left out.
     """
-    judged = [v for name, v in _counted(board).items() if name not in without_room]
-    rows = {v.protocol.name: board.judge_facts[v.protocol.name] for v in judged}
-    single = next((rows[v.protocol.name] for v in judged if v.protocol.is_alone), {})
-    against_human = next((v for v in judged if v.protocol.against_human), None)
-    pairs = [rows[v.protocol.name] for v in judged if v.protocol.is_pair]
-    pairs = pairs or ([rows[against_human.protocol.name]] if against_human else [])
+    facts = {}
+    single = JudgeFacts()
+    against_human = None
+    pairs = []
+    for judged in _counted(board):
+        name = judged.protocol.name
+        if name in without_room:
+            continue
+        facts[name] = board.judge_facts[name]
+        if judged.protocol.is_pair:
+            pairs.append(facts[name])
+        elif judged.protocol.against_human:
+            against_human = against_human or judged
+        elif not single.protocol:
+            single = facts[name]
+    if against_human is not None and not pairs:
+        pairs = [facts[against_human.protocol.name]]
     # Of several Arenas the one that decides most: two dialogues that are both bad are rightly tied.
-    pair = min(pairs, key=lambda row: 2 if row.get("ties") is None else row["ties"], default={})
-    unread = max(rows.values(), key=lambda row: row.get("unreadable_rate_low") or 0, default={})
-    bots = single.get("true_positive_rate_bots") is not None
+    pair = min(pairs, key=_ties, default=JudgeFacts())
+    unread = max(facts.values(), key=_least_unreadable, default=JudgeFacts())
+    on_models = "true_positive_rate"
+    if single.rate("true_positive_rate_bots").is_known:
+        on_models = "true_positive_rate_bots"
     return [
         _check_in("false_positive_rate", single),
-        _check_in("true_positive_rate_bots" if bots else "true_positive_rate", single),
+        _check_in(on_models, single),
         _model_picked(against_human),
         _check_in("consistency", pair),
         _check_in("first_preferred", pair),
@@ -308,15 +338,14 @@ def _own_checks(board: Board, without_room: Collection[str]) -> list[Check]:
     ]
 
 
-def _untested(board: Board) -> list[str]:
-    """Return reasons to use a judge with care although it fails nothing."""
-    reasons = []
-    n = _n_human_dialogues(board)
-    if n < LEAST:
-        reasons.append(f"It saw {n} human dialogues; {LEAST} are needed to say more.")
-    if board.judge == RulesJudge.name:
-        reasons.append("It sees the form of a dialogue only, not its content.")
-    return reasons
+def _ties(facts: JudgeFacts) -> float:
+    """Return the share of ties, more than all where it is not known."""
+    return float(np.nan_to_num(facts.rate("ties").value, nan=2.0))
+
+
+def _least_unreadable(facts: JudgeFacts) -> float:
+    """Return the lower end of the share of unreadable verdicts."""
+    return float(np.nan_to_num(facts.rate("unreadable_rate").low))
 
 
 def _n_human_dialogues(board: Board) -> int:
@@ -326,8 +355,8 @@ def _n_human_dialogues(board: Board) -> int:
         if part.protocol.about_ai:
             seeds |= {j.seed_id for j in part.judgments if HUMAN in j.contestants and j.verdict}
         if part.protocol.against_human:
-            read = np.unique(part.verdicts.item[part.verdicts.readable])
-            seeds |= {part.verdicts.items[i] for i in read.tolist()}
+            read = part.verdicts.only(part.verdicts.readable)
+            seeds |= {read.items[i] for i in read.item}
     return len(seeds)
 
 
@@ -336,15 +365,17 @@ def _model_picked(judged: ProtocolVerdicts | None) -> Check:
     if judged is None:
         return _check("model_picked", UNKNOWN)
     verdicts = judged.verdicts
-    name = judged.protocol.name
-    bot = np.array([is_floor_bot(name) for name in verdicts.contestants], dtype=bool)
-    human = np.array([name == HUMAN for name in verdicts.contestants], dtype=bool)
+    names = np.array(verdicts.contestants, object)
+    bot = np.array([is_floor_bot(name) for name in names])
+    counted = verdicts.readable
     with_bot = bot[verdicts.first] | bot[verdicts.second]
-    verdicts = verdicts.only(verdicts.readable & (with_bot if with_bot.any() else True))
+    if with_bot.any():
+        counted &= with_bot
+    verdicts = verdicts.only(counted)
     decided = verdicts.only(verdicts.result != TIE)
-    right = decided.result == np.where(human[decided.first], WIN, LOSS)
+    right = decided.result == np.where(names[decided.first] == HUMAN, WIN, LOSS)
     picked = proportion(right, judged.cluster[decided.item])
-    check = _check("model_picked", picked, name)
+    check = _check("model_picked", picked, judged.protocol.name)
     ties = proportion(verdicts.result == TIE, judged.cluster[verdicts.item])
     if check.state in ("passes", "unknown") and ties.low > RULES["ties"].passes:
         reason = f"It calls {100 * ties.value:.0f} % of pairs with a human dialogue a tie."
@@ -352,32 +383,36 @@ def _model_picked(judged: ProtocolVerdicts | None) -> Check:
     return check
 
 
-def _check_in(key: str, row: Row) -> Check:
-    """Make a check of a number of a row of the judge's table."""
-    return _check(key, estimate_in(row, key), row.get("protocol", ""))
+def _check_in(key: str, facts: JudgeFacts) -> Check:
+    """Make a check of a rate of a protocol."""
+    return _check(key, facts.rate(key), facts.protocol)
 
 
 def _check(key: str, estimate: Estimate, protocol: str = "") -> Check:
     """Make a check of a number."""
     rule = RULES[key]
-    of_half = key == "first_preferred"
-    line = 0.5 if of_half else rule.passes
-    check = Check(key, rule.name, "unknown", estimate, line, "", protocol)
+    line = rule.passes
     low = estimate.low
     high = estimate.high
+    if key == "first_preferred":  # it counts how far the share is from one half
+        line = 0.5
+        low = max(0.0, estimate.low - line, line - estimate.high)
+        high = max(estimate.high - line, line - estimate.low)
+    check = Check(key, rule.name, "unknown", estimate, line, "", protocol)
     if not estimate.is_bounded:
         return check
-    ends = f"{100 * low:.0f}–{100 * high:.0f}"
+    ends = f"{100 * estimate.low:.0f}–{100 * estimate.high:.0f}"
     if key == "label_kappa":
         ends = f"{low:.2f} to {high:.2f}"
-    if of_half:  # it counts how far the share is from one half
-        near, far = sorted((abs(low - line), abs(high - line)))
-        low = 0.0 if low <= line <= high else near
-        high = far
-    good, bad = (high, low) if rule.low_is_good else (low, high)
-    sign = 1 if rule.low_is_good else -1
-    fails = sign * (bad - rule.fails) > 0
-    passes = sign * (good - rule.passes) <= 0
-    state: State = "fails" if fails else "passes" if passes else "warns"
+    fails = high < rule.fails
+    passes = low >= rule.passes
+    if rule.low_is_good:
+        fails = low > rule.fails
+        passes = high <= rule.passes
+    state: State = "warns"
+    if fails:
+        state = "fails"
+    elif passes:
+        state = "passes"
     reason = f"It {rule.finding.format(value=check.number)} ({ends})."
     return replace(check, state=state, reason=reason)

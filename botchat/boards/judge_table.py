@@ -2,38 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from botchat.boards.protocols import ProtocolVerdicts
-from botchat.boards.tables import Column, Table, is_floor_bot, table
-from botchat.estimates import Estimate, Indices
-from botchat.interfaces import Row
+from botchat.boards.tables import Column, Table, TableRow, is_floor_bot, share, table
+from botchat.estimates import UNKNOWN, Estimate, Indices
 from botchat.metrics import lengths
 from botchat.metrics.agreement import verdict_rates
 from botchat.metrics.statistics import distinct, proportion
 from botchat.metrics.verdicts import LOSS, WIN, PairVerdicts
-from botchat.records import HUMAN, UNDECIDED, Dialogues
+from botchat.records import HUMAN, UNDECIDED, Dialogues, Judgment
 
 
-def judge_table(
-    judged: Iterable[ProtocolVerdicts], dialogues: Dialogues, signatures: Sequence[str]
-) -> Table:
-    """Make the table of a judge; ``dialogues`` are of all contestants judged in pairs."""
-    rows = []
+class JudgeFacts(NamedTuple):
+    """Facts of a judge's verdicts in one protocol."""
+
+    protocol: str = ""
+    """Empty of votes."""
+    judged: int = 0
+    unreadable: int = 0
+    rates: Mapping[str, Estimate] = {}
+    """Key of `_COLUMNS` -> its rate, as far as the protocol has it."""
+
+    @property
+    def row(self) -> TableRow:
+        """Row of the judge's table."""
+        return {**self._asdict(), **self.rates}
+
+    def rate(self, key: str) -> Estimate:
+        """Return a rate; unknown where the protocol does not have it."""
+        return self.rates.get(key, UNKNOWN)
+
+
+def judge_facts(judged: Iterable[ProtocolVerdicts], dialogues: Dialogues) -> dict[str, JudgeFacts]:
+    """Return protocol -> facts; ``dialogues`` are of all contestants judged in pairs."""
+    facts = {}
     for part in sorted(judged, key=lambda part: part.protocol.name):
+        name = part.protocol.name
         if part.protocol.is_alone:
-            rates = _detection_rates(part)
-        else:
-            rates = pair_rates(part.verdicts, part.cluster[part.verdicts.item])
-            rates["longer_preferred"] = _longer_preferred(part, dialogues)
-        rows.append({"protocol": part.protocol.name, **rates})
+            facts[name] = _detection_facts(part)
+            continue
+        of_pairs = pair_facts(part.verdicts, part.cluster[part.verdicts.item], name)
+        longer = _longer_preferred(part, dialogues)
+        facts[name] = of_pairs._replace(rates={**of_pairs.rates, "longer_preferred": longer})
+    return facts
+
+
+def judge_table(facts: Iterable[JudgeFacts], signatures: Sequence[str]) -> Table:
+    """Make the table of a judge."""
     return table(
         "judge",
         "The judge",
         [Column("protocol", "Protocol", "name"), *_COLUMNS],
-        rows,
+        [each.row for each in facts],
         signatures,
         "In percent, with 95 % intervals clustered by ChatSEED. Consistency: pairs with the same "
         "verdict in both orders. First preferred: decided verdicts for the dialogue shown first; "
@@ -44,18 +69,17 @@ def judge_table(
 def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Estimate:
     """Return the share of decided verdicts for the dialogue with more words, as shown."""
     verdicts = judged.verdicts
-    names = verdicts.contestants
-    seed_ids = verdicts.items
-    most = 1 + verdicts.shown.max(initial=0)
-    side = np.concatenate([verdicts.first, verdicts.second]) * len(seed_ids)
-    cut = (side + np.tile(verdicts.item, 2)) * most + np.tile(verdicts.shown, 2)
-    numbers, place = distinct(cut)
+    shape = (len(verdicts.contestants), len(verdicts.items), 1 + verdicts.shown.max(initial=0))
+    cuts = []
+    for side in (verdicts.first, verdicts.second):
+        cuts.append(np.ravel_multi_index((side, verdicts.item, verdicts.shown), shape))
+    numbers, place = distinct(np.concatenate(cuts))
     words = np.zeros(len(numbers), np.intp)
-    for i, number in enumerate(numbers.tolist()):
-        name, seed = divmod(number // most, len(seed_ids))
-        dialogue = dialogues.get(names[name], {}).get(seed_ids[seed])
+    for i, cut in enumerate(np.transpose(np.unravel_index(numbers, shape)).tolist()):
+        name, item, end = cut
+        dialogue = dialogues.get(verdicts.contestants[name], {}).get(verdicts.items[item])
         if dialogue:
-            words[i] = sum(lengths.words(each) for each in dialogue.utterances[: number % most])
+            words[i] = sum(map(lengths.words, dialogue.utterances[:end]))
     first, second = words[place].reshape(2, -1)
     unequal = np.isin(verdicts.result, (WIN, LOSS)) & (first != second)
     longer_wins = (verdicts.result == WIN) == (first > second)
@@ -63,52 +87,50 @@ def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Estimat
     return proportion(longer_wins[unequal], cluster[unequal])
 
 
-def pair_rates(verdicts: PairVerdicts, cluster: Indices) -> Row:
-    """Return the judge's rates on pairs; ``cluster`` is the number of each verdict's cluster."""
+def pair_facts(verdicts: PairVerdicts, cluster: Indices, protocol: str = "") -> JudgeFacts:
+    """Return the judge's facts on pairs; ``cluster`` is the number of each verdict's cluster."""
     begin, outcomes = verdicts.both_orders()
-    return {
-        "judged": len(verdicts),
-        "unreadable": int((~verdicts.readable).sum()),
-        **vars(verdict_rates(outcomes, cluster[begin])),
-    }
+    unreadable = int((~verdicts.readable).sum())
+    rates = vars(verdict_rates(outcomes, cluster[begin]))
+    return JudgeFacts(protocol, len(verdicts), unreadable, rates)
 
 
-def _detection_rates(judged: ProtocolVerdicts) -> Row:
-    """Return the judge's rates on single dialogues, where positive is AI-involved."""
+def _detection_facts(judged: ProtocolVerdicts) -> JudgeFacts:
+    """Return the judge's facts on single dialogues, where positive is AI-involved."""
     protocol = judged.protocol
     judgments = judged.judgments
     unreadable = [judgment.verdict is None for judgment in judgments]
-    row: Row = {
-        "judged": len(judgments),
-        "unreadable": sum(unreadable),
-        "unreadable_rate": proportion(unreadable, judged.topics_of(judgments)),
-    }
-    if not protocol.about_ai or protocol.answer.passing is None:
-        return row
-    known = [j for j in judgments if j.verdict not in (None, UNDECIDED)]
-    for key, counts in (
-        ("false_positive_rate", lambda name: name == HUMAN),
-        ("true_positive_rate", lambda name: name != HUMAN),
-        ("true_positive_rate_bots", is_floor_bot),
-    ):
-        counted = [j for j in known if counts(j.contestants[0])]
-        hits = [j.verdict != protocol.answer.passing for j in counted]
-        row[key] = proportion(hits, judged.topics_of(counted))
-    return row
+    rates = {"unreadable_rate": proportion(unreadable, judged.topics_of(judgments))}
+    if protocol.about_ai and protocol.answer.passing is not None:
+        groups = defaultdict[str, list[Judgment]](list)
+        for judgment in judgments:
+            name = judgment.contestants[0]
+            if judgment.verdict in (None, UNDECIDED):
+                continue
+            if name == HUMAN:
+                groups["false_positive_rate"].append(judgment)
+                continue
+            groups["true_positive_rate"].append(judgment)
+            if is_floor_bot(name):
+                groups["true_positive_rate_bots"].append(judgment)
+        for key, group in groups.items():
+            hits = [judgment.verdict != protocol.answer.passing for judgment in group]
+            rates[key] = proportion(hits, judged.topics_of(group))
+    return JudgeFacts(protocol.name, len(judgments), sum(unreadable), rates)
 
 
 PAIR_COLUMNS = (
     Column("judged", "Judgments", "count"),
     Column("unreadable", "Unreadable", "count"),
-    Column("unreadable_rate", "Unreadable, share", "rate", detail=True, interval=True),
-    Column("ties", "Ties", "rate", interval=True),
-    Column("consistency", "Consistency", "rate", interval=True),
-    Column("first_preferred", "First preferred", "rate", interval=True),
+    share("unreadable_rate", "Unreadable, share", detail=True),
+    share("ties", "Ties"),
+    share("consistency", "Consistency"),
+    share("first_preferred", "First preferred"),
 )
 _COLUMNS = (
     *PAIR_COLUMNS,
-    Column("longer_preferred", "Longer preferred", "rate", interval=True),
-    Column("false_positive_rate", "False positives", "rate", interval=True),
-    Column("true_positive_rate", "True positives", "rate", interval=True),
-    Column("true_positive_rate_bots", "True positives, bots", "rate", detail=True, interval=True),
+    share("longer_preferred", "Longer preferred"),
+    share("false_positive_rate", "False positives"),
+    share("true_positive_rate", "True positives"),
+    share("true_positive_rate_bots", "True positives, bots", detail=True),
 )

@@ -9,29 +9,30 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 from typing import assert_never
 
 import numpy as np
 import pandas as pd
 
-from botchat.boards.pairs import comparisons_of, pair_results, with_missing
-from botchat.boards.tables import Column, Table, table
+from botchat.boards.tables import Column, N, Table, TableRow, share, table
 from botchat.estimates import UNKNOWN, Estimate, Flags, Floats, Indices
-from botchat.interfaces import Row
 from botchat.metrics.statistics import (
     clustered_proportions,
+    distinct,
     proportion,
     separated,
     wilson,
 )
-from botchat.metrics.verdicts import PairVerdicts
+from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 from botchat.protocols.kinds import Detection, Pairwise, Report, Score
 from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import PASS_AT, successes
 from botchat.protocols.reports import ERRORS
-from botchat.protocols.verdicts import NOT_SAID, first_ai_index
+from botchat.protocols.verdicts import first_ai_index
 from botchat.ratings.bradley_terry import ranks_from_order
+from botchat.ratings.comparisons import Comparisons, comparisons_of
 from botchat.records import BLIND_PAGE, HUMAN, UNDECIDED, Dialogues, Judgment, Seed, lacks_room
 
 MODEL = Column("model", "Model", "name")
@@ -68,9 +69,7 @@ class ProtocolVerdicts:
     @cached_property
     def cluster(self) -> Indices:
         """Number of the topic, or of itself, of each seed of ``verdicts``."""
-        numbers: dict[str, int] = {}
-        names = (self.topics.get(seed_id, seed_id) for seed_id in self.verdicts.items)
-        return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.intp)
+        return Numbers().of(self.topics.get(item, item) for item in self.verdicts.items)
 
     @property
     def n_without_room(self) -> int:
@@ -86,15 +85,18 @@ class ProtocolVerdicts:
     @property
     def is_as_asked(self) -> bool:
         """Whether some verdicts answer today's prompt, as far as signatures name prompts."""
-        parts = {part for text in self.signatures for part in text.split("|")}
+        parts = "|".join(self.signatures).split("|")
         prompts = {part for part in parts if part.startswith("prompt:")}
         return not prompts or bool(prompts & {f"prompt:{self.protocol.digest}", BLIND_PAGE})
 
     @property
     def signature(self) -> str:
         """The most frequent signature, with the number of others if there are any."""
-        (first, _), *others = self.signatures.most_common()
-        many = f"|and-{len(others)}-other-settings" if others else ""
+        signatures = self.signatures
+        first = signatures.most_common(1)[0][0]
+        many = ""
+        if len(signatures) > 1:
+            many = f"|and-{len(signatures) - 1}-other-settings"
         return f"{first}{many}{self.imported}"
 
 
@@ -128,17 +130,19 @@ class ProtocolResult:
 
     def quote(self, column: Column) -> Column:
         """A column as the main table calls it: by protocol, unless it leads, and N."""
-        heading = column.heading
         protocol = self.protocol
+        key = column.key
+        heading = column.heading
         if protocol.n is not None:
-            heading = f"{heading} @{protocol.n}"
-        if not protocol.leads:
-            is_label = heading.casefold() == protocol.label.casefold()
-            heading = f"{heading[:1].lower()}{heading[1:]}"
-            heading = protocol.label if is_label else f"{protocol.label} {heading}"
-        at = "" if protocol.n is None else f"_n{protocol.n}"
-        before = "" if protocol.leads else f"{protocol.name.replace('-', '_')}_"
-        return replace(column, key=f"{before}{column.key}{at}", heading=heading)
+            key += f"_n{protocol.n}"
+            heading += f" @{protocol.n}"
+        if protocol.leads:
+            return replace(column, key=key, heading=heading)
+        if heading.casefold() == protocol.label.casefold():
+            heading = protocol.label
+        else:
+            heading = f"{protocol.label} {heading[:1].lower()}{heading[1:]}"
+        return replace(column, key=f"{protocol.name.replace('-', '_')}_{key}", heading=heading)
 
     @property
     def n_dialogues(self) -> int:
@@ -197,18 +201,20 @@ class SuccessCurve:
         cls, ends: Sequence[tuple[int, bool]], topics: Sequence[str], longest: int
     ) -> SuccessCurve:
         """``ends``: the first AI utterance of each dialogue and true, or its last and false."""
-        end, is_ai = np.array(ends, np.intp).reshape(-1, 2).T
-        n = np.arange(1, longest + 1)
-        known = (end >= n[:, None]) | (is_ai == 1)
-        failed = (end <= n[:, None]) & (is_ai == 1)
-        at_risk = (end >= n[:, None]).sum(1)
-        gone = np.bincount(end[is_ai == 1], minlength=longest + 1)[1 : longest + 1]
+        end = np.array([last for last, _ in ends], np.intp)
+        is_ai = np.array([called for _, called in ends], np.bool_)
+        n = np.arange(1, longest + 1)[:, None]
+        reaches = end >= n
+        known = reaches | is_ai
+        failed = (end <= n) & is_ai
+        at_risk = reaches.sum(1)
+        gone = np.bincount(end[is_ai], minlength=longest + 1)[1 : longest + 1]
         rate: Floats = np.cumprod(1 - gone / np.maximum(at_risk, 1), dtype=np.float64)
         rate[rate < 1e-12] = 0
         rate[(at_risk == 0) & (rate > 0)] = np.nan
         row, dialogue = np.nonzero(known)
         cluster = np.unique(topics, return_inverse=True)[1]
-        passed = 1.0 - failed[row, dialogue]
+        passed = np.where(failed[row, dialogue], 0.0, 1.0)
         return cls(rate, clustered_proportions(row, cluster[dialogue], passed, longest).n)
 
     def at(self, n: int) -> Estimate:
@@ -226,25 +232,29 @@ def success_curves(judged: ProtocolVerdicts, dialogues: Dialogues) -> dict[str, 
     topics: dict[str, list[str]] = {}
     longest = 0
     for judgment, topic in zip(judged.judgments, judged.topics_of(judged.judgments), strict=True):
-        (name,) = judgment.contestants
-        if judgment.verdict in (None, UNDECIDED):
+        if judgment.verdict is None or judgment.verdict == UNDECIDED:
             continue
+        name = judgment.contestants[0]
         n = len(dialogues[name][judgment.seed_id].utterances)
         index = first_ai_index(judgment.verdict, f"{name} on seed {judgment.seed_id}")
-        # An index after the last utterance was not offered; it counts as the last one.
-        last = n if index == NOT_SAID else min(n, index or n)
-        ends.setdefault(name, []).append((last, index > 0))
+        end = n
+        if index > 0:  # one after the last utterance was not offered; it counts as the last
+            end = min(n, index)
+        ends.setdefault(name, []).append((end, index > 0))
         topics.setdefault(name, []).append(topic)
         longest = max(longest, n)
-    passed = [(end if is_ai else longest, is_ai) for end, is_ai in ends.get(HUMAN, ())]
-    ends |= {HUMAN: passed} if passed else {}
-    return {name: SuccessCurve.of(each, topics[name], longest) for name, each in ends.items()}
+    curves = {}
+    for name, each in ends.items():
+        if name == HUMAN:  # who is not called AI has passed
+            each = [(end if is_ai else longest, is_ai) for end, is_ai in each]
+        curves[name] = SuccessCurve.of(each, topics[name], longest)
+    return curves
 
 
 def _result_table(
     judged: ProtocolVerdicts,
     columns: Sequence[Column],
-    rows: Iterable[Row] | pd.DataFrame,
+    rows: Iterable[TableRow] | pd.DataFrame,
     note: str,
     by: Sequence[str],
 ) -> Table:
@@ -258,29 +268,29 @@ def detection_result(
 ) -> DetectionResult:
     """Success rates, at each N that the dialogues reach and at the human length."""
     dialogues = judged.protocol.seen(dialogues)
-    turns = success_turns(judged, dialogues)
     curves = success_curves(judged, dialogues)
-    rows: list[Row] = []
+    columns = []
+    for n in success_turns(judged, dialogues):
+        columns.append(replace(share(f"success_n{n}", f"Success @{n}"), n=n))
+    keys = [column.key for column in columns]
+    columns.append(share("success_human_length", "Success @human length"))
+    rows = []
     for name, judgments in judged.by_contestant.items():
         verdicts = {judgment.seed_id: judgment.verdict for judgment in judgments}
-        row: Row = {"model": name}
-        for n in (*turns, None):
-            passed = successes(judged.counted.get(name, seeds), dialogues[name], verdicts, n)
+        row: dict[str, object] = {"model": name}
+        for column in columns:
+            passed = successes(judged.counted.get(name, seeds), dialogues[name], verdicts, column.n)
             known = {id_: result for id_, result in passed.items() if result is not None}
-            if n == turns[0]:
-                row |= {"n": len(known), "missing": len(passed) - len(known)}
-            if n is None or name == HUMAN:
+            if column is columns[0]:
+                row["n"] = len(known)
+                row["missing"] = len(passed) - len(known)
+            if column.n is None or name == HUMAN:
                 # Human dialogues are complete at their own length: none is cut short.
                 topics = [judged.topics.get(id_, id_) for id_ in known]
-                row[_success_key(n)] = proportion(list(known.values()), topics)
+                row[column.key] = proportion(list(known.values()), topics)
             elif name in curves:
-                row[_success_key(n)] = curves[name].at(n)
+                row[column.key] = curves[name].at(column.n)
         rows.append(row)
-    keys = [_success_key(n) for n in turns]
-    columns = [
-        *(Column(_success_key(n), f"Success @{n}", "rate", interval=True, n=n) for n in turns),
-        Column(_success_key(None), "Success @human length", "rate", interval=True),
-    ]
     standing = _result_table(
         judged,
         [*columns, *COUNTS],
@@ -295,16 +305,57 @@ def detection_result(
 def success_turns(judged: ProtocolVerdicts, dialogues: Dialogues) -> list[int]:
     """Each N of the success rates that generated dialogues reach, the largest first."""
     generated = judged.by_contestant.keys() - {HUMAN} or {HUMAN}
-    reached = (len(d.utterances) for name in generated for d in dialogues[name].values())
-    longest = max(reached, default=PASS_AT[-1])
+    longest = 0
+    for name in generated:
+        for dialogue in dialogues[name].values():
+            longest = max(longest, len(dialogue.utterances))
+    longest = longest or PASS_AT[-1]
     return [n for n in reversed(PASS_AT) if n <= longest] or [longest]
 
 
-def _success_key(n: int | None) -> str:
-    """Key of the success rate at N, or at the human length (None)."""
-    if n is None:
-        return "success_human_length"
-    return f"success_n{n}"
+def pair_results(comparisons: Comparisons) -> pd.DataFrame:
+    """Results of each ordered pair that was compared, seen from the first; see `model_results`."""
+    m = len(comparisons.models)
+    names = pd.Index(comparisons.models, dtype=object)
+    numbers, frame = _results(comparisons, m)
+    return frame.set_axis(pd.MultiIndex.from_arrays([names[numbers // m], names[numbers % m]]))
+
+
+def model_results(comparisons: Comparisons) -> pd.DataFrame:
+    """Results of each model that was compared, against all others.
+
+    Columns: ``n`` comparisons, and for ``win``, ``tie``, ``lose`` and ``win_or_tie`` the share with
+    the ends of its interval.
+    """
+    numbers, frame = _results(comparisons, 0)
+    return frame.set_axis(pd.Index(comparisons.models, dtype=object)[numbers])
+
+
+def _results(comparisons: Comparisons, m: int) -> tuple[Indices, pd.DataFrame]:
+    """Number of each model (``m`` = 0), or of each pair of m models, and its row."""
+    side = np.concatenate([comparisons.first, comparisons.second])
+    other = np.concatenate([comparisons.second, comparisons.first])
+    result = np.concatenate([comparisons.result, 1 - comparisons.result])
+    cluster = None if comparisons.cluster is None else np.tile(comparisons.cluster, 2)
+    numbers, row = distinct(side * m + other if m else side)
+    columns: dict[str, Floats | Indices] = {"n": np.bincount(row, minlength=len(numbers))}
+    hits = {
+        "win": result == WIN,
+        "tie": result == TIE,
+        "lose": result == LOSS,
+        "win_or_tie": result > LOSS,
+    }
+    for key, is_hit in hits.items():
+        shares = clustered_proportions(row, cluster, is_hit.astype(np.float64), len(numbers))
+        columns |= {key: shares.value, f"{key}_low": shares.low, f"{key}_high": shares.high}
+    return numbers, pd.DataFrame(columns)
+
+
+def with_missing(results: pd.DataFrame, names: Sequence[object], expected: int) -> pd.DataFrame:
+    """Rows of ``names``, with the number of comparisons that are ``missing`` of the expected."""
+    frame = results.reindex(list(names))
+    n = frame["n"].fillna(0)
+    return frame.assign(n=n, missing=(expected - n).clip(lower=0))
 
 
 def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResult:
@@ -332,22 +383,23 @@ def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResu
 def score_result(judged: ProtocolVerdicts, answer: Score, seeds: Sequence[Seed]) -> ProtocolResult:
     """The mean of each number, with its 95 % interval over dialogues (Student's t)."""
     scale = answer.scale
-    rows = []
-    columns = [
-        Column(f"mean_{i}", name, "decimal", interval=True) for i, name in enumerate(scale.names, 1)
-    ]
+    columns = []
+    for i, name in enumerate(scale.names, 1):
+        columns.append(Column(f"mean_{i}", name, "decimal", interval=True))
     keys = [column.key for column in columns]
+    rows = []
     for model, judgments in judged.by_contestant.items():
         readable = [judgment for judgment in judgments if judgment.verdict is not None]
-        known = [answer.scores(judgment.verdict) or () for judgment in readable]
-        missing = len(judged.counted.get(model, seeds)) - len(known)
-        row: Row = {"model": model, "n": len(known), "missing": missing}
+        missing = len(judged.counted.get(model, seeds)) - len(readable)
+        row: dict[str, object] = {"model": model, "n": len(readable), "missing": missing}
         topics = judged.topics_of(readable)
-        for key, scores in zip(keys, zip(*known, strict=True), strict=False):
-            pairs = [pair for pair in zip(scores, topics, strict=True) if pair[0] is not None]
-            if pairs:
-                values, cluster = zip(*pairs, strict=True)
-                row[key] = proportion(values, cluster, (scale.lowest, scale.highest))
+        known = [answer.scores(judgment.verdict) for judgment in readable]
+        # What a verdict lacks is NaN.
+        scores = np.array(known, np.float64).reshape(-1, len(keys))
+        for key, values in zip(keys, scores.T, strict=True):
+            is_known = np.isfinite(values)
+            cluster = list(compress(topics, is_known))
+            row[key] = proportion(values[is_known], cluster, (scale.lowest, scale.highest))
         rows.append(row)
     standing = _result_table(
         judged,
@@ -369,8 +421,8 @@ def report_result(
         judged,
         [
             Column("score", "Score", "number", interval=True),
-            *(Column(key, name, "rate", interval=True) for key, name in ERRORS.items()),
-            Column("quoted", "Quotes found", "rate", interval=True),
+            *(share(key, name) for key, name in ERRORS.items()),
+            share("quoted", "Quotes found"),
             *COUNTS,
         ],
         error_rates(judged.judgments, reported, len(seeds), judged.topics),
@@ -382,13 +434,13 @@ def report_result(
     return ReportResult(judged.protocol, standing, reported)
 
 
-COUNTS = (Column("n", "n", "count"), Column("missing", "Missing", "count", detail=True))
+COUNTS = (N, Column("missing", "Missing", "count", detail=True))
 RANK = Column("rank", "Rank", "rank", interval=True)
 PAIRWISE = (
-    Column("win", "Win", "rate", interval=True),
-    Column("tie", "Tie", "rate", interval=True),
-    Column("lose", "Lose", "rate", interval=True),
-    Column("win_or_tie", "Win + tie", "rate", interval=True),
+    share("win", "Win"),
+    share("tie", "Tie"),
+    share("lose", "Lose"),
+    share("win_or_tie", "Win + tie"),
     *COUNTS,
 )
 """Columns of rows that `with_missing` returns."""

@@ -11,18 +11,17 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from hashlib import sha256
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import pandas as pd
 
 from botchat.estimates import Estimate
-from botchat.interfaces import Row
 
 LABEL_COLUMNS = 34
 """Width of the longest label of a model, in columns of a terminal."""
@@ -35,6 +34,12 @@ digits, and in files with all, such as dollars."""
 
 DIGITS = 4
 """Decimals in csv and json."""
+
+TableRow: TypeAlias = Mapping[str, object]
+"""Row of a table: key of a column -> its value, or an `Estimate`."""
+
+Record: TypeAlias = dict[str, object]
+"""Row as JSON has it: an interval under keys of its own, None for what is missing."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
@@ -56,13 +61,9 @@ def labels(names: Sequence[str], columns: int = LABEL_COLUMNS) -> list[str]:
 def shorten(text: str, columns: int) -> str:
     """Text without control characters; if too wide, without "-instruct", then without its end."""
     clean = _clean(text)
-    if sum(_columns(each) for each in clean) <= columns:
-        return clean
-    clean = re.sub("-instruct$", "", clean, flags=re.IGNORECASE)
-    n = sum(total <= columns - 1 for total in accumulate(map(_columns, clean)))
-    if sum(_columns(each) for each in clean) <= columns:
-        return clean
-    return f"{clean[:n]}…"
+    if _cut(clean, columns) != clean:
+        clean = re.sub("-instruct$", "", clean, flags=re.IGNORECASE)
+    return _cut(clean, columns)
 
 
 def _clean(text: str) -> str:
@@ -71,11 +72,16 @@ def _clean(text: str) -> str:
 
 
 def _ending(name: str, columns: int) -> str:
-    clean = _clean(name)
-    n = sum(total <= columns - 1 for total in accumulate(map(_columns, reversed(clean))))
-    if sum(_columns(each) for each in clean) <= columns:
-        return clean
-    return f"…{clean[len(clean) - n :]}"
+    backwards = _clean(name)[::-1]
+    return _cut(backwards, columns)[::-1]
+
+
+def _cut(text: str, columns: int) -> str:
+    """Return a text, or its beginning and ``…`` where it is wider."""
+    ends = list(accumulate(map(_columns, text)))
+    if max(ends, default=0) <= columns:
+        return text
+    return f"{text[: sum(end < columns for end in ends)]}…"
 
 
 def _digested(name: str, columns: int) -> str:
@@ -115,8 +121,16 @@ class Column:
     def keys(self) -> list[str]:
         """Keys in the data: of the number, and of the ends of its interval."""
         if self.interval:
-            return [self.key, *_ends(self.key)]
+            return _with_ends(self.key)
         return [self.key]
+
+
+def share(key: str, heading: str, *, detail: bool = False) -> Column:
+    """A column of shares, 0 to 1, with their intervals."""
+    return Column(key, heading, "rate", detail, interval=True)
+
+
+N = Column("n", "n", "count")
 
 
 @dataclass(frozen=True)
@@ -161,9 +175,13 @@ class Table:
 
     def filled(self) -> Table:
         """Return the table without columns that have no value in any row; names stay."""
-        kept = [c for c in self.columns if c.kind == "name" or self.frame[c.key].notna().any()]
-        frame = self.frame[[key for column in kept for key in column.keys]]
-        return replace(self, columns=tuple(kept), frame=frame)
+        kept = []
+        keys = []
+        for column in self.columns:
+            if column.kind == "name" or self.frame[column.key].notna().any():
+                kept.append(column)
+                keys += column.keys
+        return replace(self, columns=tuple(kept), frame=self.frame[keys])
 
     @property
     def headline(self) -> list[Column]:
@@ -182,68 +200,70 @@ class Table:
     def texts(self, key: str) -> list[str]:
         """Return a column for readers; ranks that are open as ``2–4``."""
         column = self.column(key)
-        texts = [_FORMAT[column.kind](v) if pd.notna(v) else "–" for v in self.frame[key].tolist()]
-        if column.kind != "rank":
-            return texts
-        spans = self.frame[_ends(key)].itertuples(index=False)
-        return [
-            text if pd.isna(low) or low == high else f"{low}–{high}"
-            for text, (low, high) in zip(texts, spans, strict=True)
-        ]
+        if column.kind == "rank":
+            spans = self.frame[column.keys].itertuples(index=False)
+            return [_rank_text(rank, low, high) for rank, low, high in spans]
+        values = self.frame[key]
+        if column.kind == "rate":
+            values = 100 * values
+        form = _FORMAT[column.kind]
+        return ["–" if pd.isna(value) else format(value, form) for value in values.tolist()]
 
     def intervals(self, key: str) -> list[str]:
         """Return each number's interval in a column as ``47–76``; empty where it is not known."""
         column = self.column(key)
         if not column.interval or column.kind == "rank":
-            return ["" for _ in self.rows]
+            return ["" for _ in range(len(self.frame))]
         form = _END_FORMAT.get(column.kind, _FORMAT[column.kind])
-        return [interval_text(estimate_in(row, key), form) for row in self.rows]
+        return [interval_text(number, form) for number in self.numbers(key)]
 
-    @cached_property
-    def rows(self) -> list[Row]:
-        """Every row as a mapping, for reading only; missing values are ``None``."""
-        values = self.frame.astype(object)
-        rows: list[Any] = values.where(values.notna(), None).to_dict("records")
-        return rows
+    def numbers(self, key: str) -> list[Estimate]:
+        """Return the numbers of a column and their intervals; rates in percent."""
+        column = self.column(key)
+        width = 1.0
+        if column.kind == "rate":
+            width = 100.0
+        rows = self.frame[column.keys].to_numpy(float).tolist()
+        return [Estimate(value, low, high).stretched(0.0, width) for value, low, high in rows]
 
     @property
-    def records(self) -> list[Row]:
+    def records(self) -> list[Record]:
         """Every row, rounded to `DIGITS`, but for numbers that are ``exact``."""
-        digits = {
-            c: DIGITS for column in self.columns if column.kind != "exact" for c in column.keys
-        }
-        return [
-            {
-                k: round(v, digits[k]) if isinstance(v, float) and k in digits else v
-                for k, v in row.items()
-            }
-            for row in self.rows
-        ]
+        frame = self.frame.copy()
+        for column in self.columns:
+            if column.kind not in _DTYPE and column.kind != "exact":
+                frame[column.keys] = frame[column.keys].map(round, ndigits=DIGITS)
+        frame = frame.astype(object)
+        rows: list[Any] = frame.where(frame.notna(), None).to_dict("records")
+        return rows
 
 
 def table(
     name: str,
     title: str,
     columns: Sequence[Column],
-    rows: Iterable[Row] | pd.DataFrame,
+    rows: Iterable[TableRow] | pd.DataFrame,
     signatures: Sequence[str],
     note: str = "",
     by: Sequence[str] = (),
 ) -> Table:
     """A table with what each row has under the keys of the columns, numbers or `Estimate`.
 
-    ``by``: keys of the columns that rows are sorted by, highest first, missing last, then by name.
+    ``by``: keys of the columns that rows, contestants, are sorted by, highest first, missing last,
+    then by name.
     """
-    types = {key: _DTYPE.get(column.kind, "float64") for column in columns for key in column.keys}
+    types: dict[str, str] = {}
+    for column in columns:
+        types |= dict.fromkeys(column.keys, _DTYPE.get(column.kind, "float64"))
     if isinstance(rows, pd.DataFrame):
         frame = rows
     else:
         frame = pd.DataFrame([spread(row) for row in rows])
     frame = frame.reindex(columns=list(types)).astype(types)
     if by:
-        name_key = next(column.key for column in columns if column.kind == "name")
-        down = [*([False] * len(by)), True]
-        frame = frame.sort_values([*by, name_key], ascending=down, ignore_index=True)
+        keys = [*by, "model"]
+        is_name = [key == "model" for key in keys]
+        frame = frame.sort_values(keys, ascending=is_name, ignore_index=True)
     return Table(name, title, tuple(columns), frame, tuple(dict.fromkeys(signatures)), note)
 
 
@@ -253,37 +273,27 @@ def record_frame(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) 
     return pd.DataFrame(rows, columns=list(kind.__struct_fields__))
 
 
-def estimate_in(row: Row, key: str) -> Estimate:
-    """Return the number that a row of a table has under a key, with its interval."""
-    numbers = [row.get(each) for each in (key, *_ends(key))]
-    return Estimate(*[math.nan if number is None else number for number in numbers])
+def interval_text(estimate: Estimate, form: str) -> str:
+    """Return an interval as ``47–76``, with a number below 0 as ``-3 to 4``; empty if unknown.
 
-
-def interval_text(estimate: Estimate, form: Callable[[float], str]) -> str:
-    """Return an interval as ``47–76``, with a number below 0 as ``-3 to 4``; empty if unknown."""
+    ``form``: of each end, as `format` takes it.
+    """
     if not estimate.is_bounded:
         return ""
     joint = "–"
     if estimate.low < 0:
         joint = " to "
-    return f"{form(estimate.low)}{joint}{form(estimate.high)}"
+    return f"{estimate.low:{form}}{joint}{estimate.high:{form}}"
 
 
-def rounded_ends(estimate: Estimate) -> dict[str, float | None]:
-    """Return a number as JSON has it: ``value``, ``low`` and ``high``, None if unknown."""
-    numbers = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-    return {key: None if math.isnan(n) else round(n, DIGITS) for key, n in numbers.items()}
-
-
-def spread(row: Row) -> Row:
+def spread(row: TableRow) -> Record:
     """Return a row with each `Estimate` under three keys; None where it is not known."""
-    cells: Row = {}
+    cells: Record = {}
     for key, value in row.items():
         if not isinstance(value, Estimate):
             cells[key] = value
             continue
-        numbers = (value.value, value.low, value.high)
-        for name, number in zip((key, *_ends(key)), numbers, strict=True):
+        for name, number in zip(_with_ends(key), vars(value).values(), strict=True):
             cells[name] = None if math.isnan(number) else number
     return cells
 
@@ -293,25 +303,31 @@ def one_line(text: str) -> str:
     return _CONTROL.sub(" ", text)
 
 
-def _ends(key: str) -> list[str]:
-    return [f"{key}_low", f"{key}_high"]
+def _with_ends(key: str) -> list[str]:
+    return [key, f"{key}_low", f"{key}_high"]
+
+
+def _rank_text(rank: Any, low: object, high: object) -> str:
+    """Return a rank, or all that it may be; a dash where it is missing."""
+    if pd.isna(rank):
+        return "–"
+    if low == high:
+        return str(rank)
+    return f"{low}–{high}"
 
 
 _DTYPE = {"name": "object", "count": "Int64", "rank": "Int64"}
 
-_FORMAT: Mapping[Kind, Callable[[Any], str]] = {  # z: no minus before what is rounded to 0
-    "name": str,
-    "count": lambda value: f"{value:,}",
-    "rank": str,
-    "rate": lambda value: f"{100 * value:z.1f}",
-    "rating": lambda value: f"{value:z.1f}",
-    "number": lambda value: f"{value:z,.1f}",
-    "decimal": lambda value: f"{value:z.3f}",
-    "exact": lambda value: f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}",
+_FORMAT: Mapping[Kind, str] = {  # z: no minus before what is rounded to 0
+    "name": "",
+    "count": ",",
+    "rate": "z.1f",
+    "rating": "z.1f",
+    "number": "z,.1f",
+    "decimal": "z.3f",
+    "exact": ".4g",
 }
+"""Kind -> how its values are written, rates in percent."""
 
-_END_FORMAT: Mapping[Kind, Callable[[Any], str]] = {
-    "rate": lambda value: f"{100 * value:z.0f}",
-    "rating": lambda value: f"{value:z.0f}",
-}
+_END_FORMAT: Mapping[Kind, str] = {"rate": "z.0f", "rating": "z.0f"}
 """Ends of intervals are written shorter."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -14,16 +12,15 @@ import pandas as pd
 from botchat.boards import arena
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board, lengths_table, main_table
-from botchat.boards.judge_table import PAIR_COLUMNS, pair_rates
-from botchat.boards.pairs import comparisons_of
+from botchat.boards.judge_table import PAIR_COLUMNS, JudgeFacts, judge_table, pair_facts
 from botchat.boards.protocols import ProtocolVerdicts
-from botchat.boards.tables import Column, Table, table
+from botchat.boards.tables import Column, table
 from botchat.estimates import Indices
 from botchat.metrics.lengths import Lengths
 from botchat.metrics.statistics import distinct, proportion
 from botchat.metrics.verdicts import TIE, PairOutcome, PairVerdicts
 from botchat.protocols.catalogue import VOTES
-from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.comparisons import Comparisons, comparisons_of
 from botchat.records import SIGNED
 
 
@@ -36,25 +33,39 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
     comparisons = vote_comparisons(votes)
     comparisons.require_any()
     signature = f"{SIGNED}|votes|set:{name}|data:{votes_digest(votes)}"
-    lost = np.concatenate([votes.first[~votes.readable], votes.second[~votes.readable]])
-    unreadable = Counter(votes.contestants[i] for i in lost.tolist())
+    lost = votes.only(~votes.readable)
+    unreadable = Counter(votes.contestants[i] for i in [*lost.first, *lost.second])
     part = arena.rate_votes(comparisons, signature, unreadable=unreadable)
+    judges = [votes.judges[i] for i in np.unique(votes.judge).tolist()]
+    judge = judges[0]
+    row_name = judge
+    if len(judges) > 1:
+        judge = f"{len(judges):,} judges"
+        row_name = f"all {judge}"
+    facts = _judge_facts(votes)
+    judge_row = {"judge": row_name, **facts.row}
+    judges_table = table(
+        "judge",
+        "The judges",
+        [Column("judge", "Judge", "name"), *PAIR_COLUMNS],
+        [judge_row],
+        [signature],
+        "In percent, with 95 % intervals clustered by what was asked. Consistency: pairs with the "
+        "same verdict in both orders. First preferred: decided votes for the first; 50: no bias.",
+    )
+    board = replace(_board(part, name, judge, signature), judge_table=judges_table)
     # Only both orders tell what being named first is worth, and who is better.
     _, outcomes = votes.both_orders()
-    evidence = {}
     if (outcomes < PairOutcome.ABSENT).all(1).any():
-        signed = replace(votes, known_signatures=(signature,))
-        evidence = {VOTES.name: ProtocolVerdicts(VOTES, (), signed)}
-    judges = [votes.judges[i] for i in np.unique(votes.judge).tolist()]
-    judge = judges[0] if len(judges) == 1 else f"{len(judges):,} judges"
-    row_name = judge if len(judges) == 1 else f"all {judge}"
-    return _board(part, name, judge, signature, _judge_table(votes, row_name, signature), evidence)
+        signed = ProtocolVerdicts(VOTES, (), replace(votes, known_signatures=(signature,)))
+        board = replace(board, verdicts={VOTES.name: signed}, judge_facts={VOTES.name: facts})
+    return board
 
 
 def rates_board(comparisons: Comparisons, name: str, per_pair: int) -> Board:
     """Make the board of a table of rates, ``per_pair`` comparisons of each pair; no judges."""
     signature = f"{SIGNED}|votes|set:{name}|per_pair:{per_pair}"
-    part = arena.rate_votes(comparisons, signature, per_pair=per_pair)
+    part = arena.rate_votes(comparisons, signature, per_pair=per_pair, unreadable={})
     return _board(part, name, "rates", part.table.signature)
 
 
@@ -78,31 +89,27 @@ def clusters(votes: PairVerdicts, least: int) -> Indices | None:
     return None
 
 
-def _board(
-    part: Arena,
-    name: str,
-    judge: str,
-    signature: str,
-    judges: Table | None = None,
-    evidence: Mapping[str, ProtocolVerdicts] = MappingProxyType({}),
-) -> Board:
+def _board(part: Arena, name: str, judge: str, signature: str) -> Board:
     """The board of one Arena; its main table has the numbers that most readers want, best first."""
-    keys = ["bt", "win", "win_or_tie", "n"]
-    if part.has_elo:
-        keys.insert(1, "elo")
+    keys = ["bt", "elo", "win", "win_or_tie", "n"]
+    if not part.has_elo:
+        keys.remove("elo")
+    quoted = [(part, key) for key in keys]
+    notes = []
+    if part.fitted.warning:
+        notes.append(f"Bradley–Terry: {part.fitted.warning}.")
+    nothing = Lengths("words", {})
     return Board(
         seed_set=name,
         judge=judge,
-        main=main_table(
-            part.fitted.models, [part], [(part, key) for key in keys], {}, part.table.signatures
-        ),
+        main=main_table(part.fitted.models, part, quoted, {}, part.table.signatures),
         parts=(part,),
-        lengths=lengths_table(Lengths("words", {}), name),
-        judge_table=judges,
-        utterance_lengths=Lengths("words", {}),
+        lengths=lengths_table(nothing, name),
+        judge_table=judge_table((), ()),
+        utterance_lengths=nothing,
         seeds_signature=signature,
-        notes=(f"Bradley–Terry: {part.fitted.warning}.",) if part.fitted.warning else (),
-        verdicts=evidence,
+        notes=tuple(notes),
+        verdicts={},
     )
 
 
@@ -116,36 +123,22 @@ def votes_digest(votes: PairVerdicts) -> str:
         "judge": np.array(votes.judges, dtype=object)[votes.judge],
         "item": np.array([*votes.items, ""], dtype=object)[votes.item],
     }
-    hashed = pd.util.hash_pandas_object(
-        pd.DataFrame(
-            {
-                key: pd.Categorical(column) if column.dtype == object else column
-                for key, column in columns.items()
-            }
-        ),
-        index=False,
-    )
+    frame = pd.DataFrame(columns)
+    names = ["first", "second", "judge", "item"]
+    hashed = pd.util.hash_pandas_object(frame.astype(dict.fromkeys(names, "category")), index=False)
     return sha256(np.sort(hashed.to_numpy()).tobytes()).hexdigest()[:8]
 
 
-def _judge_table(votes: PairVerdicts, name: str, signature: str) -> Table:
-    """Make the table of all judges of the votes together."""
+def _judge_facts(votes: PairVerdicts) -> JudgeFacts:
+    """Return the facts of all judges of the votes together."""
     cluster = clusters(votes, 1)
     if cluster is None:
         cluster = distinct(votes.cases * max(1, len(votes.judges)) + votes.judge)[1]
     readable = votes.readable
-    row = {
-        "judge": name,
-        **pair_rates(votes, cluster),
+    facts = pair_facts(votes, cluster)
+    rates = {
+        **facts.rates,
         "ties": proportion((votes.result == TIE)[readable], cluster[readable]),
         "unreadable_rate": proportion(~readable, cluster),
     }
-    return table(
-        "judge",
-        "The judges",
-        [Column("judge", "Judge", "name"), *PAIR_COLUMNS],
-        [row],
-        [signature],
-        "In percent, with 95 % intervals clustered by what was asked. Consistency: pairs with the "
-        "same verdict in both orders. First preferred: decided votes for the first; 50: no bias.",
-    )
+    return facts._replace(rates=rates)

@@ -8,10 +8,12 @@ for neither side. An unreadable verdict is counted, without a value. Intervals a
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, combinations
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,13 +21,11 @@ from botchat.errors import DataError, MissingDataError
 from botchat.estimates import Codes, Estimate, Flags, Floats, Indices
 from botchat.metrics import statistics
 from botchat.metrics.statistics import bootstrap, clustered_proportions, proportion, ratio
-from botchat.metrics.verdicts import (
-    NO_CONTESTANT,
-    JudgedPairs,
-    PairOutcome,
-    PairVerdicts,
-)
+from botchat.metrics.verdicts import NO_CONTESTANT, JudgedPairs, PairOutcome, PairVerdicts
 from botchat.records import HUMAN, JudgeId, natural_sort_key
+
+TextNumbers: TypeAlias = Mapping[tuple[str, str], float]
+"""(item, contestant) -> a number of the text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ class Agreement:
 def compare(
     verdicts: PairVerdicts,
     truth_name: str | None = HUMAN,
-    lengths: Mapping[tuple[str, str], float] | None = None,
+    lengths: TextNumbers | None = None,
     topics: Mapping[str, str] | None = None,
 ) -> Agreement:
     """Compare judges on comparisons; at most one verdict a judge, item and order of showing.
@@ -134,21 +134,22 @@ def compare(
         raise _too_few(truth_name, table.outcomes)
     truth = table.majority(annotators)
     tables = _Tables(table.by_topic(topics or {}), _longer(table, lengths or {}))
-    ranked = [(judge, table.outcomes[judge]) for judge in table.judges]
+    rankings = []
     if truth_name is not None:
         # The majority is one label, held by both columns: count it once.
-        ranked.insert(
-            0, (truth_name, np.where([True, False], truth, PairOutcome.ABSENT).astype(np.int8))
-        )
+        once = np.where([True, False], truth, PairOutcome.ABSENT).astype(np.int8)
+        rankings = tables.ranking(truth_name, once)
+    for judge in table.judges:
+        rankings += tables.ranking(judge, table.outcomes[judge])
+    kappa = None
+    if len(annotators) > 1:
+        kappa = tables.annotator_kappa()
     return Agreement(
         judges=[tables.judge(judge, truth) for judge in table.judges],
-        annotators=[
-            tables.judge(name, table.majority([other for other in annotators if other != name]))
-            for name in annotators
-        ],
+        annotators=tables.annotators(),
         pairs=[tables.pair(a, b, truth) for a, b in combinations(table.judges, 2)],
-        annotator_kappa=tables.annotator_kappa() if len(annotators) > 1 else None,
-        rankings=list(chain.from_iterable(tables.ranking(name, codes) for name, codes in ranked)),
+        annotator_kappa=kappa,
+        rankings=rankings,
     )
 
 
@@ -227,6 +228,14 @@ class _Tables:
             p=p,
         )
 
+    def annotators(self) -> list[JudgeAgreement]:
+        """Compare each annotator with the majority of the others."""
+        compared = []
+        for name in self.table.annotators:
+            others = [other for other in self.table.annotators if other != name]
+            compared.append(self.judge(name, self.table.majority(others)))
+        return compared
+
     def annotator_kappa(self) -> AnnotatorKappa:
         """Compare the annotators, each with the side preferred in both orders."""
         labels = np.stack([self.table.majority([name]) for name in self.table.annotators])
@@ -247,9 +256,10 @@ class _Tables:
         """Return the contestants by their mean result with one judge, best first."""
         side, item, (score,) = self._results(codes < PairOutcome.UNREADABLE, codes)
         shares = clustered_proportions(side, item, score, len(self.table.contestants))
-        order = sorted(self._contestants(side), key=lambda i: -shares.value[i])
+        contestants = np.array(self._contestants(side), np.intp)
+        order = contestants[np.argsort(-shares.value[contestants], kind="stable")]
         ranking = []
-        for i in order:
+        for i in order.tolist():
             n = int((side == i).sum())
             rank = 1 + int((shares.value[order] > shares.value[i]).sum())
             ranking.append(Placed(name, self.table.contestants[i], n, rank, shares.at(i)))
@@ -320,7 +330,7 @@ def verdict_rates(codes: Codes, item: Indices) -> VerdictRates:
     )
 
 
-def _longer(table: JudgedPairs, lengths: Mapping[tuple[str, str], float]) -> Floats:
+def _longer(table: JudgedPairs, lengths: TextNumbers) -> Floats:
     """1 where the side shown first is longer, -1 where the other is, else 0; shape (c, 2)."""
     longer = np.zeros(len(table.item))
     for i, sides in enumerate(table.sides if lengths else ()):
@@ -367,37 +377,39 @@ def compare_scores(scores: Iterable[ItemScore], truth_name: str = HUMAN) -> list
     `MissingDataError` without a judge or an annotator, `DataError` if a judge scored a text twice.
     """
     by_judge = _scores_by_judge(scores)
+    judges = []
     labels: dict[tuple[str, str], list[float]] = {}
     for name, of_judge in by_judge.items():
-        if JudgeId.parse(name).is_annotator(truth_name):
-            for key, score in of_judge.items():
-                if not math.isnan(score):
-                    labels.setdefault(key, []).append(score)
-    judges = [name for name in by_judge if not JudgeId.parse(name).is_annotator(truth_name)]
+        if not JudgeId.parse(name).is_annotator(truth_name):
+            judges.append(name)
+            continue
+        for key, score in of_judge.items():
+            if not math.isnan(score):
+                labels.setdefault(key, []).append(score)
     if not judges or not labels:
         raise _too_few(truth_name, by_judge)
     gold = np.array([math.fsum(values) / len(values) for values in labels.values()])
-    items = sorted({name for name, _ in labels}, key=natural_sort_key)
-    order = {name: i for i, name in enumerate(items)}
-    item = np.array([order[name] for name, _ in labels], np.intp)
+    names = [name for name, _ in labels]
+    order = {name: i for i, name in enumerate(sorted(set(names), key=natural_sort_key))}
+    item = np.array([order[name] for name in names], np.intp)
     compared = []
     for judge in judges:
         values = np.array([by_judge[judge].get(key, math.nan) for key in labels])
         n = int(np.isfinite(values).sum())
         n_unreadable = len(by_judge[judge].keys() & labels.keys()) - n
-        if n == 0:
-            compared.append(ScoreAgreement(judge, n, n_unreadable))
-            continue
-        spearman, kendall = _correlations(values, gold, item)
-        compared.append(ScoreAgreement(judge, n, n_unreadable, spearman, kendall))
+        agreement = ScoreAgreement(judge, n, n_unreadable)
+        if n:
+            spearman, kendall = _correlations(values, gold, item)
+            agreement = replace(agreement, spearman=spearman, kendall=kendall)
+        compared.append(agreement)
     return compared
 
 
-def _scores_by_judge(scores: Iterable[ItemScore]) -> dict[str, dict[tuple[str, str], float]]:
+def _scores_by_judge(scores: Iterable[ItemScore]) -> Mapping[str, TextNumbers]:
     """Return judge -> item and contestant -> score, NaN where unreadable."""
-    by_judge: dict[str, dict[tuple[str, str], float]] = {}
+    by_judge = defaultdict[str, dict[tuple[str, str], float]](dict)
     for item, contestant, judge, score in scores:
-        of_judge = by_judge.setdefault(judge, {})
+        of_judge = by_judge[judge]
         if (item, contestant) in of_judge:
             fault = f"{judge} has scored {contestant or 'the text'} on item {item} twice"
             raise DataError(f"{fault}; keep one of the two")
@@ -411,7 +423,7 @@ def _correlations(scores: Floats, gold: Floats, item: Indices) -> list[Estimate]
     # The work grows with the square of the entries: texts with equal scores are one entry.
     (x, y), entry = np.unique([scores[known], gold[known]], axis=1, return_inverse=True)
     columns = (entry.reshape(-1) == number for number in range(len(x)))
-    return bootstrap(item[known], columns, lambda counts: _ranks(x, y, counts))
+    return bootstrap(item[known], columns, partial(_ranks, x, y))
 
 
 def _ranks(x: Floats, y: Floats, counts: Floats | None = None) -> list[Floats]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import starmap, zip_longest
+from itertools import chain, zip_longest
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +25,14 @@ ENCODING = "cl100k_base"
 _WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]+(?:['\u2019][^\W{IDEOGRAPHS}]+)*")
 
 
-@dataclass(frozen=True)
-class Counter:
+class Counter(NamedTuple):
     """Measures a text in tokens or words."""
 
     unit: str
     count: Callable[[str], int]
 
 
-@dataclass(frozen=True)
-class Lengths:
+class Lengths(NamedTuple):
     """Lengths of every generated utterance by contestant, in the order of its dialogues."""
 
     unit: str
@@ -63,39 +62,49 @@ def words(text: str) -> int:
 
 def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) -> Lengths:
     """Measure all generated utterances in one unit, counted where no tokens are recorded."""
-    generated = {
-        name: [each for dialogue in by_seed.values() for each in _generated(dialogue)]
-        for name, by_seed in dialogues.items()
-    }
-    recorded = all(n is not None for utterances in generated.values() for _, n in utterances)
-    counting = Counter("tokens", len) if recorded else get_counter()
-
-    def length(text: str, tokens: int | None) -> int:
-        if tokens is None or counting.unit == "words":
-            return counting.count(text)
-        return tokens
-
-    lengths = {
-        name: np.array(list(starmap(length, utterances)), np.int64)
-        for name, utterances in generated.items()
-    }
+    generated = defaultdict[str, list[tuple[str, int | None]]](list)
+    for name, by_seed in dialogues.items():
+        utterances = generated[name]
+        for dialogue in by_seed.values():
+            texts = dialogue.utterances[dialogue.n_seed :]
+            utterances += zip_longest(texts, [fact.tokens for fact in dialogue.facts[: len(texts)]])
+    counting = Counter("tokens", len)
+    if any(tokens is None for _, tokens in chain.from_iterable(generated.values())):
+        counting = get_counter()
+    lengths = {}
+    for name, utterances in generated.items():
+        counts = []
+        for text, tokens in utterances:
+            if tokens is None or counting.unit == "words":
+                counts.append(counting.count(text))
+            else:
+                counts.append(tokens)
+        lengths[name] = np.array(counts, np.int64)
     return Lengths(counting.unit, lengths)
 
 
-def _generated(dialogue: Dialogue) -> Iterator[tuple[str, int | None]]:
-    """Return every generated utterance, and its tokens, if recorded."""
-    texts = dialogue.utterances[dialogue.n_seed :]
-    return zip_longest(texts, [fact.tokens for fact in dialogue.facts[: len(texts)]])
-
-
 def summary(lengths: NDArray[np.int64]) -> dict[str, float]:
-    """Return ``n``, ``mean``, ``median``, ``p95``, ``max`` of lengths, shape (n,); nan if none."""
+    """Return ``utterances`` and the mean, median … of their lengths, shape (n,); nan if none."""
     known = lengths if len(lengths) else [math.nan]
-    values = (len(lengths), float(np.mean(known)), *np.percentile(known, (50, 95, 100)).tolist())
-    return dict(zip(("n", "mean", "median", "p95", "max"), values, strict=True))
+    median, p95, longest = np.percentile(known, (50, 95, 100)).tolist()
+    return {
+        "utterances": len(lengths),
+        "mean": float(np.mean(known)),
+        "median": median,
+        "p95": p95,
+        "max": longest,
+    }
 
 
-def log_words(dialogues: Mapping[str, Dialogue], end: int) -> dict[str, float]:
+def log_words(dialogues: Mapping[str, Dialogue], end: int | None) -> dict[str, float]:
     """Return seed id -> log of 1 + the mean words of utterances generated up to ``end``."""
-    texts = {seed_id: d.utterances[d.n_seed : end] for seed_id, d in dialogues.items()}
-    return {i: math.log1p(sum(map(words, each)) / max(1, len(each))) for i, each in texts.items()}
+    logs = {}
+    for seed_id, dialogue in dialogues.items():
+        texts = dialogue.utterances[dialogue.n_seed : end]
+        logs[seed_id] = math.log1p(mean_words(texts))
+    return logs
+
+
+def mean_words(texts: Sequence[str]) -> float:
+    """Return the mean words of some texts; 0 of none."""
+    return sum(map(words, texts)) / max(1, len(texts))

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from botchat.errors import DataError
-from botchat.estimates import Codes, Flags, Floats, Indices
+from botchat.estimates import Codes, Flags, Floats, Indices, Names
 from botchat.interfaces import settings_digest
 from botchat.records import JudgeId, Judgment, PairJudgment, Verdict, lacks_room
 
@@ -62,14 +62,14 @@ class PairVerdicts:
     """n verdicts on pairs; all arrays have shape (n,), indices are into the names.
 
     ``item``: -1 not known. ``turn``: part of an item, 0 where it has one. ``result``: 1, ½ or 0 for
-    ``first``, or between; nan unreadable. ``shown``: utterances shown of each dialogue. ``weight``:
-    how often a verdict counts. ``no_room``: see `lacks_room`.
+    ``first``, or between; nan unreadable. ``shown``: utterances shown of each dialogue.
+    ``no_room``: see `lacks_room`.
     """
 
-    items: tuple[str, ...]
-    contestants: tuple[str, ...]
-    judges: tuple[str, ...]
-    known_signatures: tuple[str, ...]
+    items: Names
+    contestants: Names
+    judges: Names
+    known_signatures: Names
     item: Indices
     turn: Indices
     first: Indices
@@ -77,16 +77,15 @@ class PairVerdicts:
     judge: Indices
     result: Floats
     shown: Indices
-    weight: Floats
     signature: Indices
     no_room: Flags
 
     @classmethod
     def of_columns(
         cls,
-        items: tuple[str, ...],
-        contestants: tuple[str, ...],
-        judges: tuple[str, ...],
+        items: Names,
+        contestants: Names,
+        judges: Names,
         item: Indices,
         first: Indices,
         second: Indices,
@@ -94,7 +93,7 @@ class PairVerdicts:
         result: Floats,
         turn: Indices | None = None,
     ) -> PairVerdicts:
-        """Return verdicts without signatures, each counting once."""
+        """Return verdicts without signatures."""
         nothing = np.zeros(len(first), np.intp)
         return cls(
             items,
@@ -108,7 +107,6 @@ class PairVerdicts:
             judge=judge,
             result=result,
             shown=nothing,
-            weight=np.ones(len(first)),
             signature=nothing,
             no_room=np.zeros(len(first), np.bool_),
         )
@@ -121,14 +119,12 @@ class PairVerdicts:
         1
         """
         rows = list(rows)
-        n = len(rows)
-        items = _Numbers()
-        contestants = _Numbers()
-        judges = _Numbers()
-        item = items.of((row.item for row in rows), n)
-        sides = contestants.of(chain.from_iterable((row.first, row.second) for row in rows), 2 * n)
-        judge = judges.of((row.judge for row in rows), n)
-        result = np.array([row.result for row in rows], np.float64)
+        items = Numbers()
+        contestants = Numbers()
+        judges = Numbers()
+        item = items.of(row.item for row in rows)
+        sides = contestants.of(chain.from_iterable((row.first, row.second) for row in rows))
+        judge = judges.of(row.judge for row in rows)
         return cls.of_columns(
             tuple(items),
             tuple(contestants),
@@ -137,7 +133,7 @@ class PairVerdicts:
             sides[::2],
             sides[1::2],
             judge,
-            result,
+            np.array([row.result for row in rows], np.float64),
         )
 
     @classmethod
@@ -228,7 +224,6 @@ class PairVerdicts:
             judge=self.judge[rows],
             result=self.result[rows],
             shown=self.shown[rows],
-            weight=self.weight[rows],
             signature=self.signature[rows],
             no_room=self.no_room[rows],
         )
@@ -248,14 +243,10 @@ class PairVerdicts:
 
     def latest(self) -> PairVerdicts:
         """Return the last of each judge on an item, turn and order; all of unknown items."""
-        key = self.cases
-        for column in (self.first, self.second, self.judge):
-            _, key = np.unique(
-                key * (int(column.max(initial=-1)) + 1) + column, return_inverse=True
-            )
-        last = np.zeros(int(key.max(initial=-1)) + 1, np.intp)
-        last[key] = np.arange(len(self))
-        return self.only(last[key] == np.arange(len(self)))
+        columns = [self.cases, self.first, self.second, self.judge]
+        cells = map(tuple, np.stack(columns, axis=1).tolist())
+        last = {cell: i for i, cell in enumerate(cells)}
+        return self.take(np.sort(np.array(list(last.values()), np.intp)))
 
     def with_turns_named(self) -> PairVerdicts:
         """Return the same, each turn an item of its own, and each verdict without an item."""
@@ -274,15 +265,13 @@ class PairVerdicts:
         return replace(self, items=tuple(names), item=place, turn=turn)
 
 
-def _joined(
-    names: Sequence[tuple[str, ...]], columns: Sequence[Indices]
-) -> tuple[tuple[str, ...], Indices]:
+def _joined(names: Sequence[Names], columns: Sequence[Indices]) -> tuple[Names, Indices]:
     """Return the names of several parts as one list, and their columns renumbered."""
-    numbers = _Numbers()
+    numbers = Numbers()
     joined = []
     for of_part, column in zip(names, columns, strict=True):
         # -1, the last place, is that of an unknown name.
-        places = np.append(numbers.of(of_part, len(of_part)), -1)
+        places = np.append(numbers.of(of_part), -1)
         joined.append(places[column])
     return tuple(numbers), np.concatenate(joined)
 
@@ -306,9 +295,9 @@ class VerdictsBuilder:
     def __init__(self, protocol: ResultReader) -> None:
         """Hold no verdict yet; ``protocol`` knows what a verdict means."""
         self._result = lru_cache(maxsize=1 << 12)(protocol.result)
-        self._seeds = _Numbers()
-        self._contestants = _Numbers()
-        self._signatures = _Numbers()
+        self._seeds = Numbers()
+        self._contestants = Numbers()
+        self._signatures = Numbers()
         self._blocks: list[_Block] = []
         self.n_outdated = 0
         """Verdicts that `verdicts` left out."""
@@ -320,19 +309,18 @@ class VerdictsBuilder:
 
         ``current``: whether each is on the dialogues as they are, by default all.
         """
-        n = len(judgments)
         names = chain.from_iterable([judgment.contestants for judgment in judgments])
-        sides = self._contestants.of(names, 2 * n)
+        sides = self._contestants.of(names)
         results = [self._result(judgment.verdict) for judgment in judgments]
         if current is None:
             current = [True for _ in judgments]
         block = _Block(
-            seed=self._seeds.of([judgment.seed_id for judgment in judgments], n),
+            seed=self._seeds.of([judgment.seed_id for judgment in judgments]),
             first=sides[::2],
             second=sides[1::2],
             result=np.array(results, np.float64),
             shown=np.array([judgment.shown for judgment in judgments], np.intp),
-            signature=self._signatures.of([judgment.signature for judgment in judgments], n),
+            signature=self._signatures.of([judgment.signature for judgment in judgments]),
             no_room=np.array([lacks_room(judgment) for judgment in judgments], np.bool_),
             is_current=np.array(current, np.bool_),
         )
@@ -342,7 +330,8 @@ class VerdictsBuilder:
         """Return the last on each seed and order, if it is current, as they first appeared."""
         if not self._blocks:
             self.add([])
-        whole = _Block(*map(np.concatenate, zip(*self._blocks, strict=True)))
+        columns = zip(*self._blocks, strict=True)
+        whole = _Block._make(np.concatenate(parts) for parts in columns)
         verdicts = replace(
             PairVerdicts.of_columns(
                 tuple(self._seeds),
@@ -362,27 +351,26 @@ class VerdictsBuilder:
         m = len(self._contestants)
         key = (whole.seed * m + whole.first) * m + whole.second
         is_current = whole.is_current
-        ordered = np.sort(key)
-        if (ordered[1:] == ordered[:-1]).any():
-            appeared = np.unique(key, return_index=True)[1]
-            from_end = np.unique(key[::-1], return_index=True)[1]
-            latest = (len(key) - 1 - from_end)[np.argsort(appeared)]
+        if len(np.unique(key)) < len(key):
+            last = {case: i for i, case in enumerate(key.tolist())}
+            latest = np.array(list(last.values()))
             verdicts = verdicts.take(latest)
             is_current = is_current[latest]
         self.n_outdated = int((~is_current).sum())
         return verdicts.only(is_current)
 
 
-class _Numbers(dict[str, int]):
+class Numbers(dict[str, int]):
     """Name -> its number, in the order in which names were first asked for."""
 
     def __missing__(self, name: str) -> int:
+        """Give a new name the next number."""
         self[name] = len(self)
         return len(self) - 1
 
-    def of(self, names: Iterable[str], n: int) -> Indices:
-        """Return the numbers of n names."""
-        return np.fromiter((self.__getitem__(each) for each in names), np.intp, n)
+    def of(self, names: Iterable[str]) -> Indices:
+        """Return the numbers of some names."""
+        return np.array([self[name] for name in names], np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,11 +380,11 @@ class JudgedPairs:
     Column 0 is the order in which annotators saw the comparison first, or else the first found.
     """
 
-    annotators: tuple[str, ...]
-    judges: tuple[str, ...]
+    annotators: Names
+    judges: Names
     """Names that are no annotators, in order of appearance."""
-    items: tuple[str, ...]
-    contestants: tuple[str, ...]
+    items: Names
+    contestants: Names
     item: Indices
     """Shape (c,)."""
     sides: Indices
@@ -469,7 +457,7 @@ def verdicts_digest(verdicts: PairVerdicts) -> str:
     return settings_digest(table.items, table.contestants, digests)
 
 
-def _sorted(names: Sequence[str], column: Indices) -> tuple[tuple[str, ...], Indices]:
+def _sorted(names: Sequence[str], column: Indices) -> tuple[Names, Indices]:
     """Return the names that a column has, sorted, and the column renumbered."""
     numbers = np.unique(column)
     order = sorted(numbers.tolist(), key=names.__getitem__)

@@ -9,7 +9,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,14 +19,6 @@ from botchat.protocols.verdicts import NOT_SAID, UNTOLD, first_ai_index
 from botchat.records import HUMAN, N_SEED, Dialogue, Judgment, Seed, Verdict, eligible_seeds
 
 PASS_AT = (4, 8, 12, 16)  # N of the success rates (BotChat §4.2, Figure 4)
-
-
-class WinTieLose(NamedTuple):
-    """Comparisons of one contestant with another, seen from its side, from both orders."""
-
-    wins: int
-    ties: int
-    losses: int
 
 
 def passes(dialogue: Dialogue, verdict: Verdict | None, turns: int) -> bool | None:

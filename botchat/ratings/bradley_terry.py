@@ -10,12 +10,13 @@ AlpacaEval, Dubois et al. 2024).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from botchat.estimates import Flags, Floats, Indices
+from botchat.estimates import Flags, Floats, Indices, Names
 from botchat.metrics.statistics import LEVEL, distinct, student_t
 from botchat.ratings.comparisons import Comparisons
 
@@ -53,7 +54,7 @@ class BradleyTerryResult:
     comparisons cannot tell, one line or "".
     """
 
-    models: tuple[str, ...]
+    models: Names
     rating: Floats
     covariance: Floats
     n_clusters: int | None
@@ -90,6 +91,11 @@ class BradleyTerryResult:
         reach = self.reach(1 - (1 - LEVEL) / max(1, m * (m - 1) // 2))
         return np.asarray(self.rating[:, None] - self.rating > reach * error + EQUAL)
 
+    def better(self, names: Sequence[str]) -> Flags:
+        """Return `significantly_better` of some models in this order, shape (m, m)."""
+        at = [self.models.index(name) for name in names]
+        return np.asarray(self.significantly_better[np.ix_(at, at)])
+
     @property
     def rank_intervals(self) -> tuple[Indices, Indices]:
         """First and last rank that each model may have, shape (m,) each."""
@@ -114,26 +120,26 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
     intervals come from the curvature alone, and ``warning`` names the reason.
     """
     comparisons.require_any()
-    m = len(comparisons.models)
-    rows = _Rows.of(comparisons, length)
+    rows = _rows(comparisons, length)
+    m = rows.m
     warning = _explain_no_maximum(comparisons)
     parameters, ties = _fit_rows(rows.aggregated(), bool(warning))
     bread = np.asarray(np.linalg.inv(rows.curvature(parameters, ties)))
     n_clusters = None
     covariance = bread
     # Residuals of a fit that explains everything are 0, which does not make it certain.
-    if not ties[:m].any() and not (rows.length.any() and len(comparisons) <= m + 1):
+    if not ties[:m].any() and not (rows.length.any() and len(rows) <= m + 1):
         residual = rows.result - rows.expected(parameters)
         middle = rows.information(residual**2)
-        if comparisons.cluster is not None:
-            labels, cluster = distinct(comparisons.cluster)
+        if rows.cluster is not None:
+            labels, cluster = distinct(rows.cluster)
             if len(labels) > 1:
                 n_clusters = len(labels)
                 middle = _clustered_variance(rows, cluster, residual)
             else:
                 warning = "all comparisons are on one seed: intervals take them as independent"
-        expected = logistic(parameters[comparisons.first] - parameters[comparisons.second])
-        middle[:m, :m] += _unseen_variance(comparisons, expected, n_clusters)
+        expected = logistic(parameters[rows.first] - parameters[rows.second])
+        middle[:m, :m] += _unseen_variance(rows, expected, n_clusters)
         covariance = bread @ middle @ bread
     centre = np.eye(m) - 1 / m
     return BradleyTerryResult(
@@ -148,7 +154,7 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
 def fit_logits(comparisons: Comparisons) -> Floats:
     """Ratings in logits, with mean 0, shape (m,)."""
     warning = _explain_no_maximum(comparisons)
-    parameters, _ = _fit_rows(_Rows.of(comparisons).aggregated(), bool(warning))
+    parameters, _ = _fit_rows(_rows(comparisons).aggregated(), bool(warning))
     return np.asarray(parameters[:-1] - parameters[:-1].mean())
 
 
@@ -160,36 +166,20 @@ def logistic(difference: Floats) -> Floats:
 # ---------------------------------------------------------------------- the likelihood
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Rows of a logistic regression on m models (first less second) and length.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Rows(Comparisons):
+    """Comparisons as rows of a logistic regression on m models (first less second) and length.
 
-    ``weight``: comparisons of a row. ``length``: 0 without length control. All have shape (n,).
+    ``weight``: comparisons of a row. ``length``: 0 without length control. Shape (n,) each.
     """
 
-    m: int
-    first: Indices
-    second: Indices
-    result: Floats
     weight: Floats
     length: Floats
 
-    @classmethod
-    def of(cls, comparisons: Comparisons, length: Floats | None = None) -> _Rows:
-        """Rows of comparisons; without ``length`` where models explain it, in units of its size."""
-        m = len(comparisons.models)
-        n = len(comparisons)
-        first = comparisons.first
-        second = comparisons.second
-        result = comparisons.result
-        if length is not None and n:
-            unit = max(float(np.sqrt(np.mean(length**2))), 1e-300)
-            rows = cls(m, first, second, result, np.ones(n), length / unit)
-            matrix = rows.information(rows.weight)
-            explained = np.linalg.pinv(matrix[:m, :m], hermitian=True) @ matrix[:m, m]
-            if matrix[m, m] - matrix[m, :m] @ explained > _MIN_OWN_LENGTH * n:
-                return rows
-        return cls(m, first, second, result, np.ones(n), np.zeros(n))
+    @property
+    def m(self) -> int:
+        """Number of models."""
+        return len(self.models)
 
     def aggregated(self) -> _Rows:
         """One row for each (first, second, result), where there is no length."""
@@ -198,9 +188,10 @@ class _Rows:
         code = (self.first * self.m + self.second) * 3 + (2 * self.result).astype(np.intp)
         codes, row = distinct(code)
         sides, result = np.divmod(codes, 3)
-        weight = sums(row, self.weight, len(codes))
         first, second = np.divmod(sides, self.m)
-        return _Rows(self.m, first, second, result / 2, weight, np.zeros(len(codes)))
+        weight = sums(row, self.weight, len(codes))
+        length = np.zeros(len(codes))
+        return _Rows(self.models, first, second, result / 2, weight=weight, length=length)
 
     def logits(self, parameters: Floats) -> Floats:
         """Log-odds of the first, shape (n,)."""
@@ -238,6 +229,30 @@ class _Rows:
     def _by_model(self, values: Floats) -> Floats:
         """Each model's sum as first less its sum as second, shape (m,)."""
         return sums(self.first, values, self.m) - sums(self.second, values, self.m)
+
+
+def _rows(comparisons: Comparisons, length: Floats | None = None) -> _Rows:
+    """Rows of comparisons; without ``length`` where models explain it, in units of its size."""
+    n = len(comparisons)
+    rows = _Rows(
+        comparisons.models,
+        comparisons.first,
+        comparisons.second,
+        comparisons.result,
+        comparisons.cluster,
+        weight=np.ones(n),
+        length=np.zeros(n),
+    )
+    if length is None:
+        return rows
+    unit = max(float(np.sqrt(np.mean(length**2))), 1e-300)
+    controlled = replace(rows, length=length / unit)
+    m = rows.m
+    matrix = controlled.information(rows.weight)
+    explained = np.linalg.pinv(matrix[:m, :m], hermitian=True) @ matrix[:m, m]
+    if matrix[m, m] - matrix[m, :m] @ explained > _MIN_OWN_LENGTH * n:
+        return controlled
+    return rows
 
 
 def _fit_rows(rows: _Rows, tied: bool) -> tuple[Floats, Floats]:
@@ -296,7 +311,7 @@ def _clustered_variance(rows: _Rows, cluster: Indices, residual: Floats) -> Floa
     return variance * (n / (n - 1))
 
 
-def _unseen_variance(comparisons: Comparisons, expected: Floats, n_clusters: int | None) -> Floats:
+def _unseen_variance(rows: _Rows, expected: Floats, n_clusters: int | None) -> Floats:
     """Return what each pair's variance lacks to be that of `_UNSEEN` units, shape (m, m).
 
     A unit is a seed with all its verdicts on the pair alike, or one comparison where seeds are not
@@ -304,11 +319,13 @@ def _unseen_variance(comparisons: Comparisons, expected: Floats, n_clusters: int
     them certain: some `_UNSEEN` seeds with another result may go unseen. ``expected``: score of the
     first at the fitted ratings, shape (n,).
     """
-    m = len(comparisons.models)
-    n = len(comparisons)
-    low, high, score = comparisons.oriented()
-    expected = np.where(comparisons.first < comparisons.second, expected, 1 - expected)
-    unit = comparisons.cluster if n_clusters and comparisons.cluster is not None else np.arange(n)
+    m = rows.m
+    n = len(rows)
+    low, high, score = rows.oriented()
+    expected = np.where(rows.first < rows.second, expected, 1 - expected)
+    unit = np.arange(n)
+    if n_clusters and rows.cluster is not None:
+        unit = rows.cluster
     cells, cell = distinct((unit * m + low) * m + high)
     pair = cells % (m * m)
     apart = sums(cell, score - expected)
@@ -369,7 +386,7 @@ def _reached(edges: Flags) -> Flags:
         reached |= more
 
 
-def _names(models: tuple[str, ...], chosen: Flags) -> str:
+def _names(models: Names, chosen: Flags) -> str:
     """Names of the chosen models, at most five, then how many more."""
     names = [models[i] for i in np.flatnonzero(chosen)]
     text = ", ".join(names[:5])

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from botchat.errors import DataError, MissingDataError
-from botchat.estimates import Flags, Floats, Indices
-from botchat.metrics.verdicts import LOSS, TIE, WIN
+from botchat.estimates import Flags, Floats, Indices, Names
+from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +20,7 @@ class Comparisons:
     ``first``. ``cluster``: number of the ChatSEED from 0, None if not known.
     """
 
-    models: tuple[str, ...]
+    models: Names
     first: Indices
     second: Indices
     result: Floats
@@ -79,3 +79,13 @@ class Comparisons:
             raise MissingDataError(
                 "no comparison to rate: judge at least one pair of models with readable verdicts"
             )
+
+
+def comparisons_of(readable: PairVerdicts, cluster: Indices | None) -> Comparisons:
+    """Make comparisons, models sorted by name, of readable verdicts and the cluster of each."""
+    models = readable.judged_contestants
+    place = {name: i for i, name in enumerate(models)}
+    # Contestants that only unreadable verdicts name have no place, and none is asked for.
+    number = np.array([place.get(name, -1) for name in readable.contestants], dtype=np.intp)
+    first = number[readable.first]
+    return Comparisons(tuple(models), first, number[readable.second], readable.result, cluster)

@@ -18,10 +18,10 @@ import joblib
 import numpy as np
 import numpy.typing as npt
 
-from botchat.estimates import Floats
+from botchat.estimates import Floats, Names
 from botchat.metrics.statistics import distinct
 from botchat.metrics.verdicts import TIE
-from botchat.ratings.bradley_terry import fit_logits, logistic
+from botchat.ratings.bradley_terry import fit_logits, laplacian, logistic
 from botchat.ratings.comparisons import Comparisons
 
 _TOLERANCE = 1e-6
@@ -43,6 +43,16 @@ class EloSettings:
     runs: int = 10
     seed: int = 0
 
+    @property
+    def signature(self) -> str:
+        """``elo:k32,1000x10|seed:0``, and what differs from the paper."""
+        text = f"elo:k{self.k:g},{self.shuffles}x{self.runs}"
+        if self.init != PAPER.init:
+            text += f",init{self.init:g}"
+        if self.scale != PAPER.scale:
+            text += f",scale{self.scale:g}"
+        return f"{text}|seed:{self.seed}"
+
 
 @dataclass(frozen=True, eq=False)
 class EloResult:
@@ -53,7 +63,7 @@ class EloResult:
     """
 
     settings: EloSettings
-    models: tuple[str, ...]
+    models: Names
     rating: Floats
     run_std: Floats
 
@@ -163,7 +173,7 @@ def _length_of_end(comparisons: Comparisons, level: Floats, settings: EloSetting
     expected = logistic(level[:, None] - level[None, :])
     unit = settings.k * math.log(10) / settings.scale
     weight = (games + games.T) / n * unit * expected * (1 - expected)
-    rates = np.linalg.eigvalsh(np.diag(weight.sum(axis=1)) - weight)
+    rates = np.linalg.eigvalsh(laplacian(weight))
     slowest = rates[rates > 1e-9 * rates[-1]].min()
     scatter = math.sqrt(settings.k * settings.scale / (2 * math.log(10)))
     length: int = math.ceil(math.log(m * scatter / _TOLERANCE) / slowest)

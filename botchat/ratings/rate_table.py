@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from botchat.errors import ConfigError, DataError, UsageError
+from botchat.estimates import Floats
 from botchat.metrics.verdicts import LOSS, TIE, WIN
 from botchat.ratings.comparisons import Comparisons
 
@@ -21,14 +23,15 @@ PER_PAIR = 444
 COLUMNS = ("model_a", "model_b", "win_rate", "win_or_tie_rate")
 
 
-class _RatedPair(NamedTuple):
-    """One row of the table; ``win`` and ``win_or_tie`` of ``model_a``, ``digits`` of the two."""
+Rows: TypeAlias = Iterable[tuple[str, Mapping[str, str]]]
+"""Place of a row for messages, and its cells."""
+
+
+class _Rates(NamedTuple):
+    """Win rate and win-or-tie rate of a pair's first model, shape (2,), and their most digits."""
 
     place: str
-    model_a: str
-    model_b: str
-    win: float
-    win_or_tie: float
+    values: Floats
     digits: int
 
 
@@ -38,9 +41,7 @@ def is_rates(data: bytes) -> bool:
     return {name.strip(' "\r') for name in header.split(",")}.issuperset(COLUMNS)
 
 
-def comparisons_from_rates(
-    rows: Iterable[tuple[str, Mapping[str, Any]]], per_pair: int, where: str
-) -> Comparisons:
+def comparisons_from_rates(rows: Rows, per_pair: int, where: str) -> Comparisons:
     """Rebuild comparisons from rows (place, cells) with the columns `COLUMNS`, a pair each.
 
     Rates are all shares (0..1) or all percent (0..100), rounded to any digit. A pair may have one
@@ -50,26 +51,34 @@ def comparisons_from_rates(
     """
     if per_pair < 1:
         raise UsageError(f"{per_pair} comparisons a pair: give at least 1 (BotChat's Arena: 444)")
-    rated, rounding = _shares([_rated_pair(*row) for row in rows], where)
-    table: dict[tuple[str, str], _RatedPair] = {}
-    for row in rated:
-        earlier = table.setdefault((row.model_a, row.model_b), row)
-        if earlier is not row:
-            pair = f"{row.model_a} against {row.model_b}"
-            raise DataError(f"{row.place}: {pair} occurs in {earlier.place} already: keep one")
-    pairs = sorted({(min(pair), max(pair)) for pair in table})
-    if len(pairs) * per_pair > MOST:
-        most = MOST // len(pairs)
+    table = _read_table(rows)
+    if not table:
+        raise DataError(f"{where}: no rows: give a line for each pair of models")
+    top = _top(table.values())
+    shares = defaultdict[tuple[str, str], list[Floats]](list)
+    for (a, b), rates in table.items():
+        if a < b:
+            shares[a, b].append(rates.values / top)
+        else:
+            shares[b, a].append(1 - rates.values[::-1] / top)
+    if len(shares) * per_pair > MOST:
+        most = MOST // len(shares)
         raise ConfigError(f"{per_pair:,} comparisons a pair are too many: give at most {most:,}")
-    models = sorted(set(chain.from_iterable(pairs)))
-    number = {name: i for i, name in enumerate(models)}
+    rounding = 10.0 ** -max(rates.digits for rates in table.values()) / top + 1e-9
+    pairs = sorted(shares)
     results = []
     for a, b in pairs:
-        win, win_or_tie = _one_way(table.get((a, b)), table.get((b, a)), rounding)
-        wins = round(win * per_pair)
-        wins_or_ties = round(win_or_tie * per_pair)
+        both = np.array(shares[a, b])
+        if np.ptp(both, axis=0).max() > rounding:
+            raise DataError(
+                f"{table[b, a].place}: {b} against {a} contradicts {table[a, b].place}: a win "
+                "of one is a loss of the other"
+            )
+        wins, wins_or_ties = np.rint(both.mean(axis=0) * per_pair).astype(int).tolist()
         times = [wins, wins_or_ties - wins, per_pair - wins_or_ties]
         results.append(np.repeat([WIN, TIE, LOSS], times))
+    models = sorted(set(chain.from_iterable(pairs)))
+    number = {name: i for i, name in enumerate(models)}
     return Comparisons(
         tuple(models),
         np.repeat([number[a] for a, _ in pairs], per_pair),
@@ -78,54 +87,41 @@ def comparisons_from_rates(
     )
 
 
-def _rated_pair(place: str, cells: Mapping[str, Any]) -> _RatedPair:
-    model_a, model_b, *rates = (cells.get(name, "").strip() for name in COLUMNS)
-    if not model_a or not model_b or model_a == model_b:
-        raise DataError(f"{place}: {model_a!r} against {model_b!r}: name two different models")
+def _read_table(rows: Rows) -> dict[tuple[str, str], _Rates]:
+    table: dict[tuple[str, str], _Rates] = {}
+    for place, cells in rows:
+        a = cells.get("model_a", "").strip()
+        b = cells.get("model_b", "").strip()
+        if not a or not b or a == b:
+            raise DataError(f"{place}: {a!r} against {b!r}: name two different models")
+        if (a, b) in table:
+            earlier = table[a, b].place
+            raise DataError(f"{place}: {a} against {b} occurs in {earlier} already: keep one")
+        table[a, b] = _rates(place, cells)
+    return table
+
+
+def _rates(place: str, cells: Mapping[str, str]) -> _Rates:
+    texts = [cells.get(name, "").strip() for name in COLUMNS[2:]]
     try:
-        win, win_or_tie = map(float, rates)
+        values = np.array([float(text) for text in texts])
     except ValueError:
-        raise DataError(f"{place}: rates {rates!r:.90} are no numbers") from None
-    digits = max(len(rate.partition(".")[2]) for rate in rates)
-    return _RatedPair(place, model_a, model_b, win, win_or_tie, digits)
+        raise DataError(f"{place}: rates {texts!r:.90} are no numbers") from None
+    return _Rates(place, values, max(len(text.partition(".")[2]) for text in texts))
 
 
-def _shares(rows: Sequence[_RatedPair], where: str) -> tuple[list[_RatedPair], float]:
-    """Return the rows in shares (0..1) and the largest rounding error of a sum of two."""
-    if not rows:
-        raise DataError(f"{where}: no rows: give a line for each pair of models")
-    rates = [rate for row in rows for rate in (row.win, row.win_or_tie) if rate > 0]
-    # By majority, so that one wrong value does not decide the table's unit.
-    is_percent = sum(rate > 1 for rate in rates) * 2 > len(rates)
+def _top(table: Collection[_Rates]) -> int:
+    """Return 1 where rates are shares, 100 where they are in percent."""
+    values = np.array([rates.values for rates in table])
     top = 1
-    if is_percent:
+    # By majority, so that one wrong value does not decide the table's unit.
+    if (values > 1).sum() * 2 > (values > 0).sum():
         top = 100
-    for row in rows:
-        if not 0 <= row.win <= row.win_or_tie <= top:
+    for rates in table:
+        win, win_or_tie = rates.values.tolist()
+        if not 0 <= win <= win_or_tie <= top:
             raise DataError(
-                f"{row.place}: win_rate {row.win:g} and win_or_tie_rate {row.win_or_tie:g} are not "
-                f"in order within 0..{top}, as those of this table: the second counts wins too"
+                f"{rates.place}: win_rate {win:g} and win_or_tie_rate {win_or_tie:g} are not in "
+                f"order within 0..{top}, as those of this table: the second counts wins too"
             )
-    digits = max(row.digits for row in rows)
-    if is_percent:
-        digits += 2
-    shares = [row._replace(win=row.win / top, win_or_tie=row.win_or_tie / top) for row in rows]
-    return shares, 10.0**-digits + 1e-9
-
-
-def _one_way(
-    row: _RatedPair | None, mirrored: _RatedPair | None, rounding: float
-) -> tuple[float, float]:
-    """Return win and win-or-tie rate of a pair's first model from one or both of its rows."""
-    rates = []
-    if row is not None:
-        rates.append((row.win, row.win_or_tie))
-    if mirrored is not None:
-        rates.append((1 - mirrored.win_or_tie, 1 - mirrored.win))
-    if row and mirrored and max(abs(x - y) for x, y in zip(*rates, strict=True)) > rounding:
-        raise DataError(
-            f"{mirrored.place}: {row.model_b} against {row.model_a} contradicts {row.place}: a win "
-            "of one is a loss of the other"
-        )
-    wins, wins_or_ties = zip(*rates, strict=True)
-    return sum(wins) / len(rates), sum(wins_or_ties) / len(rates)
+    return top

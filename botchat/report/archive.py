@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeAlias, assert_never
 
 import msgspec
 import numpy as np
+from msgspec import convert
 
 from botchat.estimates import Codes, Indices
 from botchat.metrics.statistics import clustered_proportions
@@ -33,7 +34,6 @@ from botchat.records import (
     Dialogue,
     Dialogues,
     Judgment,
-    Remark,
     Seed,
     natural_sort_key,
 )
@@ -95,7 +95,7 @@ def build(
         DataError: a verdict that its protocol does not offer.
     """
     protocols = _protocols(catalogue or Catalogue(), judged)
-    packed = _Packed(sorted(seeds, key=lambda seed: natural_sort_key(seed.id)), dialogues)
+    packed = _Packed(seeds, dialogues)
     for judge, by_protocol in judged.items():
         packed.judges.append(PageJudge(name=judge, single={}, pairs={}, scores={}))
         for number, protocol in enumerate(protocols):
@@ -134,25 +134,25 @@ def _protocols(catalogue: Catalogue, judged: ByJudge) -> list[Protocol]:
 def _first_view(protocols: Sequence[Protocol], judges: Sequence[PageJudge]) -> str:
     """Return the protocol to read dialogues with: one that was judged, if any was."""
     alone = [p.name for p in protocols if p.is_alone and p.kind != "report"]
-    for name in alone:
-        if any(name in judge.single for judge in judges):
-            return name
-    others = [protocol.name for protocol in protocols]
-    return next(iter(alone + others), "")
+    judged = set(chain.from_iterable(judge.single for judge in judges))
+    order = [name for name in alone if name in judged] + alone
+    order += [protocol.name for protocol in protocols]
+    return next(iter(order), "")
 
 
 class _Packed:
     """Dialogues, verdicts, reports and calls by seed; codes and scores by judge."""
 
     def __init__(self, seeds: Sequence[Seed], dialogues: Dialogues) -> None:
-        self.seeds = seeds
+        by_id = {seed.id: seed for seed in seeds}
+        self.seeds = [by_id[name] for name in sorted(by_id, key=natural_sort_key)]
         self.numbers = {name: i for i, name in enumerate(sorted(dialogues))}
         self.judges: list[PageJudge] = []
         self.content: list[PageSeed] = []
         self._dialogues = dialogues
-        self._places = {seed.id: i for i, seed in enumerate(seeds)}
+        self._places = {seed.id: i for i, seed in enumerate(self.seeds)}
         self._calls: list[list[tuple[str, ...]]] = []
-        for seed in seeds:
+        for seed in self.seeds:
             texts = [_dialogue(dialogues[name].get(seed.id)) for name in self.numbers]
             self.content.append(PageSeed(dialogues=texts, verdicts=[]))
             self._calls.append([])
@@ -206,7 +206,7 @@ class _Packed:
             reason=reason,
             shown=judgment.shown,
             outcome=judgment.outcome,
-            remarks=[_remark(remark) for remark in judgment.transcript],
+            remarks=convert(judgment.transcript, list[PageRemark], from_attributes=True),
             speakers=speakers,
         )
         self.content[at].verdicts.append(verdict)
@@ -240,18 +240,11 @@ class _Packed:
         known = calls(list(chain.from_iterable(of_verdicts)))
         content = []
         for verdicts in self._calls[part]:
-            content.append([_known_calls(of_verdict, known) for of_verdict in verdicts])
+            of_seed = []
+            for keys in verdicts:
+                of_seed.append([known[key] for key in keys if key in known])
+            content.append(of_seed)
         return content
-
-
-def _remark(remark: Remark) -> PageRemark:
-    return PageRemark(
-        speaker=remark.speaker, text=remark.text, verdict=remark.verdict, outcome=remark.outcome
-    )
-
-
-def _known_calls(keys: Sequence[str], known: Mapping[str, PageCall]) -> list[PageCall]:
-    return [known[key] for key in keys if key in known]
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,16 +309,8 @@ class PairOutcomes:
 
 def about_protocol(protocol: Protocol) -> PageProtocol:
     """Return what the page must know of a protocol."""
-    about = PageProtocol(
-        name=protocol.name,
-        base=protocol.base,
-        title=_title(protocol),
-        kind=protocol.kind,
-        shows=protocol.shows,
-        n=protocol.n,
-        about_ai=protocol.about_ai,
-        question=protocol.question,
-    )
+    about = convert(protocol, PageProtocol, from_attributes=True)
+    about.title = _title(protocol)
     match protocol.answer:
         case kinds.Pairwise(labels=labels):
             about.answers = []

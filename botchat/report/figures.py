@@ -32,6 +32,7 @@ from botchat.boards.protocols import DetectionResult, GTEvalResult, SuccessCurve
 from botchat.boards.tables import Table, is_floor_bot, labels
 from botchat.errors import UsageError
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED
+from botchat.report.first_screen import Costs
 
 INK = "#1a1917"  # models
 SOFT = "#6b6963"  # what explains
@@ -122,18 +123,16 @@ def read_size(text: str) -> tuple[float, float | None]:
     if not text:
         return WIDTH, None
     with suppress(ValueError):
-        sides = [float(side) for side in text.lower().split("x")]
-        if len(sides) <= 2 and all(_LEAST <= side <= _MOST for side in sides):
-            if len(sides) == 2:
-                return sides[0], sides[1]
-            return sides[0], None
+        width, *height = [float(side) for side in text.lower().split("x")]
+        if len(height) <= 1 and all(_LEAST <= side <= _MOST for side in (width, *height)):
+            return width, next(iter(height), None)
     raise UsageError(
         f"--size {text}: give width and height in inches ({_LEAST} to {_MOST}), such as 7x4.5, or "
         "the width"
     )
 
 
-def board_charts(board: Board, costs: Mapping[str, float] | None = None) -> Iterator[Chart]:
+def board_charts(board: Board, costs: Costs | None = None) -> Iterator[Chart]:
     """Yield each figure a board has numbers for; ``costs``, by contestant, are USD a dialogue."""
     for base in dict.fromkeys(arena.protocol.base for arena in board.arenas):
         arenas = [arena for arena in board.arenas if arena.protocol.base == base]
@@ -153,7 +152,7 @@ def board_charts(board: Board, costs: Mapping[str, float] | None = None) -> Iter
     yield from _length_charts(board)
 
 
-def _arena_charts(arenas: Sequence[Arena], costs: Mapping[str, float]) -> Iterator[Chart]:
+def _arena_charts(arenas: Sequence[Arena], costs: Costs) -> Iterator[Chart]:
     """``arenas``: of one protocol, the largest N first."""
     first = arenas[0]
     prefix = "" if first.protocol.leads else f"{first.protocol.base}-"
@@ -268,23 +267,16 @@ def _length_charts(board: Board) -> Iterator[Chart]:
 
 def judge_charts(report: AgreementReport) -> Iterator[Chart]:
     """Yield agreement over price, where both are known, and judges against each other."""
-    accuracy = {}
-    for judge in report.agreement.judges:
+    judges = report.agreement.judges
+    names = _judge_names([judge.judge for judge in judges])
+    priced = {}
+    for judge in judges:
+        usd = report.price(judge.judge).usd
         if judge.accuracy.is_known:
-            accuracy[judge.judge] = judge.accuracy.stretched(0.0, 100.0)
-    usd = {name: price.usd for name, price in report.prices.items() if price.usd}
-    every = [judge.judge for judge in report.agreement.judges]
-    models = {(re.findall(r"@([^ ]+)", name) or [name])[0] for name in every}
-    names = {name: re.sub("@[^ ]+", "", name) if len(models) == 1 else name for name in every}
-    if accuracy and not accuracy.keys() - usd.keys():
-        numbers = []
-        for name, percent in accuracy.items():
-            numbers.append([1000 * usd[name], percent.value, percent.low, percent.high])
-        points = pd.DataFrame(
-            numbers,
-            index=[names[name] for name in accuracy],
-            columns=["x", "value", "low", "high"],
-        )
+            percent = judge.accuracy.stretched(0.0, 100.0)
+            priced[names[judge.judge]] = {"x": 1000 * usd if usd else math.nan, **vars(percent)}
+    points = pd.DataFrame.from_dict(priced, orient="index")
+    if priced and points["x"].notna().all():
         yield Chart(
             "cost-agreement",
             "Accuracy over the price of a verdict",
@@ -294,7 +286,7 @@ def judge_charts(report: AgreementReport) -> Iterator[Chart]:
             6 + len(points),
         )
     if report.agreement.pairs:
-        same = pd.DataFrame(math.nan, index=[*names.values()], columns=[*names.values()])
+        same = pd.DataFrame(math.nan, index=list(names.values()), columns=list(names.values()))
         for pair in report.agreement.pairs:
             a = names[pair.judge_a]
             b = names[pair.judge_b]
@@ -308,6 +300,14 @@ def judge_charts(report: AgreementReport) -> Iterator[Chart]:
             partial(matrix, same),
             9 + len(names),
         )
+
+
+def _judge_names(judges: Sequence[str]) -> dict[str, str]:
+    """Return judges as figures name them: without the model of panels where all have that model."""
+    models = {(re.findall(r"@([^ ]+)", name) or [name])[0] for name in judges}
+    if len(models) > 1:
+        return {name: name for name in judges}
+    return {name: re.sub("@[^ ]+", "", name) for name in judges}
 
 
 def _with_ends(table: Table, key: str) -> pd.DataFrame:

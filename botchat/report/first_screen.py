@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
 import numpy as np
@@ -15,15 +14,21 @@ import pandas as pd
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.protocols import DetectionResult, GTEvalResult, ProtocolResult, SuccessCurve
-from botchat.boards.tables import Column, Table, estimate_in, interval_text, is_floor_bot, labels
+from botchat.boards.tables import Column, Record, Table, interval_text, is_floor_bot, labels
 from botchat.estimates import Estimate, Floats
-from botchat.interfaces import Row
 from botchat.protocols.catalogue import VOTES
 from botchat.records import HUMAN, N_SEED
 
 MOST_SHOWN = 5  # protocols with a column on the first screen; others are under "More columns"
 NAMED_LINES = 15  # models whose line in the curve has its name
 FEW = 10  # human dialogues below which their line is dashed
+
+
+Costs: TypeAlias = Mapping[str, float]
+"""Contestant -> USD of a dialogue, where known."""
+
+Scale: TypeAlias = tuple[float, float]
+"""Ends of an axis."""
 
 
 class Links(NamedTuple):
@@ -48,7 +53,7 @@ class Bar(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, number: Estimate, ends: tuple[float, float] = (0.0, 1.0)) -> Bar:
+    def of(cls, number: Estimate, ends: Scale = (0.0, 1.0)) -> Bar:
         """Return the bar of a number; what is outside the scale is at its edge."""
         return cls(
             percent(number.value, ends), percent(number.low, ends), percent(number.high, ends)
@@ -60,7 +65,7 @@ class Bar(NamedTuple):
         return round(self.high - self.low, 2)
 
 
-def percent(value: float, ends: tuple[float, float]) -> float:
+def percent(value: float, ends: Scale) -> float:
     """Return where a value stands on a scale, in percent of its width."""
     low, high = ends
     return round(100 * (min(max(value, low), high) - low) / (high - low), 2)
@@ -95,6 +100,11 @@ class ShownColumn(NamedTuple):
     head: Head
     cells: Sequence[Cell]
 
+    @classmethod
+    def of(cls, head: Head, names: Sequence[str], cells: Mapping[str, Cell]) -> ShownColumn:
+        """Make a column of the cells of some contestants; others have no number."""
+        return cls(head, [cells.get(name, Cell()) for name in names])
+
 
 class Line(NamedTuple):
     """Row of one contestant; ``kind`` is ``human``, ``bot`` or empty."""
@@ -113,34 +123,29 @@ def kind_of(name: str) -> str:
     return "bot" if is_floor_bot(name) else ""
 
 
-def printed_rows(board: Board, costs: Mapping[str, float]) -> list[Row]:
+def printed_rows(board: Board, costs: Costs) -> list[Record]:
     """Return a row a contestant for a terminal: rank, the number of each protocol, and USD."""
-    main = board.main
-    places = zip(main.texts("rank"), main.frame["model"], strict=True)
-    rows = [{"rank": rank, "model": name} for rank, name in places]
-    headings = {"rank", "model"}
+    names = list(board.main.frame["model"])
+    columns = {"rank": board.main.texts("rank"), "model": names}
     for i, part in enumerate(protocol_columns(board)):
         heading = words(part, part.ranking[0])[0].lower()
-        # Said once, and where a criterion is called like another column.
-        if i == 0 or heading in headings:
+        # Named once, and where a criterion is called like another column.
+        if i == 0 or heading in columns:
             heading += " (95 % CI)"
-        headings.add(heading)
-        values, digits = numbers(part.table, part.ranking[0])
-        form = partial(_decimals, digits=digits)
-        for row in rows:
-            row[heading] = "–"
-            if row["model"] in values:
-                number = values[row["model"]]
-                row[heading] = f"{form(number.value)} ({interval_text(number, form)})"
+        values, form = numbers(part.table, part.ranking[0])
+        texts = {}
+        for name, number in values.items():
+            texts[name] = f"{number.value:{form}} ({interval_text(number, form)})"
+        columns[heading] = [texts.get(name, "–") for name in names]
     if any(costs.values()):
-        for row in rows:
-            usd = costs.get(row["model"])
-            row["USD/dialogue"] = "–" if usd is None else f"{usd:.4f}"
+        usd = {name: f"{cost:.4f}" for name, cost in costs.items()}
+        columns["USD/dialogue"] = [usd.get(name, "–") for name in names]
+    rows: list[Any] = pd.DataFrame(columns).to_dict("records")
     return rows
 
 
 def main_table(
-    board: Board, links: Links, costs: Mapping[str, float], *, ranked: bool = True
+    board: Board, links: Links, costs: Costs, *, ranked: bool = True
 ) -> tuple[list[Head], list[Line]]:
     """Return columns and rows of the first screen; ``costs``, by contestant, are in USD a dialogue.
 
@@ -159,11 +164,11 @@ def main_table(
 
 
 def _columns(
-    board: Board, names: Sequence[str], links: Links, costs: Mapping[str, float], *, ranked: bool
+    board: Board, names: Sequence[str], links: Links, costs: Costs, *, ranked: bool
 ) -> Iterator[ShownColumn]:
     """Yield the columns of the main table in their order."""
     if ranked:
-        yield _ranks(board.main)
+        yield ShownColumn(Head("rank", "", "Rank", "rank"), _plain_cells(board.main, "rank"))
     protocols = protocol_columns(board)
     for i, part in enumerate(protocols):
         wide = i == 0 or (isinstance(part, DetectionResult) and part.protocol.about_ai)
@@ -185,24 +190,17 @@ def protocol_columns(board: Board) -> list[ProtocolResult]:
     return list(by_base.values())[:MOST_SHOWN]
 
 
-def numbers(table: Table, column: Column) -> tuple[dict[str, Estimate], int]:
-    """Return the numbers of a column, and how many decimals are shown.
+def numbers(table: Table, column: Column) -> tuple[dict[str, Estimate], str]:
+    """Return the numbers of a column, and how they are written, without a minus before 0.
 
     Contestant -> its number, rates in percent; none whose interval is not known.
     """
-    factor = 100.0 if column.kind == "rate" else 1.0
     values = {}
-    for row in table.rows:
-        number = estimate_in(row, column.key)
+    for name, number in zip(table.frame["model"], table.numbers(column.key), strict=True):
         if number.is_bounded:
-            values[row["model"]] = number.stretched(0.0, factor)
+            values[name] = number
     digits = 0 if column.kind in ("rate", "rating") else 2
-    return values, digits
-
-
-def _decimals(value: float, digits: int) -> str:
-    """Return a number with so many decimals, and no minus before what is rounded to 0."""
-    return f"{value:z.{digits}f}"
+    return values, f"z.{digits}f"
 
 
 def words(part: ProtocolResult, column: Column) -> tuple[str, str]:
@@ -219,67 +217,57 @@ def words(part: ProtocolResult, column: Column) -> tuple[str, str]:
     return label, unit
 
 
-def _ranks(main: Table) -> ShownColumn:
+def _plain_cells(table: Table, key: str) -> list[Cell]:
+    """Return the cells of a column as a table has them."""
     cells = []
-    for text, rank in zip(main.texts("rank"), main.frame["rank"], strict=True):
-        cells.append(Cell(text, value="" if pd.isna(rank) else str(rank)))
-    return ShownColumn(Head("rank", "", "Rank", "rank"), cells)
+    for text, number in zip(table.texts(key), table.frame[key], strict=True):
+        cells.append(Cell(text, value="" if pd.isna(number) else f"{number:.6g}"))
+    return cells
 
 
-def _costs(names: Sequence[str], costs: Mapping[str, float]) -> ShownColumn:
-    cells = []
-    for name in names:
-        if name not in costs:
-            cells.append(Cell())
-            continue
-        text = f"{costs[name]:.4f}" if costs[name] else "0"
-        cells.append(Cell(text, value=f"{costs[name]:.6g}"))
-    return ShownColumn(Head("usd_per_dialogue", "USD", "a dialogue", room="room1"), cells)
+def _costs(names: Sequence[str], costs: Costs) -> ShownColumn:
+    cells = {}
+    for name, usd in costs.items():
+        cells[name] = Cell(f"{usd:.4f}" if usd else "0", value=f"{usd:.6g}")
+    head = Head("usd_per_dialogue", "USD", "a dialogue", room="room1")
+    return ShownColumn.of(head, names, cells)
 
 
 def _numbers(
     part: ProtocolResult, column: Column, names: Sequence[str], links: Links, *, wide: bool
 ) -> ShownColumn:
     """Return a number of a protocol with its intervals, with bars where it is ``wide``."""
-    values, digits = numbers(part.table, column)
-    ends = []
-    for name in names:
-        if name in values:
-            ends += [values[name].value, values[name].low, values[name].high]
-    scale = (0.0, 100.0) if column.kind == "rate" else _scale(ends)
-    label, unit = words(part, column)
-    form = partial(_decimals, digits=digits)
-    cells = []
-    for name in names:
-        if name not in values:
-            cells.append(Cell())
-            continue
-        number = values[name]
-        value = form(number.value)
+    values, form = numbers(part.table, column)
+    scale = (0.0, 100.0)
+    if column.kind != "rate":
+        scale = _scale([values[name] for name in names if name in values])
+    cells = {}
+    for name, number in values.items():
+        value = f"{number.value:{form}}"
         interval = interval_text(number, form)
         title = f"{column.heading}: {value}, 95 % interval {interval}"
         bar = None
         if wide:
             bar = Bar.of(number, scale)
         href = _evidence(part, name, links)
-        cells.append(Cell(value, interval, title, href, f"{number.value:.6g}", bar))
-    key = part.quote(column).key
-    if not wide:
-        return ShownColumn(Head(key, label, unit, room="room1"), cells)
-    human = Bar.of(values[HUMAN], scale) if HUMAN in values else None
-    head = Head(key, label, unit, "wide", ticks=axis_ticks(scale), human=human)
-    return ShownColumn(head, cells)
+        cells[name] = Cell(value, interval, title, href, f"{number.value:.6g}", bar)
+    label, unit = words(part, column)
+    head = Head(part.quote(column).key, label, unit, room="room1")
+    if wide:
+        human = cells.get(HUMAN, Cell()).bar
+        head = Head(head.key, label, unit, "wide", ticks=axis_ticks(scale), human=human)
+    return ShownColumn.of(head, names, cells)
 
 
-def _scale(ends: Sequence[float]) -> tuple[float, float]:
+def _scale(numbers: Sequence[Estimate]) -> Scale:
     """Return the ends of an axis with some room around these numbers."""
-    low = min(ends, default=0.0)
-    high = max(ends, default=1.0)
+    low = min((number.low for number in numbers), default=0.0)
+    high = max((number.high for number in numbers), default=1.0)
     room = 0.03 * (high - low) or 1.0
     return low - room, high + room
 
 
-def axis_ticks(scale: tuple[float, float]) -> list[tuple[float, str]]:
+def axis_ticks(scale: Scale) -> list[tuple[float, str]]:
     """Return two to four round numbers of an axis: where, in percent, and what."""
     low, high = scale
     step = 50.0
@@ -314,17 +302,14 @@ def _against_next(arena: Arena, names: Sequence[str], links: Links) -> ShownColu
     """Return the results of each model against the next one below."""
     rated = set(arena.table.frame["model"]) - {HUMAN}
     below = dict(pairwise(name for name in names if name in rated))
-    cells = []
-    for name in names:
-        if name not in below:
-            cells.append(Cell())
-            continue
-        pair = arena.pair(name, below[name])
-        text = f"{pair.wins} · {pair.ties} · {pair.losses}"
-        href = links.to("pair", protocol=arena.protocol.name, a=name, b=below[name])
-        value = str(pair.wins - pair.losses)
-        cells.append(Cell(text, title=f"against {below[name]}", href=href, value=value))
-    return ShownColumn(Head("vs_next", "vs next", "won · tied · lost", room="room1 room2"), cells)
+    cells = {}
+    for name, other in below.items():
+        wins, ties, losses = arena.pair(name, other)
+        href = links.to("pair", protocol=arena.protocol.name, a=name, b=other)
+        value = str(wins - losses)
+        cells[name] = Cell(f"{wins} · {ties} · {losses}", "", f"against {other}", href, value)
+    head = Head("vs_next", "vs next", "won · tied · lost", room="room1 room2")
+    return ShownColumn.of(head, names, cells)
 
 
 def _more(
@@ -343,13 +328,9 @@ def _more(
             yield ShownColumn(Head(head.key, label, "", room="more"), cells)
             done.add(head.key)
     for column in board.main.columns:
-        if column.key in done:
-            continue
-        plain = []
-        texts = board.main.texts(column.key)
-        for text, number in zip(texts, board.main.frame[column.key], strict=True):
-            plain.append(Cell(text, value="" if pd.isna(number) else f"{number:.6g}"))
-        yield ShownColumn(Head(column.key, column.heading, "", room="more"), plain)
+        if column.key not in done:
+            head = Head(column.key, column.heading, "", room="more")
+            yield ShownColumn(head, _plain_cells(board.main, column.key))
 
 
 class CurveLine(NamedTuple):

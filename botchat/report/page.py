@@ -12,11 +12,13 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from importlib import resources
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
@@ -34,9 +36,7 @@ from botchat.report.archive import FOLDER, Archive
 from botchat.report.contract import PageAbout
 from botchat.report.first_screen import (
     Bar,
-    Curve,
-    Head,
-    Line,
+    Costs,
     Links,
     main_table,
     percent,
@@ -78,25 +78,25 @@ class View:
     headline: Headline
     trust: JudgeTrust
     charts: Sequence[Chart] = ()
-    costs: Mapping[str, float] = field(default_factory=dict)
-    """Contestant -> USD of a dialogue, where known."""
+    costs: Costs = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
         board: Board,
         label_kappa: Estimate | None = None,
-        costs: Mapping[str, float] | None = None,
+        costs: Costs | None = None,
     ) -> View:
         """Make the view of a board; ``label_kappa``: of its judge to human labels, if any."""
         from botchat.report.figures import board_charts
 
         trust = judge_trust(board, label_kappa)
-        return cls(board, headline(board, trust), trust, [*board_charts(board, costs)], costs or {})
+        return cls(
+            board, headline(board, trust), trust, list(board_charts(board, costs)), costs or {}
+        )
 
 
-@dataclass(frozen=True)
-class JudgeComparison:
+class JudgeComparison(NamedTuple):
     """Agreement of several judges in one protocol, as `botchat agree` has it."""
 
     subject: str
@@ -105,39 +105,12 @@ class JudgeComparison:
     charts: Sequence[Chart]
 
 
-@dataclass(frozen=True)
-class Prompt:
+class Prompt(NamedTuple):
     """A prompt in full, with its title."""
 
     title: str
     digest: str
     texts: Sequence[str]
-
-
-@dataclass(frozen=True)
-class PageValues:
-    """Values that fill ``page.html``."""
-
-    view: View
-    title: tuple[Pieces, Pieces]
-    gist: Sequence[str]
-    done: str
-    heads: Sequence[Head]
-    lines: Sequence[Line]
-    curve: Curve | None
-    links: Links
-    main_checks: Sequence[CheckLine]
-    other_reasons: Sequence[str]
-    explained: Sequence[Protocol]
-    signatures: Sequence[str]
-    prompts: Sequence[Prompt]
-    about_json: str
-    judges: Sequence[tuple[str, str, View]]
-    """File, judge and view of each page."""
-    checks: Sequence[Sequence[CheckLine]]
-    compared: Sequence[JudgeComparison]
-    files: Sequence[str]
-    """Tables beside the page, on the first."""
 
 
 def page_name(place: int) -> str:
@@ -162,31 +135,20 @@ def files(
     archive = archive or Archive()
     pages = dict(archive.files)
     judges = [(page_name(i), view.board.judge, view) for i, view in enumerate(views)]
-    script = join_files(SCRIPTS)
-    for i, (page, _, view) in enumerate(judges):
-        values = _page_values(i, judges, archive, compared, talks, _done(view, usd))
-        pages[page] = template("page.html").render(
-            vars(values),
-            STAMPS=STAMPS,
-            NO_ANSWER=NO_ANSWER,
-            icon=ICON,
-            style=join_files(STYLES),
-            script=script,
-            policy=policy(script, "img-src data:", chunks=True),
-            version=VERSION,
-        )
+    for place, (page, _, _) in enumerate(judges):
+        pages[page] = _page(place, judges, archive, compared, talks, usd)
     return pages
 
 
-def _page_values(
+def _page(
     place: int,
     judges: Sequence[tuple[str, str, View]],
     archive: Archive,
     compared: Sequence[JudgeComparison],
     talks: Sequence[Prompt],
-    done: str,
-) -> PageValues:
-    """Return what the template needs of the page at a place."""
+    usd: float | None,
+) -> str:
+    """Return the page at a place; ``judges``: file, judge and view of each page."""
     view = judges[place][2]
     board = view.board
     protocols = list({part.protocol.base: part.protocol for part in board.parts}.values())
@@ -203,15 +165,24 @@ def _page_values(
         invented=board.invented,
     )
     checks = [check_lines(each.trust) for _, _, each in judges]
-    # Without the version that last asked otherwise: the page names one version.
-    signatures = [s.partition("|")[2] for table in board.tables for s in table.signatures]
+    signatures = chain.from_iterable(table.signatures for table in board.tables)
     reasons = {check.reason for check in view.trust.checks}
-    tables = [] if place else [table.name for table in board.every_table]
-    return PageValues(
+    tables = []
+    if place == 0:
+        tables = [table.name for table in board.every_table]
+    script = join_files(SCRIPTS)
+    return template("page.html").render(
+        STAMPS=STAMPS,
+        NO_ANSWER=NO_ANSWER,
+        icon=ICON,
+        style=join_files(STYLES),
+        script=script,
+        policy=policy(script, "img-src data:", chunks=True),
+        version=VERSION,
         view=view,
         title=_title(view.headline),
         gist=re.split(r"(\d+ of 100|(?<=humans pass in )\d+)", view.headline.lead),
-        done=done,
+        done=_done(view, usd),
         heads=heads,
         lines=lines,
         curve=success_curve(board, view.headline.leader, ranked=not view.trust.failed),
@@ -219,7 +190,8 @@ def _page_values(
         main_checks=main_checks(checks[place]),
         other_reasons=[text for text in view.trust.reasons if text not in reasons],
         explained=protocols,
-        signatures=list(dict.fromkeys(signatures)),
+        # Without the version that last asked otherwise: the page names one version.
+        signatures=list(dict.fromkeys(text.partition("|")[2] for text in signatures)),
         prompts=_prompts(board, protocols) + list(talks),
         about_json=inert(about),
         judges=judges,
@@ -295,12 +267,12 @@ def inert(value: object) -> str:
 
 def _prompts(board: Board, protocols: Sequence[Protocol]) -> list[Prompt]:
     """Return all prompts, in full."""
-    asked = [Prompt(p.short or p.title, p.digest, p.texts) for p in protocols if p.texts]
-    if not board.human_lengths:
-        return asked
-    language = _language(protocols)
-    digest = language.prompts_digest("generation")
-    return [Prompt("dialogue generation", digest, [language.text("generation")]), *asked]
+    prompts = [Prompt(p.short or p.title, p.digest, p.texts) for p in protocols if p.texts]
+    if board.human_lengths:
+        language = _language(protocols)
+        digest = language.prompts_digest("generation")
+        prompts.insert(0, Prompt("dialogue generation", digest, [language.text("generation")]))
+    return prompts
 
 
 def _language(protocols: Sequence[Protocol]) -> Language:
@@ -354,16 +326,9 @@ _MATTER_MOST = ("false_positive_rate", "model_picked", "label_kappa", "consisten
 
 def main_checks(lines: Sequence[CheckLine]) -> list[CheckLine]:
     """Return at most three checks for the first screen: what fails, what warns, what matters."""
-    failing = [line for line in lines if line.check.state == "fails"]
-    warning = [line for line in lines if line.check.state == "warns"]
-    if failing or warning:
-        return (failing + warning)[:3]
-    passing = [line for line in lines if line.check.state == "passes"]
-    return sorted(passing, key=_weight)[:3]
-
-
-def _weight(line: CheckLine) -> int:
-    """Return the place of a check among those that matter most, or one after them."""
-    if line.check.key in _MATTER_MOST:
-        return _MATTER_MOST.index(line.check.key)
-    return len(_MATTER_MOST)
+    bad = [line for line in lines if line.check.state in ("fails", "warns")]
+    if bad:
+        return sorted(bad, key=attrgetter("check.state"))[:3]
+    passing = {line.check.key: line for line in lines if line.check.state == "passes"}
+    order = dict.fromkeys([*_MATTER_MOST, *passing])
+    return [passing[key] for key in order if key in passing][:3]

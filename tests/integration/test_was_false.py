@@ -60,7 +60,7 @@ def test_titles_name_what_is_drawn_and_claim_nothing(demo_folder: Path) -> None:
 def test_humans_have_no_place_among_models(demo_folder: Path) -> None:
     """No rank, no rating, and no row of the matrix of wins."""
     board = load(Workspace(demo_folder), "sample").board("rules")
-    (row,) = (row for row in board.main.rows if row["model"] == HUMAN)
+    (row,) = (row for row in board.main.records if row["model"] == HUMAN)
     assert {row[key] for key in ("rank", "bt_n16", "elo_n16", "gteval_win_or_tie")} == {None}
     for arena in board.arenas:
         assert HUMAN not in arena.matrix("win_or_tie").index

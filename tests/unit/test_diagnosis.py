@@ -309,8 +309,8 @@ def test_error_rates_by_hand(judgments):
     # "Hello." and "Hi there" are there, "Goodbye" and the unlocated error are not.
     assert model["quoted"] == 0.5
     assert (human["model"], human["score"], human["quoted"]) == (HUMAN, 0, None)
-    row = built.judge_facts["diagnosis"]
-    assert (row["judged"], row["unreadable"], row["false_positive_rate"]) == (5, 1, 0.0)
+    facts = built.judge_facts["diagnosis"]
+    assert (*facts[1:3], facts.rate("false_positive_rate").value) == (5, 1, 0.0)
 
 
 def test_the_board_writes_reports_as_records_and_as_text(judgments):

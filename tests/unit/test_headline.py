@@ -43,9 +43,9 @@ def test_who_leads_and_how_it_is_put(world):
     """The sentence in pieces, the title, how far from human, and what was done."""
     board = world.board(world.ideal())
     heading = headline(board, judge_trust(board))
-    pair = board.arenas[0].pair("weir", "brook")
-    counts = f"won {pair.wins}, tied {pair.ties}, lost {pair.losses}"
-    assert pair.wins > 40
+    wins, ties, losses = board.arenas[0].pair("weir", "brook")
+    counts = f"won {wins}, tied {ties}, lost {losses}"
+    assert wins > 40
     assert heading.sentence == f"weir leads clearly (next: brook, {counts})."
     assert ("weir", True) in heading.pieces
     assert ("brook", True) in heading.pieces

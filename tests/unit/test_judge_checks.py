@@ -78,9 +78,8 @@ def test_a_useless_judge_is_not_trusted(world, name, failing):
     trust = judge_trust(world.board(USELESS[name]))
     assert trust.level == "do not trust"
     assert {key for key, state in states(trust).items() if state == "fails"} == failing
-    assert trust.reasons[: len(failing)] == tuple(
-        c.reason for c in trust.checks if c.state == "fails"
-    )
+    fails = [check.reason for check in trust.checks if check.state == "fails"]
+    assert trust.reasons[: len(failing)] == fails
     assert states(trust)["model_picked"] == "warns"  # it never decides, or as a coin
 
 
@@ -119,7 +118,7 @@ def test_ties_beside_a_human_are_a_warning(world):
 
     trust = judge_trust(world.board(judge))
     assert trust.level == "use with care"
-    assert trust.reasons == ("It calls 75 % of pairs with a human dialogue a tie.",)
+    assert trust.reasons == ["It calls 75 % of pairs with a human dialogue a tie."]
     line = "Judge j: use with care. It calls 75 % of pairs with a human dialogue a tie."
     assert trust.sentence("j") == line
 
@@ -148,7 +147,7 @@ def test_one_protocol_alone(world, protocols, level, unknown):
 def test_a_judge_that_nobody_can_read_is_not_usable(world):
     """None of its verdicts; where nothing was asked it is not tested."""
     trust = judge_trust(world.board(always(None, None)))  # type: ignore[arg-type]
-    assert (trust.level, trust.reasons) == ("not usable", ("None of its verdicts can be read.",))
+    assert (trust.level, trust.reasons) == ("not usable", ["None of its verdicts can be read."])
     assert judge_trust(world.board_of({})).level == "not tested"
 
 
@@ -253,4 +252,4 @@ def test_what_no_check_can_see_is_used_with_care(n_seeds, name, reason):
     """Too few human dialogues, or a judge that reads no content, though all checks pass."""
     small = World.of(n_seeds, {"bot:parrot": 0.0, **MODELS})
     trust = judge_trust(small.board(small.ideal(), name=name))
-    assert (trust.level, trust.reasons) == ("use with care", (reason,))
+    assert (trust.level, trust.reasons) == ("use with care", [reason])

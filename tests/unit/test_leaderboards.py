@@ -90,7 +90,7 @@ def test_unreadable_verdicts_are_missing():
     assert (row["n"], row["missing"], row["win"], row["lose"]) == (2, 10, 0.5, 0.5)
     assert row["win_low"] < 0.1
     assert row["win_high"] > 0.9
-    assert part.pair("a", "b") == (1, 0, 1)
+    assert part.pair("a", "b") == [1, 0, 1]
     assert [row["missing"] for row in part.table.records] == [10, 10]
 
 

@@ -83,7 +83,7 @@ def test_seed_utterances_are_not_measured() -> None:
     assert measured.unit == "tokens"
     assert measured.by_contestant["m"].tolist() == [7, 9]
     found = lengths.summary(np.array([], dtype=np.int64))
-    assert found["n"] == 0
+    assert found["utterances"] == 0
     assert math.isnan(found["mean"])
 
 

@@ -12,13 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.boards.judge_table import judge_table, pair_rates
-from botchat.boards.pairs import comparisons_of, model_results, pair_results, with_missing
-from botchat.boards.protocols import ProtocolVerdicts
+from botchat.boards.judge_table import judge_facts, judge_table, pair_facts
+from botchat.boards.protocols import ProtocolVerdicts, model_results, pair_results, with_missing
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.rates import passes, successes
-from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.comparisons import Comparisons, comparisons_of
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
 from tests.boards import judgment, make_records
 
@@ -137,11 +136,11 @@ def test_verdict_rates_of_a_judge_by_hand(verdicts, expected):
     rows = [row.split() for row in verdicts.split(", ")]
     judgments = [judgment("arena-n8", s, (p[0], p[1]), None if v == "-" else v) for s, p, v in rows]
     seen = PairVerdicts.of_judgments(judgments, ARENA)
-    rates = pair_rates(seen, seen.item)
+    facts = pair_facts(seen, seen.item)
     names = ("consistency", "first_preferred", "ties", "unreadable_rate")
-    values = tuple(rates[name].value for name in names)
+    values = tuple(facts.rate(name).value for name in names)
     assert values == pytest.approx(expected, nan_ok=True)
-    assert (rates["judged"], rates["unreadable"]) == (len(rows), verdicts.count("-"))
+    assert (facts.judged, facts.unreadable) == (len(rows), verdicts.count("-"))
 
 
 # The judge's own table: lengths it prefers, and humans and machines it calls AI.
@@ -162,7 +161,7 @@ DIALOGUES = {
 def row_of(judgments: list[Judgment]) -> dict[str, object]:
     """The row of one pairwise protocol."""
     judged = ProtocolVerdicts(ARENA.at(8), (), PairVerdicts.of_judgments(judgments, ARENA))
-    (row,) = judge_table([judged], DIALOGUES, ["x"]).records
+    (row,) = judge_table(judge_facts([judged], DIALOGUES).values(), ["x"]).records
     return row
 
 
@@ -194,9 +193,9 @@ def test_rates_of_calling_ai_by_hand():
         for i, verdict in enumerate(each, 1)
     ]
     board = replace(records, judgments={"unieval": judgments}).board()
-    row = board.judge_facts["unieval"]
-    assert (row["judged"], row["unreadable"]) == (12, 2)
-    assert row["false_positive_rate"] == pytest.approx(1 / 3)
-    assert row["true_positive_rate"] == pytest.approx(4 / 5)
-    assert row["true_positive_rate_bots"] == 1
-    assert row["true_positive_rate_low"] < 4 / 5 < row["true_positive_rate_high"]
+    facts = board.judge_facts["unieval"]
+    assert (facts.judged, facts.unreadable) == (12, 2)
+    assert facts.rate("false_positive_rate").value == pytest.approx(1 / 3)
+    assert facts.rate("true_positive_rate").value == pytest.approx(4 / 5)
+    assert facts.rate("true_positive_rate_bots").value == 1
+    assert facts.rate("true_positive_rate").low < 4 / 5 < facts.rate("true_positive_rate").high
