@@ -123,7 +123,10 @@ def _recorded_scores(
         for number, by_kind in by_story.items():
             report = by_kind.get(kind, KindReport(kind))
             item = stories[number].id
-            yield ItemScore(item, STORY, strategy, report.written or 0.0)
+            as_counted = report.written
+            if as_counted is None:
+                as_counted = 0.0
+            yield ItemScore(item, STORY, strategy, as_counted)
             written.append(ItemScore(item, STORY, f"{strategy}{AS_WRITTEN}", report.score))
         yield from written
 
