@@ -66,9 +66,18 @@ def human_dialogues(seeds: Sequence[Seed]) -> dict[str, Dialogue]:
     return {seed.id: human_dialogue(seed) for seed in seeds if seed.utterances}
 
 
+def begun_ids(dialogues: Dialogues) -> set[str]:
+    """Return the ids of the seeds that any model was given."""
+    ids: set[str] = set()
+    for name, by_seed in dialogues.items():
+        if name != HUMAN:
+            ids.update(by_seed)
+    return ids
+
+
 def begun_seeds(seeds: Sequence[Seed], dialogues: Dialogues) -> Sequence[Seed]:
     """Return the seeds that any model was given; all of them if there is no model."""
-    begun = {id_ for name, by in dialogues.items() if name != HUMAN for id_ in by}
+    begun = begun_ids(dialogues)
     return [seed for seed in seeds if seed.id in begun] or seeds
 
 

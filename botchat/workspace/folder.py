@@ -15,6 +15,7 @@ from functools import cached_property
 from importlib import resources
 from itertools import chain
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -52,6 +53,13 @@ INVENTED = "The set {} is invented, not human dialogues: never publish a ranking
 
 PORTABLE = r"(?!(?i:con|prn|aux|nul|(?:com|lpt)[1-9\u00b9\u00b2\u00b3])(?:\.|$)|.*\.$)"
 """Begins a pattern of names; none that Windows refuses, as ``con.csv`` and ``a.``, matches it."""
+
+
+JudgmentFiles: TypeAlias = dict[str, dict[str, Path]]
+"""Judge -> protocol -> stage file."""
+
+_FIRST_LINES = 1 << 12
+"""Bytes of a stage file that tell whose it is."""
 
 
 class AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -215,15 +223,14 @@ class Workspace:
         """Read a stage file's judgments by seed id and contestants in the order shown."""
         return {judgment_key(judgment): judgment for judgment in jsonl.read(path, Judgment)}
 
-    def judgment_files(self, seed_set: str) -> dict[str, dict[str, Path]]:
-        """Return judge -> protocol -> stage file, of all files with an answered judgment."""
-        files: dict[str, dict[str, Path]] = {}
+    def judgment_files(self, seed_set: str) -> JudgmentFiles:
+        """Return the stage files that have an answered judgment, which is all that is read."""
+        files: JudgmentFiles = {}
         for path in sorted((self.root / "judgments" / seed_set).glob("*/*.jsonl")):
-            judgments = chain.from_iterable(jsonl.blocks(path, Judgment))
-            answered = (j for j in judgments if j.outcome not in UNANSWERED)
-            judgment = next(answered, None)
-            if judgment is not None:
-                files.setdefault(judgment.judge, {})[judgment.protocol] = path
+            for judgment in chain.from_iterable(jsonl.blocks(path, Judgment, _FIRST_LINES)):
+                if judgment.outcome not in UNANSWERED:
+                    files.setdefault(judgment.judge, {})[judgment.protocol] = path
+                    break
         return files
 
     def measured_path(self, seed_set: str) -> Path:

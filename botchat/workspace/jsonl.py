@@ -60,12 +60,12 @@ def content(path: Path) -> bytes:
     return data
 
 
-def blocks(path: Path, record: type[R]) -> Iterator[list[R]]:
-    """Yield the records of a stage file block by block, as `read`."""
+def blocks(path: Path, record: type[R], size: int = _BLOCK) -> Iterator[list[R]]:
+    """Yield the records of a stage file block by block, each of ``size`` bytes, as `read`."""
     decoder = msgspec.json.Decoder(record)
     rest = b""
     n_lines = 0
-    for block in _file_blocks(path):
+    for block in _file_blocks(path, size):
         whole, newline, rest = (rest + block).rpartition(b"\n")
         if newline:
             yield _decode(decoder, whole, path, n_lines)
@@ -89,12 +89,12 @@ def whole_lines(data: bytes) -> bytes:
     return data[:end]
 
 
-def _file_blocks(path: Path) -> Iterator[bytes]:
+def _file_blocks(path: Path, size: int) -> Iterator[bytes]:
     """Yield the bytes of a file, if there is one, without a byte order mark."""
     try:
         with path.open("rb") as file:
-            yield file.read(_BLOCK).removeprefix(_MARK)
-            yield from iter(partial(file.read, _BLOCK), b"")
+            yield file.read(size).removeprefix(_MARK)
+            yield from iter(partial(file.read, size), b"")
     except FileNotFoundError:
         return
     except OSError as error:
