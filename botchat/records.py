@@ -279,6 +279,11 @@ class JudgeId(NamedTuple):
             return cls(text.removeprefix(CONTROL), "equal_calls")
         return cls(text)
 
+    @classmethod
+    def of_annotator(cls, name: str) -> JudgeId:
+        """Return the judge that a person's labels are filed under."""
+        return cls(f"{HUMAN}:{name}", "annotator")
+
     def of_model(self, model: str) -> JudgeId:
         """Return the same with the model of a panel's agents that name none."""
         return self._replace(name=f"{self.name}@{model}")
@@ -296,6 +301,13 @@ class JudgeId(NamedTuple):
     def model(self) -> str:
         """Model of a panel's agents that name none; empty where there is none."""
         return self.name.partition("@")[2]
+
+    @property
+    def annotator(self) -> str:
+        """Name of the person of an annotator's labels; empty where there is none."""
+        if self.role == "annotator":
+            return self.name.partition(":")[2]
+        return ""
 
     @property
     def is_control(self) -> bool:
