@@ -16,8 +16,8 @@ from botchat.errors import ConfigError, UsageError
 from botchat.interfaces import ChatModel, quirks_suffix, settings_digest
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.live_models import token_counter
-from botchat.pipeline.plan import Plan, plan
-from botchat.pipeline.resolved import ResolvedRun, SeedSet, first_seeds, read_seed_set
+from botchat.pipeline.plan import plan
+from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, StageOutcome, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.generation import PROMPT, TokenCounter, dialogue_faults, generate_dialogue
@@ -63,17 +63,19 @@ class Generated(StageOutcome):
     path: Path
 
 
-def resolve(request: Generating, workspace: Workspace, limits: Spending) -> ResolvedRun:
-    """Return the run with its seed set; raises `ConfigError` if nothing can be generated."""
-    _turns(request, workspace)
-    run = ResolvedRun(workspace, read_seed_set(workspace, request.seed_set), limits)
-    _check_seeds(run.seed_set)
-    return run
+def generate(
+    request: Generating, workspace: Workspace, spending: Spending, meter: Meter | None
+) -> Result:
+    """Extend every ChatSEED by each model, or plan to; a row a contestant.
 
-
-def plan_generate(request: Generating, workspace: Workspace, limits: Spending) -> Plan:
-    """Return what `generate` would send."""
-    return plan(resolve(request, workspace, limits), partial(walk, request))
+    Raises `ConfigError` if nothing can be generated.
+    """
+    run = ResolvedRun(workspace, read_seed_set(workspace, request.seed_set), spending)
+    if spending.plan:
+        title = f"{', '.join(request.models)} on {request.seed_set}"
+        return plan(run, partial(walk, request)).result(title, spending)
+    _turns(request, run)
+    return stage_result(run_session(run, meter, partial(ask, request)))
 
 
 async def walk(request: Generating, session: Session) -> Dialogues:
@@ -85,14 +87,6 @@ async def walk(request: Generating, session: Session) -> Dialogues:
             job.dialogues[seed.id] = await job.make(seed, counter)
         dialogues[job.contestant] = job.dialogues
     return dialogues
-
-
-def generate(
-    request: Generating, workspace: Workspace, spending: Spending, meter: Meter | None
-) -> Result:
-    """Extend every ChatSEED by each model."""
-    run = resolve(request, workspace, spending)
-    return stage_result(run_session(run, meter, partial(ask, request)))
 
 
 async def ask(request: Generating, session: Session, stops: EarlyStop) -> list[Generated]:
@@ -112,11 +106,11 @@ async def ask(request: Generating, session: Session, stops: EarlyStop) -> list[G
     return generated
 
 
-def _turns(request: Generating, workspace: Workspace) -> int:
-    """Return the utterances of a finished dialogue; raises `UsageError`."""
+def _turns(request: Generating, run: ResolvedRun) -> int:
+    """Return the utterances of a finished dialogue; raises `ConfigError` if none can be made."""
     turns = request.turns
     if turns is None:
-        turns = workspace.config.generation.turns
+        turns = run.workspace.config.generation.turns
     if turns <= N_SEED:
         raise UsageError(
             f"--turns {turns}: a dialogue starts with {N_SEED} human utterances, so at least "
@@ -124,23 +118,19 @@ def _turns(request: Generating, workspace: Workspace) -> int:
         )
     if turns > MOST_TURNS:
         raise UsageError(f"--turns {turns}: a dialogue has at most {MOST_TURNS:,} utterances")
-    return turns
-
-
-def _check_seeds(seed_set: SeedSet) -> None:
-    """Refuse a set of texts, which no dialogue can go on with."""
-    if not all(seed.utterances for seed in seed_set.seeds):
+    if not all(seed.utterances for seed in run.seed_set.seeds):
         raise ConfigError(
-            f"{seed_set.name} has no ChatSEEDs: there is nothing to go on "
+            f"{run.seed_set.name} has no ChatSEEDs: there is nothing to go on "
             "with; name another --seeds"
         )
+    return turns
 
 
 def _jobs(request: Generating, session: Session) -> list[_Job]:
     """Return one job a contestant. Every name is resolved before the first call is sent."""
-    turns = _turns(request, session.run.workspace)
-    _check_seeds(session.run.seed_set)
-    seeds = first_seeds(session.run.seed_set.seeds, request.limit)
+    run = session.run
+    turns = _turns(request, run)
+    seeds = first_seeds(run.seed_set.seeds, request.limit)
     jobs: dict[str, _Job] = {}
     for model in dict.fromkeys(request.models):
         job = _Job(request, session, model, turns, seeds)

@@ -10,7 +10,6 @@ from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.interfaces import MakeCase, case_ref
 from botchat.pipeline.contestants import begun_seeds, human_dialogues, in_turn, select_dialogues
 from botchat.pipeline.judging import JudgingJob, ProtocolCases, ask_all, plan_all
-from botchat.pipeline.plan import Plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.session import stage_result
 from botchat.pipeline.spending import JudgeName, Meter, Spending
@@ -38,31 +37,21 @@ class Judging:
     """Number of first seeds (default: all seeds that have a generated dialogue)."""
 
 
-def resolve(request: Judging, workspace: Workspace, limits: Spending) -> ResolvedRun:
-    """Return the run with its seed set; raises `ConfigError` for an unknown protocol."""
-    seed_set = read_seed_set(workspace, request.seed_set)
-    protocols = catalogue(workspace.config.protocols, seed_set.language)
-    protocol = protocols.named(request.protocol)
-    return ResolvedRun(workspace, seed_set, limits, judge=request.judge, protocols=[protocol])
-
-
-def plan_judge(request: Judging, workspace: Workspace, limits: Spending) -> Plan:
-    """Return what `judge` would send."""
-    run = resolve(request, workspace, limits)
-    return plan_all([_stored_job(request, run)], run)
-
-
 def judge(
     request: Judging, workspace: Workspace, spending: Spending, meter: Meter | None
 ) -> Result:
-    """Ask and store; one row a protocol and N."""
-    run = resolve(request, workspace, spending)
-    return stage_result(ask_all([_stored_job(request, run)], run, meter))
+    """Ask about the stored dialogues and store, or plan; one row a protocol and N.
 
-
-def _stored_job(request: Judging, run: ResolvedRun) -> JudgingJob:
-    """Return every case on the stored dialogues."""
-    return judging_job(request, run, run.protocols[0], run.stored_dialogues())
+    Raises `ConfigError` for an unknown protocol, and as `judging_job`.
+    """
+    run = ResolvedRun(workspace, read_seed_set(workspace, request.seed_set), spending)
+    known = catalogue(workspace.config.protocols, run.seed_set.language)
+    protocol = known.named(request.protocol)
+    jobs = [judging_job(request, run, protocol, run.stored_dialogues())]
+    if spending.plan:
+        title = f"{request.protocol} on {request.seed_set}, judge {request.judge.text}"
+        return plan_all(jobs, run).result(title, spending)
+    return stage_result(ask_all(jobs, run, meter))
 
 
 def judging_job(

@@ -152,7 +152,7 @@ class StageFile(NamedTuple):
     n_outdated: int
 
 
-class _CurrentCases:
+class CurrentCases:
     """Reads judgments on the dialogues as they are now, and leaves the others out."""
 
     def __init__(self, dialogues: Dialogues) -> None:
@@ -241,7 +241,7 @@ def load(
     about = workspace.about(seed_set)
     known = catalogue(workspace.config.protocols, workspace.language_named(about.language))
     dialogues, unanswered = _dialogues(workspace, seed_set, seeds)
-    cases = _CurrentCases(dialogues)
+    cases = CurrentCases(dialogues)
     verdicts: dict[str, ByProtocol] = {}
     judgments: dict[str, dict[str, list[Judgment]]] = {}
     outdated = Counter[str]()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, UsageError
 from botchat.languages import ENGLISH, Language
 from botchat.pipeline.names import Names
-from botchat.pipeline.spending import JudgeName, Spending
+from botchat.pipeline.spending import NO_JUDGE, NO_LIMITS, JudgeName, Spending
 from botchat.protocols.protocol import Protocol
 from botchat.records import Dialogues, Seed
 from botchat.workspace.folder import Workspace
@@ -66,10 +66,10 @@ class ResolvedRun:
 
     workspace: Workspace
     seed_set: SeedSet
-    limits: Spending = field(default_factory=Spending)
+    limits: Spending = NO_LIMITS
     models: Sequence[str] = ()
     """Contestants as they were named, each once."""
-    judge: JudgeName = field(default_factory=partial(JudgeName, ""))
+    judge: JudgeName = NO_JUDGE
     protocols: Sequence[Protocol] = ()
     """Protocols to judge by, in the language of the set."""
     limit: int | None = None

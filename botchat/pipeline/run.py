@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from botchat.errors import ConfigError, FatalModelError, LimitReached, MissingDataError
@@ -20,7 +20,7 @@ from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.plan import Plan, plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, run_session
-from botchat.pipeline.spending import JudgeName, Meter, Spending
+from botchat.pipeline.spending import NO_JUDGE, JudgeName, Meter, Spending
 from botchat.protocols.catalogue import RANKING, catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, RULES, Dialogues
@@ -37,7 +37,7 @@ class Running:
 
     seed_set: str = ""
     models: Sequence[str] = ()
-    judge: JudgeName = field(default_factory=partial(JudgeName, ""))
+    judge: JudgeName = NO_JUDGE
     protocols: Sequence[str] = ()
     limit: int | None = None
     replace: bool = False
@@ -81,18 +81,14 @@ def resolve(request: Running, workspace: Workspace, limits: Spending) -> Resolve
     )
 
 
-def plan_run(run: ResolvedRun) -> Plan:
-    """Return what `run` would send, with dialogues made up where there are none."""
-
-    async def walk(session: Session) -> None:
-        dialogues = await generating.walk(_generating(run), session)
-        jobs, _ = _judging_jobs(run, run.models, dialogues)
-        await walk_jobs(jobs, session)
-
-    return plan(run, walk)
+async def _walk(run: ResolvedRun, session: Session) -> None:
+    """Do as `_ask`, with dialogues made up where there are none."""
+    dialogues = await generating.walk(_generating(run), session)
+    jobs, _ = _judging_jobs(run, run.models, dialogues)
+    await walk_jobs(jobs, session)
 
 
-def title(run: ResolvedRun) -> str:
+def _subject(run: ResolvedRun) -> str:
     """Return the subject of a run in words: models, dialogues, judge."""
     n_seeds = len(first_seeds(run.seed_set.seeds, run.limit))
     models = "1 model"
@@ -117,23 +113,33 @@ class RunOutcome:
 
 
 def run(
-    resolved: ResolvedRun, meter: Meter, formats: Sequence[str] = (), most_usd: float | None = None
+    request: Running,
+    workspace: Workspace,
+    limits: Spending,
+    meter: Meter | None,
+    formats: Sequence[str] = (),
 ) -> Result:
     """Plan, generate, judge and rank, under one budget.
 
-    ``most_usd``: limit of a run that names none and whose every price is known. Raises
-    `LimitReached` before anything is sent where the plan is over a limit already.
+    Without a meter nobody has seen a price: the plan is printed, and a run that names no limit
+    stops at `MOST_USD` if every price is known. Raises `LimitReached` before anything is sent where
+    the plan is over a limit already.
     """
-    planned = plan_run(resolved)
-    limits = resolved.limits
-    has_limit = limits.max_usd or limits.max_calls or limits.max_tokens
-    if not has_limit and all(each.cost_usd is not None for each in planned.calls):
-        limits = replace(limits, max_usd=most_usd)
-        resolved = replace(resolved, limits=limits)
-    for model in self_judged_models(resolved.workspace, resolved.judge.name, resolved.models):
+    resolved = resolve(request, workspace, limits)
+    planned = plan(resolved, partial(_walk, resolved))
+    subject = _subject(resolved)
+    if limits.plan:
+        return planned.result(subject, limits)
+    if meter is None:
+        meter = Meter(tell=partial(print, file=sys.stderr))
+        has_limit = limits.max_usd or limits.max_calls or limits.max_tokens
+        if not has_limit and all(each.cost_usd is not None for each in planned.calls):
+            limits = replace(limits, max_usd=MOST_USD)
+            resolved = replace(resolved, limits=limits)
+    for model in self_judged_models(workspace, resolved.judge.name, resolved.models):
         meter.tell(f"{model} is a contestant and its own judge, whom it may favour; name another")
     if not meter.quiet:
-        for line in planned.result(title(resolved), limits).lines:
+        for line in planned.result(subject, limits).lines:
             meter.tell(line)
     _refuse_more_than(limits, planned)
     outcome = run_session(resolved, meter, _ask)
@@ -148,12 +154,6 @@ def run(
         "left_out": outcome.left_out,
     }
     return Result(data, board.pieces, outcome.unanswered)
-
-
-def run_from_python(resolved: ResolvedRun, formats: Sequence[str] = ()) -> Result:
-    """Do as `run` where nobody has seen a price: print the plan, and stop at `MOST_USD`."""
-    meter = Meter(tell=partial(print, file=sys.stderr))
-    return run(resolved, meter, formats, MOST_USD)
 
 
 async def _ask(session: Session, stops: EarlyStop) -> RunOutcome:

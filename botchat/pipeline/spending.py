@@ -53,6 +53,9 @@ class Spending:
         return replace(self, max_usd=workspace.config.run.max_usd)
 
 
+NO_LIMITS = Spending()
+
+
 @dataclass(frozen=True)
 class JudgeName:
     """A judge as it is named on the command line."""
@@ -91,6 +94,10 @@ class JudgeName:
     def text(self) -> str:
         """The name for messages."""
         return str(self.name)
+
+
+NO_JUDGE = JudgeName("")
+"""The judge where none is named."""
 
 
 def _no_budget() -> Budget:
