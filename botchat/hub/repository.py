@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import logging
 import os
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -16,7 +15,7 @@ from typing import Any
 import msgspec
 
 from botchat.boards.files import to_json
-from botchat.errors import ConfigError, DataError, UsageError
+from botchat.errors import ConfigError, DataError, UsageError, log
 from botchat.importers.hub import hub_errors, refuse_large
 from botchat.importers.published_calls import read_calls
 from botchat.interfaces import Row
@@ -24,10 +23,9 @@ from botchat.records import VERSION, Dialogue, Judgment, Provenance, Seed
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, PORTABLE, AboutSet, Workspace
+from botchat.workspace.ledger import Cells
 from botchat.workspace.model_settings import api_key
 from botchat.workspace.secrets import Redactor, secrets_in
-
-log = logging.getLogger("botchat")
 
 MANIFEST = "botchat-run.json"
 MAX_RUN_BYTES = 2**30
@@ -167,8 +165,9 @@ def _commit(seed_set: str, name: str, kind: str, files: dict[str, bytes], privat
             ours |= {"index.html", "style.css"}
         others = stored - ours
         if others and MANIFEST not in stored:
-            fault = f"holds {min(others)}, and is no {kind} of BotChat; name another"
-            raise ConfigError(f"{name} {fault}")
+            raise ConfigError(
+                f"{name} holds {min(others)}, and is no {kind} of BotChat; name another"
+            )
         changes: list[Any] = [CommitOperationAdd(path, content) for path, content in files.items()]
         changes += [CommitOperationDelete(path) for path in sorted(stored - set(files))]
         message = f"BotChat {VERSION}: {seed_set}"
@@ -207,7 +206,7 @@ def _named_calls(records: Iterable[msgspec.Struct]) -> set[str]:
     return keys
 
 
-def _named_rows(path: Path, named: Container[str], place: str) -> Iterator[tuple[Any, ...]]:
+def _named_rows(path: Path, named: Container[str], place: str) -> Iterator[Cells]:
     """Yield the rows of the calls that records name; any other may be of somebody else's run."""
     n_others = 0
     for call in read_calls(path):
@@ -216,7 +215,7 @@ def _named_rows(path: Path, named: Container[str], place: str) -> Iterator[tuple
         else:
             n_others += 1
     if n_others:
-        log.warning("%s: left out %d calls that none of its records names", place, n_others)
+        log.warning(f"{place}: left out {n_others} calls that none of its records names")
 
 
 def _refuse_secrets(workspace: Workspace, files: dict[str, bytes]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from botchat.errors import ConfigError, UsageError
+from botchat.errors import ConfigError, UsageError, log
 from botchat.interfaces import ChatModel, quirks_suffix, settings_digest
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.live_models import token_counter
@@ -27,8 +26,6 @@ from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, stage_order
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.usage import call_facts
-
-log = logging.getLogger("botchat")
 
 MOST_TURNS = 1_000
 """Utterances of a dialogue; each is asked for with all before it, so money grows as the square."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from botchat.errors import log
 from botchat.interfaces import ChatModel
 from botchat.metrics import lengths
 from botchat.models.attempts import Sender
@@ -25,9 +25,6 @@ from botchat.workspace.secrets import public_url
 if TYPE_CHECKING:
     from botchat.models.connection import Server
     from botchat.models.executor import WorkerPool
-
-
-log = logging.getLogger("botchat")
 
 
 def token_counter() -> TokenCounter:

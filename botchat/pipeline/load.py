@@ -273,7 +273,7 @@ def load(
         outdated=outdated,
         unanswered=unanswered,
         without_dialogues=cases.without_dialogues,
-        measured=list(workspace.measured(seed_set).values()),
+        measured=workspace.measured(seed_set),
         catalogue=known,
         large=large,
     )

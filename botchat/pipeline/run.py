@@ -133,7 +133,7 @@ def run(
     if meter is None:
         meter = Meter(tell=partial(print, file=sys.stderr))
         has_limit = limits.max_usd or limits.max_calls or limits.max_tokens
-        if not has_limit and all(each.cost_usd is not None for each in planned.calls):
+        if not has_limit and all(each.cost_usd is not None for each in planned.expected):
             limits = replace(limits, max_usd=MOST_USD)
             resolved = replace(resolved, limits=limits)
     for model in self_judged_models(workspace, resolved.judge.name, resolved.models):
@@ -260,7 +260,7 @@ def _judging_jobs(
 
 def _refuse_more_than(spending: Spending, planned: Plan) -> None:
     """Raise `LimitReached` where the expected calls are more than a limit allows."""
-    expected = [each for each in planned.calls if each.level == "expected" and each.limited]
+    expected = [each for each in planned.expected if each.limited]
     for flag, limit, total, form in (
         ("--max-usd", spending.max_usd, sum(each.cost_usd or 0.0 for each in expected), "${:,.4f}"),
         ("--max-calls", spending.max_calls, sum(each.calls for each in expected), "{:,} calls"),

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import typing
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import TypeVar
 
-from botchat.errors import ConfigError
-from botchat.interfaces import ChatModel, Judge, Row
+from botchat.errors import ConfigError, log
+from botchat.interfaces import ChatModel, Judge
 from botchat.languages import ENGLISH
 from botchat.parallel import EarlyStop, run_sync, stoppable
 from botchat.pipeline.live_models import LiveModels
@@ -22,11 +21,9 @@ from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.generation import Speaker
 from botchat.protocols.protocol import Protocol
 from botchat.records import RULES
-from botchat.results import Result
+from botchat.results import Fields, Result
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
-
-log = logging.getLogger("botchat")
 
 T = TypeVar("T")
 
@@ -51,7 +48,7 @@ class StageOutcome:
     """Dialogues or verdicts that another run may still get."""
 
     @property
-    def row(self) -> Row:
+    def row(self) -> Fields:
         """All but `unanswered`."""
         row = asdict(self)
         del row["unanswered"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import socket
@@ -28,6 +27,7 @@ from botchat.errors import (
     WorkspaceLockedError,
     did_you_mean,
     listed,
+    log,
 )
 from botchat.languages import Language
 from botchat.records import (
@@ -42,8 +42,6 @@ from botchat.records import (
 )
 from botchat.workspace import config, jsonl
 from botchat.workspace.ledger import Ledger
-
-log = logging.getLogger("botchat")
 
 SAMPLE = "sample"
 """The seed set that comes with the package; every workspace has it."""
@@ -102,8 +100,10 @@ class Workspace:
     def seeds_path(self, name: str) -> Path:
         """Return the file of a set."""
         if not re.fullmatch(PORTABLE + r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
-            fault = "a name is letters, digits, '.', '_' and '-' (at most 64) that Windows allows"
-            raise ConfigError(f"seed set {name!r}: {fault}")
+            raise ConfigError(
+                f"seed set {name!r}: a name is letters, digits, '.', '_' and '-' (at most 64) that "
+                "Windows allows"
+            )
         return self.root / "seeds" / f"{name}.jsonl"
 
     def about_path(self, name: str) -> Path:
@@ -113,8 +113,9 @@ class Workspace:
     def seed_sets(self) -> dict[str, Path]:
         """Return every seed set with its file; the sample's is in the package, or in its clone."""
         package = Path(str(resources.files("botchat")))
-        packaged = package / "data" / "sample.jsonl"
-        sample = packaged if packaged.exists() else package.parent / "seeds" / "sample.jsonl"
+        sample = package / "data" / "sample.jsonl"
+        if not sample.exists():
+            sample = package.parent / "seeds" / "sample.jsonl"
         own = sorted((self.root / "seeds").glob("*.jsonl"))
         return {SAMPLE: sample, **{path.stem: path for path in own}}
 
@@ -124,9 +125,10 @@ class Workspace:
         sets = self.seed_sets()
         path = sets.get(name)
         if path is None:
-            known = f"{did_you_mean(name, sets)}; sets: {listed(sorted(sets))}"
-            advice = f"import it with: botchat import SOURCE --seeds {name}"
-            raise MissingDataError(f"no seed set {name!r}{known}; {advice}")
+            raise MissingDataError(
+                f"no seed set {name!r}{did_you_mean(name, sets)}; sets: {listed(sorted(sets))}; "
+                f"import it with: botchat import SOURCE --seeds {name}"
+            )
         seeds = jsonl.read(path, Seed)
         if not seeds:
             raise MissingDataError(f"the seed set {path} is empty; import it again")
@@ -158,8 +160,9 @@ class Workspace:
         except FileNotFoundError:
             return AboutSet()
         except Exception as error:
-            fault = str(error)[:200]
-            raise DataError(f'{path}: {fault}; it has lines such as language = "zh"') from None
+            raise DataError(
+                f'{path}: {str(error)[:200]}; it has lines such as language = "zh"'
+            ) from None
 
     def language(self, seed_set: str) -> Language:
         """Return the language of a set; raises ConfigError if there is no pack of it."""
@@ -173,9 +176,9 @@ class Workspace:
             return languages.load(folder / code, code)
         if code in packs:
             return packs[code]
-        known = {*packs, *(path.parent.name for path in folder.glob(f"*/{languages.FILE}"))}
+        own = [path.parent.name for path in folder.glob(f"*/{languages.FILE}")]
         raise ConfigError(
-            f"unknown language {code!r}; languages: {', '.join(sorted(known))}; "
+            f"unknown language {code!r}; languages: {', '.join(sorted(packs.keys() | own))}; "
             f"{folder / 'CODE'} may have a pack of your own, see docs/languages.md"
         )
 
@@ -201,12 +204,17 @@ class Workspace:
         contestants: dict[str, Mapping[str, Dialogue]] = {}
         for path in self.dialogue_files(seed_set):
             stored = read_dialogues(path)
-            known = [(d, starts[key]) for key, d in stored.items() if key in starts]
-            dialogues = {d.seed_id: d for d, start in known if d.utterances[: len(start)] == start}
+            dialogues = {}
+            for key, dialogue in stored.items():
+                start = starts.get(key)
+                if start is not None and dialogue.utterances[: len(start)] == start:
+                    dialogues[key] = dialogue
             n_other = len(stored) - len(dialogues)
             if n_other:
-                fault = "do not belong to the set %s and do not count; generate again"
-                log.warning(f"%s: %d dialogues {fault}", path, n_other, seed_set)
+                log.warning(
+                    f"{path}: {n_other} dialogues do not belong to the set {seed_set} and do not "
+                    "count; generate again"
+                )
             if any(unanswered or dialogue.answered for dialogue in dialogues.values()):
                 contestants[next(iter(dialogues.values())).contestant] = dialogues
         return dict(sorted(contestants.items()))
@@ -237,10 +245,9 @@ class Workspace:
         """Return the file of `Provenance` of a set."""
         return self.root / "measured" / f"{seed_set}.jsonl"
 
-    def measured(self, seed_set: str) -> dict[tuple[str, str, str], Provenance]:
-        """Read who answered for a set, by stage, contestant or judge, and model."""
-        records = jsonl.read(self.measured_path(seed_set), Provenance)
-        return {(record.stage, record.name, record.model): record for record in records}
+    def measured(self, seed_set: str) -> list[Provenance]:
+        """Read who answered for a set."""
+        return jsonl.read(self.measured_path(seed_set), Provenance)
 
     def out(self, seed_set: str) -> Path:
         """Return the default folder of a set's tables and figures."""
@@ -263,11 +270,14 @@ class Workspace:
             except sqlite3.Error as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                     raise BotChatError(f"cannot lock {self.hidden}: {error}") from None
-                fault = f"is in use by {_holder_name(holder)}; wait for it or stop it"
-                raise WorkspaceLockedError(f"the workspace {self.root} {fault}") from None
+                raise WorkspaceLockedError(
+                    f"the workspace {self.root} is in use by {_holder_name(holder)}; wait for it "
+                    "or stop it"
+                ) from None
             except OSError as error:
-                fault = f"cannot write {holder}: {error.strerror}; make the folder writable"
-                raise BotChatError(fault) from None
+                raise BotChatError(
+                    f"cannot write {holder}: {error.strerror}; make the folder writable"
+                ) from None
             yield
 
 
@@ -290,4 +300,7 @@ def judgment_key(judgment: Judgment) -> tuple[str, tuple[str, ...]]:
 
 def stage_order(record: Dialogue | Judgment) -> tuple[object, ...]:
     """Return the sort key of a record in its stage file."""
-    return (natural_sort_key(record.seed_id), getattr(record, "contestants", ()))
+    place = natural_sort_key(record.seed_id)
+    if isinstance(record, Judgment):
+        return (place, record.contestants)
+    return (place,)

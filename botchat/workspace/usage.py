@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from botchat.interfaces import Identity, Usage, settings_digest
 from botchat.records import VERSION, Provenance
@@ -41,12 +41,12 @@ class ModelStats:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """Usage of one call; None where the endpoint did not count or the price is unknown."""
+    """Usage of calls; None where the endpoint did not count or the price is unknown."""
 
-    tokens: int | None
+    tokens: float | None
     """Prompt and completion together."""
     cost_usd: float | None
-    latency_s: float
+    latency_s: float | None
 
 
 def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
@@ -68,16 +68,22 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
     return by_key
 
 
-Figure: TypeAlias = Literal["tokens", "cost_usd", "latency_s"]
-"""A field of `Bill`."""
+def share(ledger: Ledger, calls: Collection[str], n: int) -> Bill:
+    """Return the usage of several calls in sum, over n; None what is not known of each."""
+    paid = bills(ledger, calls)
+    known = [paid[call] for call in calls if call in paid]
+    if len(known) < len(calls):
+        return Bill(None, None, None)
+    return Bill(
+        _share([bill.tokens for bill in known], n),
+        _share([bill.cost_usd for bill in known], n),
+        _share([bill.latency_s for bill in known], n),
+    )
 
 
-def total(paid: Mapping[str, Bill], calls: Collection[str], figure: Figure) -> float | None:
-    """Return the sum of a figure over calls; None if it is not known of each."""
-    known = [getattr(paid[call], figure) for call in calls if call in paid]
-    if None not in known and len(known) == len(calls):
-        return math.fsum(known)
-    return None
+def _share(values: Sequence[float | None], n: int) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / n if len(known) == len(values) else None
 
 
 # total() of absurd counts that an older version stored does not overflow, as sum() does.
@@ -168,15 +174,15 @@ def record_provenance(
 ) -> None:
     """Record the calls of a stage, by contestant or judge; ``changed`` have new calls."""
     known = workspace.measured(seed_set)
-    recorded = {name for of_stage, name, _ in known if of_stage == stage}
+    recorded = {row.name for row in known if row.stage == stage}
     new = {name: keys for name, keys in calls.items() if name in changed or name not in recorded}
     rows: list[Provenance] = []
     for name, keys in new.items():
         rows += _provenance(ledger, stage, name, keys)
-    kept = [row for row in known.values() if row.stage != stage or row.name not in new]
+    kept = [row for row in known if row.stage != stage or row.name not in new]
     if rows or len(kept) < len(known):
         path = workspace.measured_path(seed_set)
-        jsonl.finish(path, [*kept, *rows], lambda row: (row.stage, row.name, row.model))
+        jsonl.finish(path, kept + rows, attrgetter("stage", "name", "model"))
 
 
 _AMOUNTS = (
