@@ -12,8 +12,7 @@ from botchat.metrics import lengths
 from botchat.models.attempts import Sender
 from botchat.models.limits import Budget, Prices, Retry, ServerLimit
 from botchat.models.stored import StoredModel, open_model, rough_tokens
-from botchat.pipeline.names import ModelUse
-from botchat.pipeline.resolved import ResolvedRun
+from botchat.pipeline.resolved import ModelUse, ResolvedRun
 from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import TokenCounter
 from botchat.workspace import config

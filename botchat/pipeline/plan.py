@@ -21,8 +21,7 @@ from botchat.interfaces import ChatModel, Decoding, Message, Quirks, Reply
 from botchat.models.stored import visible_reply, wants_more_room
 from botchat.parallel import run_sync
 from botchat.pipeline.live_models import token_counter
-from botchat.pipeline.names import ModelUse
-from botchat.pipeline.resolved import ResolvedRun, SeedSet
+from botchat.pipeline.resolved import ModelUse, ResolvedRun, SeedSet
 from botchat.pipeline.session import Session
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.generation import TokenCounter, prompt_tokens

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from botchat.errors import ConfigError, UsageError
 from botchat.languages import ENGLISH, Language
-from botchat.pipeline.names import Names
+from botchat.models.limits import FREE, Prices
 from botchat.pipeline.spending import NO_JUDGE, NO_LIMITS, JudgeName, Spending
 from botchat.protocols.protocol import Protocol
 from botchat.records import Dialogues, Seed
+from botchat.workspace.config import ModelName
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
@@ -60,6 +61,26 @@ def read_seed_set(workspace: Workspace, name: str) -> SeedSet:
     return SeedSet(name, workspace.seeds(name), workspace.language(name))
 
 
+class ModelUse(NamedTuple):
+    """A model, and what it is opened for."""
+
+    model: ModelName
+    stage: str
+    """Label of its calls in the ledger."""
+    step: str
+    """Row of a plan that counts its calls: ``generate``, or a protocol."""
+    max_tokens: int | None
+    """Longest reply; None: no limit."""
+
+    @property
+    def prices(self) -> Prices:
+        """Prices of its entry; a bot has none and is free."""
+        settings = self.model.settings
+        if settings is None:
+            return FREE
+        return Prices(settings.price_input, settings.price_output, settings.price_cached)
+
+
 @dataclass(frozen=True)
 class ResolvedRun:
     """All that a run depends on, checked and read at its door; its parts ask the disk no more."""
@@ -76,11 +97,6 @@ class ResolvedRun:
     """Number of first seeds (None: all)."""
     replace: bool = False
     """Overwrite stored dialogues that differ."""
-
-    @cached_property
-    def names(self) -> Names:
-        """Resolves names of models and judges."""
-        return Names(self.workspace.config)
 
     def stored_dialogues(self) -> Dialogues:
         """Read the dialogues of every generated contestant of the set."""

@@ -9,21 +9,27 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import TypeVar
 
-from botchat.errors import ConfigError, log
-from botchat.interfaces import ChatModel, Judge
+from msgspec import UnsetType
+
+from botchat.errors import ConfigError, did_you_mean, listed, log
+from botchat.interfaces import ChatModel, Decoding, Judge
+from botchat.judges.panel import build_panel, equal_calls_panel
 from botchat.languages import ENGLISH
 from botchat.parallel import EarlyStop, run_sync, stoppable
 from botchat.pipeline.live_models import LiveModels
-from botchat.pipeline.names import ModelUse, NamedJudge, NamedPanel
-from botchat.pipeline.resolved import ResolvedRun
+from botchat.pipeline.resolved import ModelUse, ResolvedRun
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.generation import Speaker
 from botchat.protocols.protocol import Protocol
-from botchat.records import RULES
+from botchat.records import CONTROL, RULES, JudgeId
 from botchat.results import Fields, Result
+from botchat.workspace import config, panels
+from botchat.workspace.config import Config, JudgeSettings, ModelName
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.model_settings import UTTERANCE_TOKENS, VERDICT_TOKENS
+from botchat.workspace.panels import PRESETS, PanelSettings
 
 T = TypeVar("T")
 
@@ -82,48 +88,107 @@ class Session:
 
         ``stage``: where its calls are filed in the ledger.
         """
-        speaker = self.run.names.speaker(name)
-        model = self._open(ModelUse(speaker.model, stage, stage, speaker.decoding.max_tokens))
-        return Speaker(model, speaker.decoding, speaker.system)
+        named = self._named(name)
+        if named.kind == "human":
+            raise ConfigError(
+                "human is not generated: the set's own dialogues are the contestant human already"
+            )
+        decoding = Decoding()
+        system = None
+        if named.settings is not None:
+            longest = named.settings.max_tokens
+            if isinstance(longest, UnsetType):
+                longest = UTTERANCE_TOKENS
+            decoding = Decoding(named.settings.temperature, longest)
+            system = named.settings.system_prompt
+        model = self._open(ModelUse(named, stage, stage, decoding.max_tokens))
+        return Speaker(model, decoding, system)
 
     def judge(self, judge: JudgeName, protocol: Protocol) -> Judge:
         """Return the judge of that name, for the cases of a protocol.
 
         Raises `ConfigError` if it cannot be used or be asked like this.
         """
-        named = self.run.names.judge(judge)
-        if named is None:
+        name = judge.name
+        if not isinstance(name, str):
+            return name
+        asked = JudgeId.asked(name)
+        own = self._config.panels
+        panel = panels.find(asked.name, own)
+        if asked.role == "equal_calls":
+            return self._control(asked, panel, judge.model, protocol)
+        if panel is not None:
+            return self._panel(name, panel, judge.model, protocol)
+        if judge.model is not None:
+            hint = did_you_mean(name, [*own, *PRESETS])
+            raise ConfigError(
+                f"--judge-model is for panels and {name!r} is none{hint}; botchat models lists them"
+            )
+        if name == RULES:
             self._refuse_batch(RULES)
             return self.run.seed_set.rules
-        if isinstance(named, NamedPanel):
-            return self._panel(named, protocol)
-        if isinstance(named, NamedJudge):
-            return self._single(named, protocol.name)
-        return named
+        return self._single(name, protocol.name)
 
-    def _panel(self, panel: NamedPanel, protocol: Protocol) -> Judge:
-        from botchat.judges.panel import build_panel
+    def _control(
+        self, asked: JudgeId, panel: PanelSettings | None, model: str | None, protocol: Protocol
+    ) -> Judge:
+        """Return single judges with as many calls as a panel makes (``control:PANEL``)."""
+        if panel is None:
+            raise ConfigError(
+                f"{CONTROL}{asked.name}: {asked.name!r} is no panel; name one, as in models"
+            )
+        if model is not None:
+            asked = asked.of_model(self._named(model).name)
+        return self._panel(str(asked), equal_calls_panel(panel, model), None, protocol)
 
-        def open_agent(name: str) -> ChatModel:
-            model = self.run.names.judge_model(name)
-            return self._open(ModelUse(model, "judge", protocol.name, panel.settings.max_tokens))
+    def _panel(
+        self, name: str, settings: PanelSettings, model: str | None, protocol: Protocol
+    ) -> Judge:
+        def open_agent(agent: str) -> ChatModel:
+            named = self._judge_model(agent)
+            return self._open(ModelUse(named, "judge", protocol.name, settings.max_tokens))
 
-        return build_panel(
-            panel.name,
-            panel.settings,
-            open_agent,
-            panel.model,
-            self.run.seed_set.language,
-            protocol.subject,
-        )
+        language = self.run.seed_set.language
+        return build_panel(name, settings, open_agent, model, language, protocol.subject)
 
-    def _single(self, judge: NamedJudge, step: str) -> Judge:
+    def _single(self, name: str, step: str) -> Judge:
         from botchat.judges.single import SingleJudge, repeated_judge
 
-        model = self._open(ModelUse(judge.model, "judge", step, judge.decoding.max_tokens))
-        if judge.samples == 1:
-            return SingleJudge(judge.name, model, judge.decoding)
-        return repeated_judge(judge.name, model, judge.decoding, judge.samples)
+        entry = self._config.judges.get(name)
+        settings = entry or JudgeSettings(model=name)
+        named = self._judge_model(settings.model)
+        if entry is None:
+            name = named.name
+        longest = settings.max_tokens
+        if isinstance(longest, UnsetType) and named.settings is not None:
+            longest = named.settings.max_tokens
+        if isinstance(longest, UnsetType):
+            longest = VERDICT_TOKENS
+        model = self._open(ModelUse(named, "judge", step, longest))
+        decoding = Decoding(settings.temperature, longest)
+        if settings.samples == 1:
+            return SingleJudge(name, model, decoding)
+        return repeated_judge(name, model, decoding, settings.samples)
+
+    @property
+    def _config(self) -> Config:
+        return self.run.workspace.config
+
+    def _named(self, name: str) -> ModelName:
+        return config.model_name(name, self._config)
+
+    def _judge_model(self, name: str) -> ModelName:
+        """Return a model that judges; raises `ConfigError` for human and bots."""
+        named = self._named(name)
+        if named.kind == "human":
+            raise ConfigError("human is not a judge that can be asked; name a model, or rules")
+        if named.kind == "bot":
+            own = self._config
+            others = [RULES, *own.judges, *own.panels, *PRESETS]
+            raise ConfigError(
+                f"{name} talks and judges nothing; judges: a model (not bot:…), {listed(others)}"
+            )
+        return named
 
     def _open(self, use: ModelUse) -> ChatModel:
         if use.model.kind == "bot":
