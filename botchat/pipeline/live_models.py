@@ -16,7 +16,6 @@ from botchat.pipeline.resolved import ModelUse, ResolvedRun
 from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import TokenCounter
 from botchat.workspace import config
-from botchat.workspace.config import Config
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.secrets import public_url
@@ -34,18 +33,65 @@ def token_counter() -> TokenCounter:
     return TokenCounter(None, rough_tokens)
 
 
-class Connections:
-    """Servers with their connections, and the calls in flight that each host allows."""
+class LiveModels:
+    """Opens models that are asked, each once for all that use it in a stage."""
 
-    def __init__(self, settings: Config, pool: WorkerPool | None) -> None:
-        """Open nothing yet; workers of ``pool``, if there is one, make the calls."""
-        self._config = settings
-        self._pool = pool
+    def __init__(self, run: ResolvedRun, ledger: Ledger, meter: Meter) -> None:
+        """Spend within the limits of ``run``; ``meter`` counts the replies."""
+        limits = run.limits
+        self._run = run
+        self._ledger = ledger
+        self._meter = meter
+        self._budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
+        meter.budget = self._budget
+        self._pool: WorkerPool | None = None
+        """Workers that make the calls, if there are any."""
+        if limits.executor is not None:
+            from botchat.models.executor import WorkerPool
+
+            self._pool = WorkerPool(limits.executor)
         self._servers: dict[tuple[str | None, ...], Server] = {}
+        """Servers with their connections, one for all entries of equal address, key and headers."""
         self._limits: dict[str, ServerLimit] = {}
+        """Calls in flight that each URL allows."""
+        self._models: dict[tuple[str, str, str], StoredModel] = {}
 
-    def server(self, settings: ModelSettings) -> Server:
-        """Return the server of an entry, one for all entries of equal address, key and headers."""
+    def open(self, use: ModelUse) -> ChatModel:
+        """Return a model; raises `ConfigError` if a limit of the run could not be kept."""
+        place = (use.model.name, use.model.target, use.stage)
+        if place not in self._models:
+            settings = use.model.settings
+            if settings is None:
+                # Bots are free: limits on money, calls and tokens are about endpoints.
+                bot = self._run.seed_set.bot(use.model.target)
+                self._models[place] = self._stored(bot, use.stage, None, use.prices, Budget())
+            else:
+                self._models[place] = self._new_endpoint(use, settings)
+        self._models[place].paying.cost_bound(0, use.max_tokens)
+        return self._models[place]
+
+    def _new_endpoint(self, use: ModelUse, settings: ModelSettings) -> StoredModel:
+        from botchat.models.endpoint import EndpointModel
+
+        server = self._server(settings)
+        if not self._run.limits.batch:
+            model = EndpointModel(use.model.name, settings, server, self._ledger)
+            return self._stored(model, use.stage, self._limit(settings), use.prices, self._budget)
+        from botchat.models.batch import BatchModel  # a second of CPU
+
+        prices = use.prices.in_batch()
+        batch_model = BatchModel(
+            name=use.model.name,
+            settings=settings,
+            server=server,
+            ledger=self._ledger,
+            folder=self._run.workspace.hidden / "batches",
+            stage=use.stage,
+            prices=prices,
+        )
+        return self._stored(batch_model, use.stage, None, prices, self._budget)
+
+    def _server(self, settings: ModelSettings) -> Server:
         from botchat.models.connection import server_of  # imports aiohttp
 
         headers = [f"{name}: {value}" for name, value in sorted(settings.headers.items())]
@@ -59,78 +105,12 @@ class Connections:
             self._servers[place] = server
         return self._servers[place]
 
-    def limit(self, settings: ModelSettings) -> ServerLimit:
-        """Return the limit of an entry's server, one for all entries of its URL."""
+    def _limit(self, settings: ModelSettings) -> ServerLimit:
         url = public_url(settings.base_url)
         if url not in self._limits:
-            self._limits[url] = ServerLimit(config.server_concurrency(settings, self._config))
+            n = config.server_concurrency(settings, self._run.workspace.config)
+            self._limits[url] = ServerLimit(n)
         return self._limits[url]
-
-    async def close(self) -> None:
-        """Close every connection, and the pool."""
-        for server in self._servers.values():
-            await server.aclose()
-        if self._pool is not None:
-            self._pool.close()
-
-
-class LiveModels:
-    """Opens models that are asked, each once for all that use it in a stage."""
-
-    def __init__(self, run: ResolvedRun, ledger: Ledger, meter: Meter) -> None:
-        """Spend within the limits of ``run``; ``meter`` counts the replies."""
-        limits = run.limits
-        self._run = run
-        self._ledger = ledger
-        self._meter = meter
-        self._budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
-        meter.budget = self._budget
-        pool = None
-        if limits.executor is not None:
-            from botchat.models.executor import WorkerPool
-
-            pool = WorkerPool(limits.executor)
-        self._connections = Connections(run.workspace.config, pool)
-        self._models: dict[tuple[str, str, str], StoredModel] = {}
-
-    def open(self, use: ModelUse) -> ChatModel:
-        """Return a model; raises `ConfigError` if a limit of the run could not be kept."""
-        place = (use.model.name, use.model.target, use.stage)
-        if place not in self._models:
-            settings = use.model.settings
-            if settings is None:
-                self._models[place] = self._new_bot(use)
-            else:
-                self._models[place] = self._new_endpoint(use, settings)
-        self._models[place].paying.cost_bound(0, use.max_tokens)
-        return self._models[place]
-
-    def _new_bot(self, use: ModelUse) -> StoredModel:
-        # Bots are free: limits on money, calls and tokens are about endpoints.
-        bot = self._run.seed_set.bot(use.model.target)
-        return self._stored(bot, use.stage, None, use.prices, Budget())
-
-    def _new_endpoint(self, use: ModelUse, settings: ModelSettings) -> StoredModel:
-        from botchat.models.endpoint import EndpointModel
-
-        prices = use.prices
-        server = self._connections.server(settings)
-        if not self._run.limits.batch:
-            model = EndpointModel(use.model.name, settings, server, self._ledger)
-            limit = self._connections.limit(settings)
-            return self._stored(model, use.stage, limit, prices, self._budget)
-        from botchat.models.batch import BatchModel  # a second of CPU
-
-        batch_model = BatchModel(
-            name=use.model.name,
-            settings=settings,
-            server=server,
-            ledger=self._ledger,
-            folder=self._run.workspace.hidden / "batches",
-            stage=use.stage,
-            prices=prices.in_batch(),
-        )
-        return self._stored(batch_model, use.stage, None, prices.in_batch(), self._budget)
 
     def _stored(
         self,
@@ -163,7 +143,10 @@ class LiveModels:
         n_late = sum(await asyncio.gather(*drains))
         if n_late:
             log.warning(f"{n_late} replies under way were dropped; they may have been billed")
-        await self._connections.close()
+        for server in self._servers.values():
+            await server.aclose()
+        if self._pool is not None:
+            self._pool.close()
 
     @property
     def n_in_flight(self) -> int:

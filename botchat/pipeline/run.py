@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 from botchat.errors import ConfigError, FatalModelError, LimitReached, MissingDataError
 from botchat.models.bots import BASELINES
@@ -13,13 +14,13 @@ from botchat.parallel import EarlyStop
 from botchat.pipeline import generate as generating
 from botchat.pipeline import judge as judging
 from botchat.pipeline.contestants import seed_set_of, self_judged_models, stored_name
-from botchat.pipeline.generate import Generated, Generating
+from botchat.pipeline.generate import Generating
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.judging import JudgingJob, StageResult, ask_jobs, walk_jobs
 from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.plan import Plan, plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
-from botchat.pipeline.session import Session, run_session
+from botchat.pipeline.session import Session, StageOutcome, run_session
 from botchat.pipeline.spending import NO_JUDGE, JudgeName, Meter, Spending
 from botchat.protocols.catalogue import RANKING, catalogue
 from botchat.protocols.protocol import Protocol
@@ -97,21 +98,6 @@ def _subject(run: ResolvedRun) -> str:
     return f"{models}, {n_seeds} dialogues of {run.seed_set.name}, judge {run.judge.text}"
 
 
-@dataclass(frozen=True)
-class RunOutcome:
-    """Dialogues and verdicts of a run, before its board."""
-
-    generated: list[Generated]
-    judged: list[StageResult]
-    left_out: list[str]
-    """A line on each protocol that has nothing to ask, or was stopped."""
-
-    @property
-    def unanswered(self) -> int:
-        """Dialogues and verdicts that another run may still get."""
-        return sum(each.unanswered for each in (*self.generated, *self.judged))
-
-
 def run(
     request: Running,
     workspace: Workspace,
@@ -142,22 +128,29 @@ def run(
         for line in planned.result(subject, limits).lines:
             meter.tell(line)
     _refuse_more_than(limits, planned)
-    outcome = run_session(resolved, meter, _ask)
-    for line in outcome.left_out:
+    generated, judged, left_out = run_session(resolved, meter, _ask)
+    for line in left_out:
         meter.tell(line)
-    board = _board(resolved, outcome.judged[0].judge, formats, meter)
+    board = _board(resolved, judged[0].judge, formats, meter)
+    unanswered = sum(each.unanswered for each in chain(generated, judged))
     data = {
         **board.data,
         "plan": planned.rows,
-        "generated": [each.row for each in outcome.generated],
-        "judged": [each.row | {"unanswered": each.unanswered} for each in outcome.judged],
-        "left_out": outcome.left_out,
+        "generated": [each.row for each in generated],
+        "judged": [each.row | {"unanswered": each.unanswered} for each in judged],
+        "left_out": left_out,
     }
-    return Result(data, board.pieces, outcome.unanswered)
+    return Result(data, board.pieces, unanswered)
 
 
-async def _ask(session: Session, stops: EarlyStop) -> RunOutcome:
-    """Generate, then judge what every model has generated."""
+async def _ask(
+    session: Session, stops: EarlyStop
+) -> tuple[Sequence[StageOutcome], Sequence[StageResult], list[str]]:
+    """Generate, then judge what every model has generated.
+
+    Returns dialogues, verdicts, and a line on each protocol that has nothing to ask, or was
+    stopped.
+    """
     run = session.run
     meter = session.meter
     for protocol in _protocols(run):  # nothing is paid for if the judge cannot be asked
@@ -181,7 +174,7 @@ async def _ask(session: Session, stops: EarlyStop) -> RunOutcome:
     # What is wrong with a protocol ends that protocol; the board has the others.
     left_out += [str(error) for error in stops.unreadable.values()]
     stops.unreadable.clear()
-    return RunOutcome(generated, judged, left_out)
+    return generated, judged, left_out
 
 
 def _board(run: ResolvedRun, judge: str, formats: Sequence[str], meter: Meter) -> Result:
