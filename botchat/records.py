@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -190,6 +190,10 @@ class Judgment(msgspec.Struct, frozen=True, gc=False):
     transcript: tuple[Remark, ...] = ()
     calls: tuple[str, ...] = ()
     """Ledger keys of every call the verdict rests on."""
+
+
+Judged: TypeAlias = Mapping[str, Sequence[Judgment]]
+"""Judge -> judgments in one protocol."""
 
 
 class RemarkEnd(msgspec.Struct, frozen=True, gc=False):

@@ -28,16 +28,13 @@ from botchat.pipeline.load import SeedSetData, load
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import preferences
 from botchat.protocols.rates import truth as truth_of
-from botchat.records import HUMAN, Dialogues, JudgeId, Judgment
+from botchat.records import HUMAN, Dialogues, Judged, JudgeId, Judgment
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
 OF_WRITERS = "built-in"
 """Value of ``truth`` for `BUILT_IN` instead of a name of annotators, even if there are labels."""
-
-Judged = Mapping[str, Sequence[Judgment]]
-"""Judge -> judgments in one protocol."""
 
 
 def agree(

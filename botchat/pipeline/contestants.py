@@ -13,7 +13,16 @@ from botchat.judges.panel import is_debate, votes_before_debate
 from botchat.judges.single import base_judge_name
 from botchat.pipeline.resolved import ResolvedRun
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, Dialogue, Dialogues, JudgeId, Judgment, Seed, human_dialogue
+from botchat.records import (
+    HUMAN,
+    Dialogue,
+    Dialogues,
+    Judged,
+    JudgeId,
+    Judgment,
+    Seed,
+    human_dialogue,
+)
 from botchat.workspace import config, panels
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.panels import PanelSettings
@@ -133,9 +142,7 @@ def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:
     return panels.find(asked.panel, workspace.config.panels)
 
 
-def with_controls(
-    workspace: Workspace, judged: Mapping[str, Sequence[Judgment]], protocol: Protocol
-) -> dict[str, Sequence[Judgment]]:
+def with_controls(workspace: Workspace, judged: Judged, protocol: Protocol) -> Judged:
     """Return judges by name, each debate followed by its own votes before the debate."""
     choices = protocol.reading().choices
     judges: dict[str, Sequence[Judgment]] = {}

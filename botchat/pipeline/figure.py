@@ -46,12 +46,12 @@ def figure(
 def write_figures(
     workspace: Workspace,
     seed_set: str,
-    name: str = "",
-    judge: str | None = None,
+    name: str,
+    judge: str | None,
     *,
-    form: str = "svg",
-    size: str = "",
-    out: Path | None = None,
+    form: str,
+    size: str,
+    out: Path | None,
 ) -> Result:
     """Write one figure, or all of a judge's board; return the paths.
 

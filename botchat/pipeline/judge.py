@@ -72,7 +72,7 @@ def judging_job(
     for name, by_seed in contestants.items():
         begun[name] = {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
     if protocol.is_pair:
-        turns = request.turns or run.workspace.config.arena.turns
+        turns = request.turns or tuple(dict.fromkeys(run.workspace.config.arena.turns))
         cases = _pairwise_cases(request, protocol, turns, seeds, begun)
     else:
         cases = _single_cases(request, protocol, seeds, begun)
@@ -88,16 +88,9 @@ def _pairwise_cases(
 ) -> list[ProtocolCases]:
     """Return the cases at each N on pairs of contestants, with ``human`` only if it was named."""
     compared = {name: by for name, by in contestants.items() if request.models or name != HUMAN}
-    if len(compared) < 2:
-        title = protocol.title
-        if protocol.about_ai:
-            title = "Arena"
-        raise ConfigError(
-            f"the {title} needs at least two contestants; there is {', '.join(compared) or 'none'}"
-            ": make another with generate --model MODEL, or name one more with --model"
-        )
+    _refuse_alone(protocol, list(compared))
     cases = []
-    for n in dict.fromkeys(turns):
+    for n in turns:
         if n <= N_SEED:
             raise UsageError(
                 f"--turns {n}: the first {N_SEED} utterances are human in every dialogue, so at "
@@ -116,6 +109,18 @@ def _pairwise_cases(
     if not cases:
         raise MissingDataError("no two dialogues are long enough to compare; see --turns")
     return cases
+
+
+def _refuse_alone(protocol: Protocol, names: Sequence[str]) -> None:
+    """Raise `ConfigError` for fewer than two contestants."""
+    title = protocol.title
+    if protocol.about_ai:
+        title = "Arena"
+    if len(names) < 2:
+        raise ConfigError(
+            f"the {title} needs at least two contestants; there is {', '.join(names) or 'none'}"
+            ": make another with generate --model MODEL, or name one more with --model"
+        )
 
 
 def _draw(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
@@ -151,11 +156,14 @@ def _single_cases(
                 f"{protocol.title} compares models with human: name a model besides human"
             )
         contestants = {**contestants, HUMAN: human_dialogues(seeds)}
-    protocols = [protocol.at(n) for n in request.turns] or [protocol]
-    cases = [ProtocolCases(each, list(each.cases(seeds, contestants))) for each in protocols]
-    short = next((each.n for each, makers in cases if each.n and not makers), None)
-    if short:
-        raise MissingDataError(f"--turns {short}: no dialogue of {request.seed_set} is so long")
+    cases = []
+    for each in [protocol.at(n) for n in request.turns] or [protocol]:
+        makers = list(each.cases(seeds, contestants))
+        if each.n and not makers:
+            raise MissingDataError(
+                f"--turns {each.n}: no dialogue of {request.seed_set} is so long"
+            )
+        cases.append(ProtocolCases(each, makers))
     if not cases[0].make and protocol.against_human:
         raise MissingDataError(
             f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from botchat.errors import ConfigError, UnreadableReplies
+from botchat.errors import UnreadableReplies
 from botchat.interfaces import Case, CaseRef, Judge, MakeCase, case_ref, quirks_suffix
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.plan import Plan, plan
@@ -17,7 +17,7 @@ from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.session import Session, StageOutcome, run_session
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.protocol import Protocol
-from botchat.records import LOOKED_UP_AGAIN, NO_ROOM, RULES, SIGNED, UNANSWERED, Judgment, Outcome
+from botchat.records import LOOKED_UP_AGAIN, NO_ROOM, SIGNED, UNANSWERED, Judgment, Outcome
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, judgment_key, stage_order
 from botchat.workspace.ledger import Ledger
@@ -93,20 +93,7 @@ class JudgingJob:
 
     def judges(self, session: Session) -> list[Judge]:
         """Return the judge of each protocol; raises `ConfigError` if it cannot be asked."""
-        protocols = [cases.protocol for cases in self.cases]
-        if self.judge.name == RULES:
-            for protocol in protocols:
-                _check_rules(protocol)
-        return [session.judge(self.judge, each) for each in protocols]
-
-
-def _check_rules(protocol: Protocol) -> None:
-    """Refuse a protocol that the offline judge does not answer."""
-    if protocol.template or not protocol.about_ai:
-        raise ConfigError(
-            f"--judge {RULES} answers UniEval, Arena, GTEval and diagnosis, not "
-            f"{protocol.name}; name a model"
-        )
+        return [session.judge(self.judge, cases.protocol) for cases in self.cases]
 
 
 def plan_all(jobs: Sequence[JudgingJob], run: ResolvedRun) -> Plan:

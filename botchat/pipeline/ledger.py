@@ -14,7 +14,7 @@ from botchat.errors import BotChatError, MissingDataError, UsageError, did_you_m
 from botchat.estimates import VerdictPrice
 from botchat.models.stored import rough_tokens, visible_reply
 from botchat.pipeline.contestants import stored_name
-from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment, Utterance
+from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judged, Judgment, Utterance
 from botchat.report.contract import PageCall, PageMessage
 from botchat.results import Fields, Result
 from botchat.workspace import jsonl, usage
@@ -209,9 +209,7 @@ def total_cost(
     return _share(workspace, keys - {""}, 1).cost_usd
 
 
-def cost_per_verdict(
-    workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]
-) -> dict[str, VerdictPrice]:
+def cost_per_verdict(workspace: Workspace, judged: Judged) -> dict[str, VerdictPrice]:
     """Return judge -> the price of one verdict.
 
     A call that several verdicts rest on counts once.

@@ -94,13 +94,10 @@ class SeedSetData:
             catalogue=self.catalogue,
         )
         # Of a contestant on the board, or of the judge's verdicts.
-        provenance = tuple(
-            row
-            for row in self.measured
-            if (row.name in self.dialogues if row.stage == "generate" else row.name == judge)
-        )
+        names = {"generate": set(self.dialogues)}
+        provenance = [row for row in self.measured if row.name in names.get(row.stage, {judge})]
         notes = tuple(self._notes(board))
-        return replace(board, notes=notes, invented=self.invented, provenance=provenance)
+        return replace(board, notes=notes, invented=self.invented, provenance=tuple(provenance))
 
     def _notes(self, board: Board) -> Iterator[str]:
         """Yield at most five notes: invented, generate again, judge, dialogues, lost calls."""

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 def rank(
     workspace: Workspace,
     paths: Sequence[Path],
-    judges: Sequence[str] = (),
+    judges: Sequence[str],
     *,
-    per_pair: int | None = None,
-    out: Path | None = None,
-    formats: Sequence[str] = (),
-    meter: Meter | None = None,
+    per_pair: int | None,
+    out: Path | None,
+    formats: Sequence[str],
+    meter: Meter | None,
 ) -> Result:
     """Rank the models of some files; write csv, md, json, svg and a page.
 

@@ -125,6 +125,11 @@ class Session:
                 f"--judge-model is for panels and {name!r} is none{hint}; botchat models lists them"
             )
         if name == RULES:
+            if protocol.template or not protocol.about_ai:
+                raise ConfigError(
+                    f"--judge {RULES} answers UniEval, Arena, GTEval and diagnosis, not "
+                    f"{protocol.name}; name a model"
+                )
             self._refuse_batch(RULES)
             return self.run.seed_set.rules
         return self._single(name, protocol.name)
