@@ -136,8 +136,9 @@ def _dataset(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
     invented = ""
     if workspace.about(seed_set).invented:
         invented = INVENTED.format(seed_set)
-    facts = {"configs": configs, "version": VERSION, "invented": invented}
-    contents["README.md"] = _text("dataset", seed_set=seed_set, **facts)
+    contents["README.md"] = _text(
+        "dataset", seed_set=seed_set, configs=configs, version=VERSION, invented=invented
+    )
     digests = {path: sha256(content).hexdigest() for path, content in contents.items()}
     return {**contents, MANIFEST: to_json(Manifest(VERSION, seed_set, digests)).encode()}
 
@@ -145,7 +146,7 @@ def _dataset(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
 def _text(name: str, **values: str) -> bytes:
     """Return one of the pages in this folder, filled in."""
     page = resources.files(__package__).joinpath(f"{name}.md").read_text("utf-8")
-    return page.format(**values).encode()
+    return page.format_map(values).encode()
 
 
 def _commit(seed_set: str, name: str, kind: str, files: dict[str, bytes], private: bool) -> str:
