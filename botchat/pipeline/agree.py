@@ -57,10 +57,11 @@ def agree(
     if not files and seed_set is None:
         raise UsageError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
     data = None
+    name = protocol or ""
     judged: Judged = {}
     if seed_set is not None:
         data = load(workspace, seed_set)
-        judged = _judged_in(data, protocol or "")
+        judged = _judged_in(data, name)
         if out is None:
             out = workspace.out(seed_set) / f"agreement-{protocol}"
     elif protocol is not None:
@@ -72,7 +73,7 @@ def agree(
     kept = _select(workspace, known, judges, truth)
     judged = {name: judgments for name, judgments in judged.items() if name in kept}
     votes = [part.by(kept).with_turns_named() for part in parts]
-    report = _report(data, protocol or "", judged, votes, [path.name for path in files], truth)
+    report = _report(data, name, judged, votes, [path.name for path in files], truth)
     report = replace(report, notes=notes + list(report.notes))
     return publish(report, judge_agreement.agreement_tables(report), out, formats=formats)
 

@@ -65,14 +65,8 @@ def compare(
                 f"--model {name}: not on both boards{did_you_mean(name, boards.models)}; on both: "
                 f"{listed(boards.models)}"
             )
-    tests = []
-    for name in models or boards.models:
-        # A bot is tested only where it is named.
-        if name in boards.changed and (models or not is_floor_bot(name)):
-            for n in boards.tested_n:
-                change, cluster = boards.changes(name, n)
-                tests.append((name, change, cluster))
-    p = p_values(tests)
+    tested = models or [name for name in boards.models if not is_floor_bot(name)]
+    p = p_values(boards.tests(tested))
     fell = [name for name, value in p.items() if value <= alpha]
     lines = list(_lines(boards, p, fell, alpha))
     table = _table(boards, p)
@@ -195,6 +189,11 @@ class Boards:
                 self.unchanged.append(name)
             else:
                 self.changed.append(name)
+
+    def tests(self, models: Sequence[str]) -> list[tuple[str, Floats, Indices]]:
+        """Return `changes` of some models, as far as they changed, at each N."""
+        changed = [name for name in models if name in self.changed]
+        return [(name, *self.changes(name, n)) for name in changed for n in self.tested_n]
 
     def changes(self, model: str, n: int) -> tuple[Floats, Indices]:
         """Return `success_changes` of a model at N."""

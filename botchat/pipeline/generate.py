@@ -19,7 +19,7 @@ from botchat.pipeline.plan import plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, StageOutcome, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
-from botchat.protocols.generation import PROMPT, TokenCounter, dialogue_faults, generate_dialogue
+from botchat.protocols.generation import PROMPT, dialogue_faults, generate_dialogue
 from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl, usage
@@ -77,11 +77,10 @@ def generate(
 
 async def walk(request: Generating, session: Session) -> Dialogues:
     """Return the contestants' dialogues, stored or as a plan makes them up; store nothing."""
-    counter = token_counter()
     dialogues = {}
     for job in _jobs(request, session):
         for seed in job.pending:
-            job.dialogues[seed.id] = await job.make(seed, counter)
+            job.dialogues[seed.id] = await job.make(seed)
         dialogues[job.contestant] = job.dialogues
     return dialogues
 
@@ -89,13 +88,12 @@ async def walk(request: Generating, session: Session) -> Dialogues:
 async def ask(request: Generating, session: Session, stops: EarlyStop) -> list[Generated]:
     """Do as `generate`, in a session that is open."""
     jobs = _jobs(request, session)
-    counter = token_counter()
     for job in jobs:
         if job.pending:
             jsonl.Appender[Dialogue](job.path).ready()
     n_calls = sum((job.turns - N_SEED) * len(job.pending) for job in jobs)
     session.meter.begin("generate", n_calls, by_replies=True)
-    generated = await together(job.run(counter, stops) for job in jobs)
+    generated = await together(job.run(stops) for job in jobs)
     calls = {job.contestant: list(_calls(job.dialogues.values())) for job in jobs}
     new = {each.model for each in generated if each.new}
     seed_set = session.run.seed_set.name
@@ -195,6 +193,7 @@ class _Job:
         )
         self.path = run.workspace.dialogues_path(self.seed_set, self.contestant)
         self.dialogues = run.workspace.dialogues(self.seed_set, self.contestant)
+        self._counter = token_counter()
         self._warned: set[str] = set()
         self._n_new = 0
 
@@ -251,9 +250,9 @@ class _Job:
             "--replace"
         )
 
-    async def make(self, seed: Seed, counter: TokenCounter) -> Dialogue:
+    async def make(self, seed: Seed) -> Dialogue:
         return await generate_dialogue(
-            seed, self.speakers, self.turns, counter, self.sign, self.language
+            seed, self.speakers, self.turns, self._counter, self.sign, self.language
         )
 
     def warn(self, dialogue: Dialogue) -> None:
@@ -274,11 +273,11 @@ class _Job:
         """Return the model whose turn it was; `Watch` tells of empty replies of one that thinks."""
         return self.models[len(dialogue.facts) % len(self.models)]
 
-    async def run(self, counter: TokenCounter, stops: EarlyStop) -> Generated:
+    async def run(self, stops: EarlyStop) -> Generated:
         with jsonl.Appender[Dialogue](self.path) as file:
 
             async def extend(seed: Seed) -> None:
-                dialogue = await self.make(seed, counter)
+                dialogue = await self.make(seed)
                 if _is_same(dialogue, self.dialogues.get(seed.id)):
                     return  # it was looked up again, and nothing was paid
                 file.append(dialogue)

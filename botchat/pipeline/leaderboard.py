@@ -6,6 +6,7 @@ import re
 import webbrowser
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,11 +81,7 @@ def leaderboard(
         seeds = workspace.seeds(seed_set)
     by_judge = judged_files(workspace, seed_set)
     paged = list(dict.fromkeys(judges)) or [only_judge(workspace, seed_set, by_judge)]
-    judgment_files: list[Path] = []
-    for name in paged:
-        judgment_files += by_judge.get(name, {}).values()
-    dialogue_files = workspace.dialogue_files(seed_set)
-    sizes = (_megabytes(judgment_files), _megabytes(dialogue_files), len(dialogue_files))
+    sizes = _sizes(workspace, seed_set, [by_judge.get(judge, {}) for judge in paged])
     large = any(size > most for size, most in zip(sizes, MOST_IN_READER, strict=True))
     loaded = paged
     if not large:  # a judge is checked with all judges of the set, on the page or not
@@ -127,7 +124,16 @@ def _coverage(view: View, n_seeds: int, judgments: Sequence[Judgment], usd: floa
     return line
 
 
-def _megabytes(paths: Sequence[Path]) -> int:
+def _sizes(
+    workspace: Workspace, seed_set: str, judged: Iterable[Mapping[str, Path]]
+) -> tuple[int, int, int]:
+    """Return MB of judgments, MB of dialogues and number of contestants, as `MOST_IN_READER`."""
+    dialogues = workspace.dialogue_files(seed_set)
+    judgments = chain.from_iterable(by_protocol.values() for by_protocol in judged)
+    return (_megabytes(judgments), _megabytes(dialogues), len(dialogues))
+
+
+def _megabytes(paths: Iterable[Path]) -> int:
     return sum(path.stat().st_size for path in paths) // 1_000_000
 
 

@@ -54,16 +54,16 @@ class LiveModels:
         """Servers with their connections, one for all entries of equal address, key and headers."""
         self._limits: dict[str, ServerLimit] = {}
         """Calls in flight that each URL allows."""
-        self._models: dict[tuple[str, str, str], StoredModel] = {}
+        self._models: dict[tuple[str, bool, str], StoredModel] = {}
 
     def open(self, use: ModelUse) -> ChatModel:
         """Return a model; raises `ConfigError` if a limit of the run could not be kept."""
-        place = (use.model.name, use.model.target, use.stage)
+        place = (use.model.name, use.model.is_bot, use.stage)
         if place not in self._models:
             settings = use.model.settings
             if settings is None:
                 # Bots are free: limits on money, calls and tokens are about endpoints.
-                bot = self._run.seed_set.bot(use.model.target)
+                bot = self._run.seed_set.bot(use.model.name)
                 self._models[place] = self._stored(bot, use.stage, None, use.prices, Budget())
             else:
                 self._models[place] = self._new_endpoint(use, settings)

@@ -108,7 +108,7 @@ class DryRunModel:
         self._most_room = 0
         settings = use.model.settings
         if settings is None:
-            self.identity = models.seed_set.bot(use.model.target).identity
+            self.identity = models.seed_set.bot(use.model.name).identity
         else:
             from botchat.models.endpoint import identity, reasoning_room  # imports aiohttp
 
@@ -139,7 +139,7 @@ class DryRunModel:
             calls=n_calls,
             tokens=prompt + completion,
             cost_usd=self._use.prices.cost(prompt, completion),
-            limited=self._use.model.kind == "endpoint",
+            limited=self._use.model.settings is not None,
         )
 
     @property

@@ -40,7 +40,8 @@ class SeedSet:
         from botchat.models.bots import baseline
 
         if name not in self._bots:
-            self._bots[name] = baseline(name, self._human_dialogues, self.language)
+            plain = name.removeprefix("bot:")
+            self._bots[name] = baseline(plain, self._human_dialogues, self.language)
         return self._bots[name]
 
     @cached_property

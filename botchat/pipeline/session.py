@@ -22,7 +22,7 @@ from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.generation import Speaker
 from botchat.protocols.protocol import Protocol
-from botchat.records import CONTROL, RULES, JudgeId
+from botchat.records import CONTROL, HUMAN, RULES, JudgeId
 from botchat.results import Fields, Result
 from botchat.workspace import config, panels
 from botchat.workspace.config import Config, JudgeSettings, ModelName
@@ -89,7 +89,7 @@ class Session:
         ``stage``: where its calls are filed in the ledger.
         """
         named = self._named(name)
-        if named.kind == "human":
+        if named.name == HUMAN:
             raise ConfigError(
                 "human is not generated: the set's own dialogues are the contestant human already"
             )
@@ -185,9 +185,9 @@ class Session:
     def _judge_model(self, name: str) -> ModelName:
         """Return a model that judges; raises `ConfigError` for human and bots."""
         named = self._named(name)
-        if named.kind == "human":
+        if named.name == HUMAN:
             raise ConfigError("human is not a judge that can be asked; name a model, or rules")
-        if named.kind == "bot":
+        if named.is_bot:
             own = self._config
             others = [RULES, *own.judges, *own.panels, *PRESETS]
             raise ConfigError(
@@ -196,7 +196,7 @@ class Session:
         return named
 
     def _open(self, use: ModelUse) -> ChatModel:
-        if use.model.kind == "bot":
+        if use.model.is_bot:
             self._refuse_batch(use.model.name)
         return self.models.open(use)
 

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar, get_args
+from typing import Annotated, TypeVar, get_args
 
 import msgspec
 
@@ -91,11 +91,13 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class ModelName(msgspec.Struct, frozen=True):
     """A model as named on the command line, resolved; ``settings`` of endpoints alone."""
 
-    kind: Literal["endpoint", "bot", "human"]
     name: str
     settings: ModelSettings | None = None
-    target: str = ""
-    """Name of a bot."""
+
+    @property
+    def is_bot(self) -> bool:
+        """Whether it is offline."""
+        return self.settings is None and self.name != HUMAN
 
 
 def load(path: Path) -> Config:
@@ -265,18 +267,16 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
         if entry in config.models:
             settings = msgspec.structs.replace(config.models[entry], revision=revision)
             return _entry(entry, settings)
-        if name == HUMAN:
-            return ModelName("human", name)
-        if scheme == "bot" and rest:
-            return ModelName("bot", name, target=rest)
+        if name == HUMAN or (scheme == "bot" and rest):
+            return ModelName(name)
         if scheme == "openai" and rest:
             place = "the environment variable OPENAI_BASE_URL"
             url = env.get("OPENAI_BASE_URL") or OPENAI_URL
             settings = ModelSettings(model=rest, base_url=url, api_key_env="OPENAI_API_KEY")
-            return ModelName("endpoint", name, settings)
+            return ModelName(name, settings)
         if scheme in ("http", "https"):
             settings = ModelSettings(model=model, base_url=url)
-            return ModelName("endpoint", f"{public_url(url)}#{model}", settings)
+            return ModelName(f"{public_url(url)}#{model}", settings)
     except ValueError as error:
         raise ConfigError(
             f"{public(place)}: {public(str(error))}; an endpoint is named URL#MODEL, such as "
@@ -294,7 +294,7 @@ def _entry(name: str, settings: ModelSettings) -> ModelName:
     suffix = ""
     if settings.revision is not None:
         suffix = f"@{settings.revision}"
-    return ModelName("endpoint", f"{settings.display_name or name}{suffix}", settings)
+    return ModelName(f"{settings.display_name or name}{suffix}", settings)
 
 
 def server_concurrency(model: ModelSettings, config: Config) -> int:

@@ -60,7 +60,7 @@ def test_names_mean_what_design_says():
     config = Config(models={"mine": ModelSettings(model="x")})
     assert model_name("mine", config, {}).kind == "endpoint"
     assert model_name("human", config, {}).kind == "human"
-    assert model_name("bot:verbose", config, {}).target == "verbose"
+    assert model_name("bot:verbose", config, {}).is_bot
     openai = model_name("openai:gpt-4", config, {"OPENAI_BASE_URL": "http://proxy/v1"})
     assert openai.settings is not None
     assert (openai.settings.model, openai.settings.base_url) == ("gpt-4", "http://proxy/v1")
