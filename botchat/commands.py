@@ -15,14 +15,13 @@ from cyclopts import App, Group, Parameter
 from cyclopts.help import DefaultFormatter, PanelSpec
 from rich import box
 
-from botchat.pipeline.spending import NO_LIMITS, JudgeName, Spending
+from botchat.pipeline.spending import NO_LIMITS, JudgeName, Meter, Spending
 
 if TYPE_CHECKING:
-    from botchat.pipeline.spending import Meter
     from botchat.results import Result
     from botchat.workspace.folder import Workspace
 else:  # annotations are read when a command line is, and these are not imported for that
-    Meter = Result = Workspace = object
+    Result = Workspace = object
 
 
 def _version() -> str:
@@ -154,10 +153,10 @@ def leaderboard(
         place,
         _set(place, seeds),
         _judges(judge),
+        meter or Meter(),
         formats=_each(format),
         opens=open,
         keep=keep,
-        meter=meter,
         out=_path(out),
     )
 
@@ -243,7 +242,7 @@ def demo(*, workspace: Here = None, meter: Progress = None) -> Result:
     """Everything offline: sample seeds, bots, rules judge, a board."""
     from botchat.pipeline.run import demo as show_demo
 
-    return show_demo(_workspace(workspace or "botchat-demo"), meter)
+    return show_demo(_workspace(workspace or "botchat-demo"), meter or Meter())
 
 
 @app.command(group=BEGIN)
@@ -328,7 +327,7 @@ def generate(
     if limit is None:
         limit = place.config.run.limit
     wanted = stage.Generating(_set(place, seeds), names, partner, turns, limit, replace)
-    return stage.generate(wanted, place, spending.within(place), meter)
+    return stage.generate(wanted, place, spending.within(place), meter or Meter())
 
 
 @app.command(group=STEPS)
@@ -355,7 +354,7 @@ def judge(
     seed_set = _set(place, seeds)
     several = (turns,) if isinstance(turns, int) else tuple(turns)
     wanted = stage.Judging(protocol, seed_set, name, _each(model), several, comparisons, limit)
-    return stage.judge(wanted, place, spending.within(place), meter)
+    return stage.judge(wanted, place, spending.within(place), meter or Meter())
 
 
 @app.command(group=STEPS)
@@ -380,7 +379,7 @@ def rank(
         per_pair=per_pair,
         out=_path(out),
         formats=_each(format),
-        meter=meter,
+        meter=meter or Meter(),
     )
 
 
@@ -413,7 +412,7 @@ def bench(
         benchmark,
         names,
         spending.within(place),
-        meter,
+        meter or Meter(),
         data=_path(data),
         published=published,
         limit=limit,

@@ -107,11 +107,9 @@ def publish(
 
 def _page(out: Path) -> dict[str, bytes]:
     """Return path -> content of a board's page, with its tables and figures."""
-    page = {}
-    for path in sorted(out.rglob("*")):
-        if path.suffix in _PAGE and path.is_file():  # a board may be kept as v1.json
-            page[path.relative_to(out).as_posix()] = jsonl.content(path)
-    return page
+    paths = [path for path in sorted(out.rglob("*")) if path.suffix in _PAGE]
+    # A board may be kept as v1.json.
+    return {p.relative_to(out).as_posix(): jsonl.content(p) for p in paths if p.is_file()}
 
 
 def _dataset(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
@@ -300,8 +298,7 @@ def _check(
     except Exception as error:
         raise DataError(f"{place}: a line is no record: {error}; nothing is taken") from None
     path = workspace.root / file
-    folders = [path, *path.parents][: file.count("/") + 1]
-    for folder in folders:
+    for folder in [path, *path.parents][: file.count("/") + 1]:
         if folder.is_symlink():
             raise ConfigError(f"{folder} is a link; fetch into another folder with --dir")
     if path.exists() and not (path.is_file() and jsonl.content(path) == content):

@@ -60,9 +60,7 @@ class Generated(StageOutcome):
     path: Path
 
 
-def generate(
-    request: Generating, workspace: Workspace, spending: Spending, meter: Meter | None
-) -> Result:
+def generate(request: Generating, workspace: Workspace, spending: Spending, meter: Meter) -> Result:
     """Extend every ChatSEED by each model, or plan to; a row a contestant.
 
     Raises `ConfigError` if nothing can be generated.

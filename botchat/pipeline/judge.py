@@ -37,9 +37,7 @@ class Judging:
     """Number of first seeds (default: all seeds that have a generated dialogue)."""
 
 
-def judge(
-    request: Judging, workspace: Workspace, spending: Spending, meter: Meter | None
-) -> Result:
+def judge(request: Judging, workspace: Workspace, spending: Spending, meter: Meter) -> Result:
     """Ask about the stored dialogues and store, or plan; one row a protocol and N.
 
     Raises `ConfigError` for an unknown protocol, and as `judging_job`.

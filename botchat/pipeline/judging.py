@@ -100,7 +100,7 @@ async def walk_jobs(jobs: Sequence[JudgingJob], session: Session) -> None:
         await job.walk(session)
 
 
-def ask_all(jobs: Sequence[JudgingJob], run: ResolvedRun, meter: Meter | None) -> list[StageResult]:
+def ask_all(jobs: Sequence[JudgingJob], run: ResolvedRun, meter: Meter) -> list[StageResult]:
     """Ask one after the other."""
     return run_session(run, meter, partial(ask_jobs, jobs))
 
@@ -125,8 +125,8 @@ class JudgmentWriter:
     def __init__(self, run: ResolvedRun, cases: ProtocolCases, judge: Judge) -> None:
         """Read the stored judgments; a judgment with another signature is made again."""
         protocol = cases.protocol
-        self._workspace = run.workspace
-        self._seed_set = run.seed_set.name
+        self._run = run
+        seed_set = run.seed_set.name
         self.protocol = protocol
         self.makers = cases.make
         self.judge = judge
@@ -135,11 +135,11 @@ class JudgmentWriter:
         if protocol.n:
             n = f"|n:{protocol.n}"
         self._signature = (
-            f"{SIGNED}|{name}|set:{self._seed_set}{protocol.language.signed}{n}"
+            f"{SIGNED}|{name}|set:{seed_set}{protocol.language.signed}{n}"
             f"|judge:{judge.name}@{judge.digest}"
             f"|prompt:{protocol.digest}|orders:{protocol.orders}"
         )
-        self.path = run.workspace.judgments_path(self._seed_set, protocol.name, judge.name)
+        self.path = run.workspace.judgments_path(seed_set, protocol.name, judge.name)
         self.judgments = run.workspace.judgments(self.path)
         """All stored judgments, also of dialogues or settings that have changed."""
         self._asked: list[tuple[str, tuple[str, ...]]] = []
@@ -267,9 +267,8 @@ class JudgmentWriter:
         """Record the models that were asked."""
         judge = self.judge.name
         calls = list(chain.from_iterable(each.calls for each in self.judgments.values()))
-        changed = []
-        if self._new:
-            changed.append(judge)
+        changed = [judge] if self._new else []
+        run = self._run
         usage.record_provenance(
-            self._workspace, ledger, self._seed_set, self.protocol.name, {judge: calls}, changed
+            run.workspace, ledger, run.seed_set.name, self.protocol.name, {judge: calls}, changed
         )

@@ -57,13 +57,13 @@ ENDINGS = (
 def leaderboard(
     workspace: Workspace,
     seed_set: str,
-    judges: Sequence[str] = (),
+    judges: Sequence[str],
+    meter: Meter,
     *,
     out: Path | None = None,
     formats: Sequence[str] = (),
     opens: bool = False,
     keep: str | None = None,
-    meter: Meter | None = None,
     seeds: Sequence[Seed] | None = None,
 ) -> Result:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg and a page.
@@ -72,7 +72,6 @@ def leaderboard(
     browser; a board that is kept by a name stays there, `KEPT` of it. ``seeds``: the set, if it
     was read.
     """
-    meter = meter or Meter()
     folder = out or workspace.out(seed_set)
     kept = None
     if keep is not None:

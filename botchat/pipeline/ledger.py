@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +17,7 @@ from botchat.models.stored import rough_tokens, visible_reply
 from botchat.pipeline.contestants import stored_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judged, Judgment, Utterance
 from botchat.report.contract import PageCall, PageMessage
-from botchat.results import Fields, Result
+from botchat.results import Fields, Piece, Result
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, read_dialogues, stage_order
 from botchat.workspace.ledger import Ledger
@@ -83,7 +84,7 @@ def forget(
         dialogues = _leave_out(
             workspace.root.glob("generations/*/*.jsonl"),
             read_dialogues,
-            lambda dialogue: _rests(dialogue, keys, failed),
+            partial(_rests, keys, failed),
         )
         judgments = _leave_out(
             workspace.root.glob("judgments/*/*/*.jsonl"),
@@ -95,8 +96,10 @@ def forget(
             "dialogues": dialogues,
             "judgments": judgments,
         }
-    again = "the commands that made them ask these calls again, and replay all others"
-    return Result(counts, [[counts], *([again] if counts["calls"] else [])])
+    pieces: list[Piece] = [[counts]]
+    if counts["calls"]:
+        pieces.append("the commands that made them ask these calls again, and replay all others")
+    return Result(counts, pieces)
 
 
 def _chosen(
@@ -114,12 +117,10 @@ def _chosen(
     chosen = {*names, *names.values()} or known
     keys = set()
     failed = set()
-    for call in ledger.calls(
-        "WHERE model IN (SELECT value FROM json_each(?))", json.dumps(list(chosen))
-    ):
-        reply = visible_reply(
-            call.reply(), None, rough_tokens
-        )  # one that was nothing but reasoning is empty
+    which = "WHERE model IN (SELECT value FROM json_each(?))"
+    for call in ledger.calls(which, json.dumps(list(chosen))):
+        # One that was nothing but reasoning is empty.
+        reply = visible_reply(call.reply(), None, rough_tokens)
         if not outcomes or reply.outcome in outcomes:
             keys.add(call.key)
             if not reply.usable:
@@ -128,7 +129,7 @@ def _chosen(
     return keys, failed
 
 
-def _rests(dialogue: Dialogue, keys: Collection[str], failed: Collection[tuple[str, ...]]) -> bool:
+def _rests(keys: Collection[str], failed: Collection[tuple[str, ...]], dialogue: Dialogue) -> bool:
     """Return whether a dialogue rests on one of the calls ``keys``.
 
     It holds the keys of the calls that gave its utterances. Calls that gave none, because they
@@ -138,10 +139,10 @@ def _rests(dialogue: Dialogue, keys: Collection[str], failed: Collection[tuple[s
         return True
     speakers = (dialogue.model, dialogue.partner or dialogue.model)
     utterances = dialogue.utterances
-    facts = dialogue.facts
     # Utterances dropped before each one, and before the one that a stopped dialogue lacks.
-    dropped = [fact.dropped for fact in facts]
-    dropped += [] if dialogue.complete else [len(utterances)]
+    dropped = [fact.dropped for fact in dialogue.facts]
+    if not dialogue.complete:
+        dropped.append(len(utterances))
     return any(
         (speakers[i % 2], *utterances[begin : dialogue.n_seed + i]) in failed
         for i, most in enumerate(dropped)

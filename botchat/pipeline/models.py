@@ -38,6 +38,7 @@ from botchat.parallel import EarlyStop, run_sync, together
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.seeds import MUTUAL, import_seeds, name_of
 from botchat.pipeline.session import Session, run_session
+from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import PROMPT, chat_messages, find_mark
 from botchat.records import HUMAN, RULES
 from botchat.results import Fields, Result
@@ -293,7 +294,7 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
     async def ask(session: Session, _stops: EarlyStop) -> list[_Check]:
         return await together(_check(session, name, entries[name]) for name in sorted(entries))
 
-    checks = run_session(ResolvedRun(workspace, SeedSet("", ())), None, ask)
+    checks = run_session(ResolvedRun(workspace, SeedSet("", ())), Meter(), ask)
     failed = [check.name for check in checks if not check.ok]
     failure = None
     if failed:

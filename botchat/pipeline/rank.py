@@ -29,7 +29,7 @@ def rank(
     per_pair: int | None,
     out: Path | None,
     formats: Sequence[str],
-    meter: Meter | None,
+    meter: Meter,
 ) -> Result:
     """Rank the models of some files; write csv, md, json, svg and a page.
 
@@ -41,7 +41,6 @@ def rank(
 
     if not paths:
         raise UsageError("name a file of votes or of win rates: botchat rank FILE")
-    meter = meter or Meter()
     meter.begin("count and rate", 0)
     board, notes = _board(paths, judges, per_pair)
     view = pages.View.of(board)

@@ -183,8 +183,8 @@ def _board(run: ResolvedRun, judge: str, formats: Sequence[str], meter: Meter) -
             run.workspace,
             run.seed_set.name,
             [judge],
+            meter,
             formats=formats,
-            meter=meter,
             seeds=run.seed_set.seeds,
         )
     except MissingDataError:
@@ -266,11 +266,11 @@ def _refuse_more_than(spending: Spending, planned: Plan) -> None:
             )
 
 
-def demo(workspace: Workspace, meter: Meter | None = None) -> Result:
+def demo(workspace: Workspace, meter: Meter) -> Result:
     """Run the whole pipeline on the sample seeds, as a user would; no key, no network."""
     models = [f"bot:{name}" for name in BASELINES]
     free = Spending()
     generating.generate(Generating(SAMPLE, models), workspace, free, meter)
     for protocol in RANKING:
         judging.judge(Judging(protocol.name, SAMPLE, JudgeName(RULES)), workspace, free, meter)
-    return leaderboard(workspace, SAMPLE, [RULES], meter=meter)
+    return leaderboard(workspace, SAMPLE, [RULES], meter)

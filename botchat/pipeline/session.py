@@ -211,7 +211,7 @@ class Session:
 
 def run_session(
     run: ResolvedRun,
-    meter: Meter | None,
+    meter: Meter,
     ask: Callable[[Session, EarlyStop], Awaitable[T]],
 ) -> T:
     """Return the result of ``ask`` on the locked workspace; raise what it noted in the stops.
@@ -219,7 +219,6 @@ def run_session(
     Replies in flight are stored before it ends; batches are not waited for.
     """
     workspace = run.workspace
-    meter = meter or Meter()
 
     async def ask_in_session() -> T:
         if not run.limits.batch and any((workspace.hidden / "batches").glob("*/*.jsonl")):

@@ -159,8 +159,7 @@ def address(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
 def _address_values(settings: ModelSettings, env: Mapping[str, str]) -> dict[str, str]:
     """Return the variables in the ``base_url`` with their values; raises ConfigError."""
     missing = f"no address for {settings.model}"
-    names = _VARIABLE.findall(settings.base_url)
-    return {name: _value(env, name, missing) for name in names}
+    return {name: _value(env, name, missing) for name in _VARIABLE.findall(settings.base_url)}
 
 
 def _faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
@@ -312,7 +311,6 @@ def _value(env: Mapping[str, str], variable: str, missing: str) -> str:
 
 def _variable_text(variable: str) -> str:
     """Return a variable for messages, unless a key itself seems to stand where its name belongs."""
-    is_name = (variable.isupper() or SECRET_NAME.search(variable)) and not KEY.search(variable)
-    if is_name:
+    if (variable.isupper() or SECRET_NAME.search(variable)) and not KEY.search(variable):
         return f"the environment variable {variable}"
     return "a variable of its entry"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -39,8 +39,7 @@ class ModelStats:
     outcomes: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Bill:
+class Bill(NamedTuple):
     """Usage of calls; None where the endpoint did not count or the price is unknown."""
 
     tokens: float | None
@@ -71,19 +70,13 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
 def share(ledger: Ledger, calls: Collection[str], n: int) -> Bill:
     """Return the usage of several calls in sum, over n; None what is not known of each."""
     paid = bills(ledger, calls)
-    known = [paid[call] for call in calls if call in paid]
-    if len(known) < len(calls):
-        return Bill(None, None, None)
-    return Bill(
-        _share([bill.tokens for bill in known], n),
-        _share([bill.cost_usd for bill in known], n),
-        _share([bill.latency_s for bill in known], n),
-    )
-
-
-def _share(values: Sequence[float | None], n: int) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / n if len(known) == len(values) else None
+    unknown = Bill(None, None, None)
+    known = [paid.get(call, unknown) for call in calls]
+    shares: list[float | None] = []
+    for figures in zip(Bill(0, 0.0, 0.0), *known, strict=True):
+        is_known = None not in figures
+        shares.append(math.fsum(each or 0.0 for each in figures) / n if is_known else None)
+    return Bill._make(shares)
 
 
 # total() of absurd counts that an older version stored does not overflow, as sum() does.
@@ -205,8 +198,7 @@ def _provenance(
 ) -> Iterator[Provenance]:
     listed = json.dumps(sorted(set(keys) - {""}))
     for model, n_calls, tokens, cost_usd, first, last in ledger.select(_AMOUNTS, listed):
-        calls = ledger.calls(_ENDS_OF_DAYS, model, listed)
-        ends = [call_facts(call) for call in calls]
+        ends = [call_facts(call) for call in ledger.calls(_ENDS_OF_DAYS, model, listed)]
         identity = ends[-1].identity
         settings = ends[-1].settings
         if "bot" in identity or not identity:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from botchat.boards.board import Board, build_board
+from botchat.commands import leaderboard
 from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue, case_digest
 from botchat.metrics.verdicts import PairVerdicts
-from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.load import CurrentCases, load
 from botchat.protocols.catalogue import Catalogue
 from botchat.records import HUMAN, Dialogue, Judgment, Remark
@@ -102,7 +102,7 @@ def test_a_board_reads_each_stage_file_once(workspace, monkeypatch):
     blocks = jsonl.blocks
     counted = lambda path, *how: reads.update([path]) or blocks(path, *how)  # noqa: E731
     monkeypatch.setattr(jsonl, "blocks", counted)
-    leaderboard(workspace, "set")
+    leaderboard(seeds="set", workspace=workspace)
     assert {reads[path] for path in workspace.root.glob("judgments/set/*/*")} == {2}
     assert {reads[path] for path in workspace.dialogue_files("set")} == {1}
 
