@@ -175,7 +175,7 @@ def _commit(seed_set: str, name: str, kind: str, files: dict[str, bytes], privat
 
 def _calls(workspace: Workspace, contents: Mapping[str, bytes]) -> bytes:
     """Return the calls that the records of a run name, as lines."""
-    keys: set[str] = set()
+    keys = set()
     for file, content in contents.items():
         keys |= _named_calls(_records(file, content, file))
     with closing(workspace.ledger(readonly=True)) as ledger:
@@ -255,8 +255,8 @@ def fetch(workspace: Workspace, source: str) -> Result:
     seed_set = manifest.seed_set
     workspace.seeds_path(seed_set)  # raises for an impossible name
     ledger_file = f"ledger/{seed_set}.jsonl.gz"
-    contents: dict[str, bytes] = {}
-    named: set[str] = set()
+    contents = {}
+    named = set()
     for file, digest in manifest.files.items():
         if file == ledger_file or _is_allowed(file, seed_set):
             contents[file] = jsonl.content(_download(name, file, commit))

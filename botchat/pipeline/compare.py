@@ -134,7 +134,7 @@ class SavedBoard(msgspec.Struct, frozen=True):
     @property
     def settings(self) -> dict[tuple[str, str], str | None]:
         """Judge and prompt of each signature: (label, protocol and N) -> part."""
-        settings: dict[tuple[str, str], str | None] = {}
+        settings = {}
         for signature in self.signatures:
             parts = signature.split("|")
             by_label = {part.partition(":")[0]: part for part in parts}

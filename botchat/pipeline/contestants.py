@@ -56,7 +56,7 @@ def select_dialogues(run: ResolvedRun, models: Sequence[str], generated: Dialogu
             f"make some with: botchat generate --seeds {seed_set} --model MODEL"
         )
     known = {HUMAN: human_dialogues(run.seed_set.seeds), **generated}
-    contestants: dict[str, Mapping[str, Dialogue]] = {}
+    contestants = {}
     for model in models or known:
         name = model if model in known else stored_name(model, workspace)
         if name not in known:
@@ -93,7 +93,7 @@ def begun_seeds(seeds: Sequence[Seed], dialogues: Dialogues) -> Sequence[Seed]:
 def in_turn(drawn: Iterable[tuple[object, T]]) -> list[T]:
     """Return items, given as (group, item), in turn: the first of each group, then the second."""
     n_before: Counter[object] = Counter()
-    rounds: list[tuple[int, T]] = []
+    rounds = []
     for group, item in drawn:
         rounds.append((n_before[group], item))
         n_before[group] += 1
@@ -145,7 +145,7 @@ def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:
 def with_controls(workspace: Workspace, judged: Judged, protocol: Protocol) -> Judged:
     """Return judges by name, each debate followed by its own votes before the debate."""
     choices = protocol.reading().choices
-    judges: dict[str, Sequence[Judgment]] = {}
+    judges = {}
     for name in sorted(judged):
         judges[name] = judged[name]
         if is_debate(judged[name]):

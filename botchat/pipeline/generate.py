@@ -124,7 +124,7 @@ def _jobs(request: Generating, session: Session) -> list[_Job]:
     run = session.run
     turns = _turns(request, run)
     seeds = first_seeds(run.seed_set.seeds, request.limit)
-    jobs: dict[str, _Job] = {}
+    jobs = {}
     for model in dict.fromkeys(request.models):
         job = _Job(request, session, model, turns, seeds)
         jobs[job.contestant] = job
@@ -229,7 +229,7 @@ class _Job:
         if not others or self._is_bot:
             return
         speaker = self.speakers[0]
-        before: Mapping[str, object] = {}
+        before = {}
         for call in ledger.calls("WHERE key=?", next(_calls(others), "")):
             before = call_facts(call).settings
         system = speaker.system or self.language.text(PROMPT)

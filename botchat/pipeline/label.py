@@ -159,8 +159,8 @@ def _labels(
 ) -> list[Judgment]:
     """Read the labels of exported files, each as a judgment of its case."""
     catalogue = catalogue_of(workspace, seed_set)
-    protocols: list[Protocol] = []
-    cases: dict[tuple[str, str, str], Case | CaseRef] = {}
+    protocols = []
+    cases = {}
     labels = []
     for path in files:
         if not path.is_file():

@@ -365,7 +365,7 @@ class Run:
     @cached_property
     def judgments(self) -> DataFrame:
         """One row a judgment on the dialogues as they are now."""
-        judgments: list[Judgment] = []
+        judgments = []
         files = self.workspace.judgment_files(self.seed_set)
         if files:
             data = load(self.workspace, self.seed_set, files=files)

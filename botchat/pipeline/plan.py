@@ -201,8 +201,8 @@ class DryRunModels:
 
     def notes(self) -> list[str]:
         """Return sentences on what reasoning may take, of models that think or may."""
-        thinking: dict[str, str] = {}
-        unknown: dict[str, int] = {}
+        thinking = {}
+        unknown = {}
         for model in self._models.values():
             if model.room:
                 thinking[model.name] = (
@@ -247,7 +247,7 @@ class Plan:
     @property
     def rows(self) -> list[Fields]:
         """Rows of steps, then the total: calls, USD, and the most USD expected (None: unknown)."""
-        rows: list[Fields] = []
+        rows = []
         for step in [*dict.fromkeys(each.step for each in self.expected), "total"]:
             calls, usd = _cost(self.expected, step)
             _, high = _cost(self.high, step)

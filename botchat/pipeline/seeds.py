@@ -52,7 +52,7 @@ def show_seeds(workspace: Workspace, name: str, seed_id: str) -> Result:
     if not name:
         sets = workspace.seed_sets().items()
         return Result({"rows": [_set_row(workspace, set_, path) for set_, path in sets]})
-    rows: list[Fields] = []
+    rows = []
     seeds = {seed.id: seed.utterances for seed in workspace.seeds(name)}
     if not seed_id:
         for id_, utterances in seeds.items():
@@ -70,7 +70,7 @@ def show_seeds(workspace: Workspace, name: str, seed_id: str) -> Result:
 def _set_row(workspace: Workspace, name: str, path: Path) -> Fields:
     seeds = workspace.seeds(name)
     about = workspace.about(name)
-    row: Fields = {
+    row = {
         "set": name,
         "n_seeds": len(seeds),
         "n_min4": sum(len(seed.utterances) >= MIN_HUMAN for seed in seeds),
@@ -143,7 +143,7 @@ def import_dialogues(
         if new_seeds:
             workspace.write_seeds(seed_set, known + new_seeds)
         jsonl.finish(path, records, stage_order)
-    row: Fields = {
+    row = {
         "set": seed_set,
         "model": model,
         "dialogues": len(matches),

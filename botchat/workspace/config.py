@@ -118,7 +118,7 @@ def load(path: Path) -> Config:
     file = TomlFile(path, source)
     for name in data.keys() - set(Config.__struct_fields__):
         raise file.error(name, "", unknown_key(name, Config.__struct_fields__))
-    sections: dict[str, object] = {}
+    sections = {}
     for field in msgspec.structs.fields(Config):
         section = field.name
         value = data.get(section, {})

@@ -201,7 +201,7 @@ class Workspace:
         if seeds is None:
             seeds = self.seeds(seed_set)
         starts = {seed.id: seed.utterances[:N_SEED] for seed in seeds}
-        contestants: dict[str, Mapping[str, Dialogue]] = {}
+        contestants = {}
         for path in self.dialogue_files(seed_set):
             stored = read_dialogues(path)
             dialogues = {}

@@ -199,7 +199,7 @@ class Ledger:
         It is durable against the death of the process when the result is awaited.
         """
         loop = asyncio.get_running_loop()
-        kept: asyncio.Future[None] = loop.create_future()
+        kept = loop.create_future()
         if not self._keeping:
             loop.call_soon(self._keep_all)
         call = StoredCall(
@@ -226,7 +226,7 @@ class Ledger:
     def _keep_all(self) -> None:
         keeping = self._keeping
         self._keeping = []
-        failure: BaseException | None = None
+        failure = None
         try:
             with self.transaction():
                 self._db.executemany(_INSERT, [row for row, _ in keeping])

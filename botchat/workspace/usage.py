@@ -72,7 +72,7 @@ def share(ledger: Ledger, calls: Collection[str], n: int) -> Bill:
     paid = bills(ledger, calls)
     unknown = Bill(None, None, None)
     known = [paid.get(call, unknown) for call in calls]
-    shares: list[float | None] = []
+    shares = []
     for figures in zip(Bill(0, 0.0, 0.0), *known, strict=True):
         is_known = None not in figures
         shares.append(math.fsum(each or 0.0 for each in figures) / n if is_known else None)
