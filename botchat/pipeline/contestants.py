@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Literal, TypeVar
 
@@ -19,7 +19,6 @@ from botchat.records import (
     Dialogues,
     Judged,
     JudgeId,
-    Judgment,
     Seed,
     human_dialogue,
 )

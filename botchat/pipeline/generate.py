@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -217,6 +217,27 @@ class _Job:
 
     def refuse_others(self, ledger: Ledger) -> None:
         """Raise `ConfigError` if dialogues made with other settings would be overwritten."""
+        others = self._others()
+        if not others or self._is_bot:
+            return
+        speaker = self.speakers[0]
+        now = {**speaker.model.identity, **speaker.decoding.settings}
+        now["system_prompt"] = settings_digest(speaker.system or self.language.text(PROMPT))
+        changes = "unknown"
+        for call in ledger.calls("WHERE key=?", next(_calls(others), "")):
+            before = call_facts(call).settings
+            differ = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+            lines = [f"{key} {before.get(key)} → {now.get(key)}" for key in differ]
+            changes = ", ".join(lines) or changes
+        raise ConfigError(
+            f"{self.contestant} has {len(others)} dialogues on {self.seed_set} that were made with "
+            f"other settings ({changes}), and nothing was sent; keep both: "
+            "set identity, revision or display_name in its [models] entry; or make them anew with "
+            "--replace"
+        )
+
+    def _others(self) -> list[Dialogue]:
+        """Return the dialogues to make again that were made with other settings."""
         parts = _settings_parts(self._signature)
         others = []
         for seed in self.pending:
@@ -226,27 +247,7 @@ class _Job:
                 continue
             if _settings_parts(dialogue.signature) != parts:
                 others.append(dialogue)
-        if not others or self._is_bot:
-            return
-        speaker = self.speakers[0]
-        before = {}
-        for call in ledger.calls("WHERE key=?", next(_calls(others), "")):
-            before = call_facts(call).settings
-        system = speaker.system or self.language.text(PROMPT)
-        now = {**speaker.model.identity, **speaker.decoding.settings}
-        now["system_prompt"] = settings_digest(system)
-        differ = [
-            f"{key} {before.get(key)} → {now.get(key)}"
-            for key in sorted({*before, *now})
-            if before and before.get(key) != now.get(key)
-        ]
-        changes = ", ".join(differ) or "unknown"
-        raise ConfigError(
-            f"{self.contestant} has {len(others)} dialogues on {self.seed_set} that were made with "
-            f"other settings ({changes}), and nothing was sent; keep both: "
-            "set identity, revision or display_name in its [models] entry; or make them anew with "
-            "--replace"
-        )
+        return others
 
     async def make(self, seed: Seed) -> Dialogue:
         return await generate_dialogue(

@@ -19,7 +19,7 @@ from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.protocol import Protocol
 from botchat.records import LOOKED_UP_AGAIN, NO_ROOM, SIGNED, UNANSWERED, Judgment, Outcome
 from botchat.workspace import jsonl, usage
-from botchat.workspace.folder import judgment_key, stage_order
+from botchat.workspace.folder import CaseKey, judgment_key, stage_order
 from botchat.workspace.ledger import Ledger
 
 MOST_UNREADABLE = 20
@@ -142,7 +142,7 @@ class JudgmentWriter:
         self.path = run.workspace.judgments_path(seed_set, protocol.name, judge.name)
         self.judgments = run.workspace.judgments(self.path)
         """All stored judgments, also of dialogues or settings that have changed."""
-        self._asked: list[tuple[str, tuple[str, ...]]] = []
+        self._asked: list[CaseKey] = []
         self._new = self._unreadable = 0
         self.file = jsonl.Appender[Judgment](self.path)
         self.signature = self._sign()

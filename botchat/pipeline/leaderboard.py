@@ -17,7 +17,6 @@ from botchat.pipeline.load import SeedSetData, judged_files, load, only_judge
 from botchat.pipeline.spending import Meter
 from botchat.records import JudgeId, Judgment, Seed
 from botchat.results import Piece, Result
-from botchat.workspace import jsonl
 from botchat.workspace.folder import PORTABLE, Workspace
 from botchat.workspace.jsonl import write_all
 
@@ -167,8 +166,7 @@ def board_result(
 
 def write_charts(folder: Path, charts: Iterable[Chart]) -> None:
     """Write figures as svg; `botchat figure` draws them in other forms."""
-    for chart in charts:
-        jsonl.write_atomic(folder / f"{chart.name}.svg", chart.svg.encode())
+    write_all(folder, {f"{chart.name}.svg": chart.svg for chart in charts})
 
 
 def _views(
@@ -238,13 +236,13 @@ def _compared(reports: Mapping[str, AgreementReport]) -> list[JudgeComparison]:
     from botchat.report import page as pages
     from botchat.report.figures import judge_charts
 
-    compared = []
-    for each in sorted(reports.values(), key=lambda report: not report.labels):
-        charts = list(judge_charts(each))
-        compared.append(
-            pages.JudgeComparison(each.subject, each.sentences, each.printed_rows, charts)
+    ordered = sorted(reports.values(), key=lambda report: not report.labels)
+    return [
+        pages.JudgeComparison(
+            each.subject, each.sentences, each.printed_rows, list(judge_charts(each))
         )
-    return compared
+        for each in ordered
+    ]
 
 
 def _panel_prompts(data: SeedSetData, judge: str) -> list[Prompt]:

@@ -8,7 +8,7 @@ import re
 import socket
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from importlib import resources
@@ -34,6 +34,7 @@ from botchat.records import (
     N_SEED,
     UNANSWERED,
     Dialogue,
+    Dialogues,
     Judgment,
     Provenance,
     Seed,
@@ -52,6 +53,9 @@ INVENTED = "The set {} is invented, not human dialogues: never publish a ranking
 PORTABLE = r"(?!(?i:con|prn|aux|nul|(?:com|lpt)[1-9\u00b9\u00b2\u00b3])(?:\.|$)|.*\.$)"
 """Begins a pattern of names; none that Windows refuses, as ``con.csv`` and ``a.``, matches it."""
 
+
+CaseKey: TypeAlias = tuple[str, tuple[str, ...]]
+"""Seed id and contestants, in the order shown, of a case in one protocol."""
 
 JudgmentFiles: TypeAlias = dict[str, dict[str, Path]]
 """Judge -> protocol -> stage file."""
@@ -192,8 +196,8 @@ class Workspace:
 
     def all_dialogues(
         self, seed_set: str, seeds: Sequence[Seed] | None = None, *, unanswered: bool = False
-    ) -> dict[str, Mapping[str, Dialogue]]:
-        """Return every generated contestant's dialogues: contestant -> seed id -> dialogue.
+    ) -> Dialogues:
+        """Return every generated contestant's dialogues.
 
         Left out are models without any answered dialogue, except with ``unanswered``, and
         dialogues that begin with no ChatSEED of the set. ``seeds``: the set, if it was read.
@@ -227,7 +231,7 @@ class Workspace:
         """Return the file of a judge's judgments in a protocol."""
         return self.root / "judgments" / seed_set / protocol / f"{slug(judge)}.jsonl"
 
-    def judgments(self, path: Path) -> dict[tuple[str, tuple[str, ...]], Judgment]:
+    def judgments(self, path: Path) -> dict[CaseKey, Judgment]:
         """Read a stage file's judgments by seed id and contestants in the order shown."""
         return {judgment_key(judgment): judgment for judgment in jsonl.read(path, Judgment)}
 
@@ -293,7 +297,7 @@ def read_dialogues(path: Path) -> dict[str, Dialogue]:
     return {dialogue.seed_id: dialogue for dialogue in jsonl.read(path, Dialogue)}
 
 
-def judgment_key(judgment: Judgment) -> tuple[str, tuple[str, ...]]:
+def judgment_key(judgment: Judgment) -> CaseKey:
     """Return seed id and contestants of a judgment."""
     return (judgment.seed_id, judgment.contestants)
 
