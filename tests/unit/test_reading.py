@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +10,10 @@ import numpy as np
 import pytest
 
 from botchat.boards.board import Board, build_board
-from botchat.commands import leaderboard
 from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue, case_digest
 from botchat.metrics.verdicts import PairVerdicts
+from botchat.pipeline.contestants import human_dialogues
 from botchat.pipeline.load import CurrentCases, load
 from botchat.protocols.catalogue import Catalogue
 from botchat.records import HUMAN, Dialogue, Judgment, Remark
@@ -85,26 +84,13 @@ def change_dialogue(workspace: Workspace, records: Records, seed_id: str) -> Dia
 
 def columns(workspace: Workspace, protocol: str) -> tuple[PairVerdicts, int]:
     """The file of one protocol in columns, and how many of its judgments are stale."""
-    seeds = workspace.seeds("set")
-    human = {s.id: Dialogue(s.id, HUMAN, s.utterances, 2, (), "complete", "") for s in seeds}
-    dialogues = {HUMAN: human, **workspace.all_dialogues("set")}
+    dialogues = {HUMAN: human_dialogues(workspace.seeds("set")), **workspace.all_dialogues("set")}
     path = workspace.judgments_path("set", protocol, JUDGE)
     asked = Catalogue().among([protocol])[protocol]
     pairs = CurrentCases(dialogues).read_pairs(asked, path)
     whole = CurrentCases(dialogues).read(protocol, asked, path)
     assert (len(whole.judgments), whole.n_outdated) == (len(pairs.verdicts), pairs.n_outdated)
     return pairs.verdicts, pairs.n_outdated
-
-
-def test_a_board_reads_each_stage_file_once(workspace, monkeypatch):
-    """And before that the first lines of a file of judgments, which tell whose it is."""
-    reads = Counter[Path]()
-    blocks = jsonl.blocks
-    counted = lambda path, *how: reads.update([path]) or blocks(path, *how)  # noqa: E731
-    monkeypatch.setattr(jsonl, "blocks", counted)
-    leaderboard(seeds="set", workspace=workspace)
-    assert {reads[path] for path in workspace.root.glob("judgments/set/*/*")} == {2}
-    assert {reads[path] for path in workspace.dialogue_files("set")} == {1}
 
 
 def test_the_board_is_the_same_after_changes(workspace, records):
