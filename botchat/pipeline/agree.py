@@ -164,8 +164,7 @@ def _report(
     labels = _labels(verdicts, protocol, truth)
     if labels == BUILT_IN:
         verdicts = PairVerdicts.together([verdicts, truth_of(verdicts, BUILT_IN)])
-    lengths = judge_agreement.shown_lengths(dialogues, judged)
-    compared = compare(verdicts, labels, lengths, topics)
+    compared = compare(verdicts, labels, judge_agreement.shown_lengths(dialogues, judged), topics)
     if labels == BUILT_IN:  # these labels are no verdicts
         # Who wrote a dialogue ranks no contestant.
         judges = [replace(each, spearman=UNKNOWN, kendall=UNKNOWN) for each in compared.judges]

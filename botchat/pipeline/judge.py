@@ -44,8 +44,7 @@ def judge(request: Judging, workspace: Workspace, spending: Spending, meter: Met
     """
     run = ResolvedRun(workspace, read_seed_set(workspace, request.seed_set), spending)
     known = catalogue(workspace.config.protocols, run.seed_set.language)
-    protocol = known.named(request.protocol)
-    jobs = [judging_job(request, run, protocol, run.stored_dialogues())]
+    jobs = [judging_job(request, run, known.named(request.protocol), run.stored_dialogues())]
     if spending.plan:
         title = f"{request.protocol} on {request.seed_set}, judge {request.judge.text}"
         return plan_all(jobs, run).result(title, spending)

@@ -159,8 +159,7 @@ def _labels(
 ) -> list[Judgment]:
     """Read the labels of exported files, each as a judgment of its case."""
     catalogue = catalogue_of(workspace, seed_set)
-    protocols = []
-    cases = {}
+    cases: dict[str, dict[tuple[str, str], Case | CaseRef]] = {}
     labels = []
     for path in files:
         if not path.is_file():
@@ -169,11 +168,10 @@ def _labels(
             protocol = catalogue.find(line.protocol)
             if protocol is None or not protocol.answer.is_labelled:
                 raise DataError(f"{path}: protocol {line.protocol[:40]!r} has no labels here")
-            if protocol not in protocols:
-                protocols.append(protocol)
-                for each in map(case_ref, protocol.cases(seeds, dialogues)):
-                    cases[protocol.name, each.seed_id, each.digest] = each
-            case = cases.get((protocol.name, line.seed_id, line.case))
+            if line.protocol not in cases:
+                known = map(case_ref, protocol.cases(seeds, dialogues))
+                cases[line.protocol] = {(case.seed_id, case.digest): case for case in known}
+            case = cases[line.protocol].get((line.seed_id, line.case))
             labels.append(_judgment(line, seed_set, protocol, case))
     if not labels:
         raise DataError(f"no labels in {listed(str(each) for each in files)}")

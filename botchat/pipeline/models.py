@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import resources
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgspec import UNSET
@@ -291,30 +291,21 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
             "botchat.toml has no [models.NAME] entry; botchat init PROVIDER writes one"
         )
 
-    async def ask(session: Session, _stops: EarlyStop) -> list[_Check]:
+    async def ask(session: Session, _stops: EarlyStop) -> list[Fields]:
         return await together(_check(session, name, entries[name]) for name in sorted(entries))
 
-    checks = run_session(ResolvedRun(workspace, SeedSet("", ())), Meter(), ask)
-    failed = [check.name for check in checks if not check.ok]
+    rows = run_session(ResolvedRun(workspace, SeedSet("", ())), Meter(), ask)
+    failed = [str(row["name"]) for row in rows if not row["ok"]]
     failure = None
     if failed:
         failure = BotChatError(f"no answer from {', '.join(failed)}: see why above")
-    rows = [check._asdict() for check in checks]
     printed = [{key: row[key] for key in ("name", "answer", "what")} for row in rows]
     return Result({"rows": rows}, [printed], failure=failure)
 
 
-class _Check(NamedTuple):
-    name: str
-    ok: bool
-    """Whether it gave any answer, even a refusal."""
-    answer: str
-    what: str
-
-
-async def _check(session: Session, name: str, settings: ModelSettings) -> _Check:
-    """Ask a model for an utterance as a run does."""
-    what = _described(settings)
+async def _check(session: Session, name: str, settings: ModelSettings) -> Fields:
+    """Ask a model for an utterance as a run does; ``ok`` if it gave any answer, even a refusal."""
+    row: Fields = {"name": name, "ok": False, "answer": "", "what": _described(settings)}
     try:
         speaker = session.speaker(name, CHECK)
         limit = settings.max_tokens
@@ -325,11 +316,11 @@ async def _check(session: Session, name: str, settings: ModelSettings) -> _Check
         system = speaker.system or ENGLISH.text(PROMPT)
         reply = await speaker.model.chat(chat_messages(system, _CHECK_SEED), decoding)
     except BotChatError as error:
-        return _Check(name, False, str(error), what)
+        return row | {"answer": str(error)}
     facts = _reply_facts(reply, settings.model)
     if speaker.model.context_window:
         facts.append(f"window {speaker.model.context_window}")
-    return _Check(name, reply.answered, "; ".join(facts), what)
+    return row | {"ok": reply.answered, "answer": "; ".join(facts)}
 
 
 def _reply_facts(reply: Reply, asked: str) -> list[str]:

@@ -204,8 +204,8 @@ def _new_seed(dialogue: ImportedDialogue, ids: set[str]) -> Seed:
     seed_id = dialogue.id
     start = "\0".join(_start(dialogue.utterances))
     if not seed_id or seed_id in ids:
-        digest = sha256(start.encode("utf-8", "replace")).hexdigest()[:8]
-        seed_id = f"{seed_id or 'seed'}-{digest}"
+        digest = sha256(start.encode("utf-8", "replace")).hexdigest()
+        seed_id = f"{seed_id or 'seed'}-{digest[:8]}"
     return Seed(seed_id, dialogue.utterances[:N_SEED])
 
 
