@@ -44,9 +44,24 @@ _PLACES = {
 """Public name -> where it stands: a name imports its own room and no other."""
 
 _COMMANDS = (
-    *("run", "leaderboard"),
-    *("figure", "agree", "compare", "demo", "init", "models_", "seeds", "import_", "generate"),
-    *("judge", "rank", "bench", "label", "publish", "fetch", "ledger"),
+    "run",
+    "leaderboard",
+    "figure",
+    "agree",
+    "compare",
+    "demo",
+    "init",
+    "models_",
+    "seeds",
+    "import_",
+    "generate",
+    "judge",
+    "rank",
+    "bench",
+    "label",
+    "publish",
+    "fetch",
+    "ledger",
 )
 
 

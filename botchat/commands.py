@@ -15,14 +15,13 @@ from cyclopts import App, Group, Parameter
 from cyclopts.help import DefaultFormatter, PanelSpec
 from rich import box
 
-from botchat.pipeline.spending import JudgeName, Spending
+from botchat.pipeline.spending import NO_LIMITS, JudgeName, Meter, Spending
 
 if TYPE_CHECKING:
-    from botchat.pipeline.spending import Meter
     from botchat.results import Result
     from botchat.workspace.folder import Workspace
 else:  # annotations are read when a command line is, and these are not imported for that
-    Meter = Result = Workspace = object
+    Result = Workspace = object
 
 
 def _version() -> str:
@@ -75,7 +74,6 @@ Formats = Annotated[
     _flag("repeatable; files of tables (csv)", "--format"),
 ]
 Costs = Annotated[Spending, Parameter(name="*", group=Group("Cost", sort_key=9))]
-FREE = Spending()
 
 
 def _workspace(workspace: Workspace | str | Path | None) -> Workspace:
@@ -119,7 +117,7 @@ def run(
     limit: Limit = None,
     replace: Replace = False,
     format: Formats = (),
-    spending: Costs = FREE,
+    spending: Costs = NO_LIMITS,
     workspace: Here = None,
     meter: Progress = None,
 ) -> Result:
@@ -132,12 +130,7 @@ def run(
     place = _workspace(workspace)
     name = JudgeName(judge, judge_model)
     wanted = stage.Running(seeds, _each(model), name, _each(protocol), limit, replace)
-    resolved = stage.resolve(wanted, place, spending.within(place))
-    if spending.plan:
-        return stage.plan_run(resolved).result(stage.title(resolved), resolved.limits)
-    if meter is None:
-        return stage.run_from_python(resolved, _each(format))
-    return stage.run(resolved, meter, _each(format))
+    return stage.run(wanted, place, spending.within(place), meter, _each(format))
 
 
 @app.command(group=DAILY)
@@ -160,10 +153,10 @@ def leaderboard(
         place,
         _set(place, seeds),
         _judges(judge),
+        meter or Meter(),
         formats=_each(format),
         opens=open,
         keep=keep,
-        meter=meter,
         out=_path(out),
     )
 
@@ -249,7 +242,7 @@ def demo(*, workspace: Here = None, meter: Progress = None) -> Result:
     """Everything offline: sample seeds, bots, rules judge, a board."""
     from botchat.pipeline.run import demo as show_demo
 
-    return show_demo(_workspace(workspace or "botchat-demo"), meter)
+    return show_demo(_workspace(workspace or "botchat-demo"), meter or Meter())
 
 
 @app.command(group=BEGIN)
@@ -322,7 +315,7 @@ def generate(
     turns: Turns = None,
     limit: Limit = None,
     replace: Replace = False,
-    spending: Costs = FREE,
+    spending: Costs = NO_LIMITS,
     workspace: Here = None,
     meter: Progress = None,
 ) -> Result:
@@ -333,13 +326,8 @@ def generate(
     names = _each(model) or place.config.run.models
     if limit is None:
         limit = place.config.run.limit
-    seed_set = _set(place, seeds)
-    spending = spending.within(place)
-    wanted = stage.Generating(seed_set, names, partner, turns, limit, replace)
-    if spending.plan:
-        title = f"{', '.join(names)} on {seed_set}"
-        return stage.plan_generate(wanted, place, spending).result(title, spending)
-    return stage.generate(wanted, place, spending, meter)
+    wanted = stage.Generating(_set(place, seeds), names, partner, turns, limit, replace)
+    return stage.generate(wanted, place, spending.within(place), meter or Meter())
 
 
 @app.command(group=STEPS)
@@ -354,7 +342,7 @@ def judge(
     turns: Annotated[Sequence[int], _flag("repeatable; the first N (8 and 16)", "--turns")] = (),
     comparisons: Annotated[int | None, _flag("arena: K at each N, drawn at random (all)")] = None,
     limit: Limit = None,
-    spending: Costs = FREE,
+    spending: Costs = NO_LIMITS,
     workspace: Here = None,
     meter: Progress = None,
 ) -> Result:
@@ -364,13 +352,9 @@ def judge(
     place = _workspace(workspace)
     name = JudgeName(judge, judge_model).or_usual(place.config.run)
     seed_set = _set(place, seeds)
-    spending = spending.within(place)
     several = (turns,) if isinstance(turns, int) else tuple(turns)
     wanted = stage.Judging(protocol, seed_set, name, _each(model), several, comparisons, limit)
-    if spending.plan:
-        title = f"{protocol} on {seed_set}, judge {name.text}"
-        return stage.plan_judge(wanted, place, spending).result(title, spending)
-    return stage.judge(wanted, place, spending, meter)
+    return stage.judge(wanted, place, spending.within(place), meter or Meter())
 
 
 @app.command(group=STEPS)
@@ -395,7 +379,7 @@ def rank(
         per_pair=per_pair,
         out=_path(out),
         formats=_each(format),
-        meter=meter,
+        meter=meter or Meter(),
     )
 
 
@@ -414,7 +398,7 @@ def bench(
     limit: Limit = None,
     out: Out = None,
     format: Formats = (),
-    spending: Costs = FREE,
+    spending: Costs = NO_LIMITS,
     workspace: Here = None,
     meter: Progress = None,
 ) -> Result:
@@ -428,7 +412,7 @@ def bench(
         benchmark,
         names,
         spending.within(place),
-        meter,
+        meter or Meter(),
         data=_path(data),
         published=published,
         limit=limit,

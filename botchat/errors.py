@@ -7,7 +7,11 @@ a `botchat.interfaces.Reply` and is recorded.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
+
+log = logging.getLogger("botchat")
+"""Warnings of a command that goes on."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

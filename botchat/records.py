@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -198,6 +198,10 @@ class Judgment(msgspec.Struct, frozen=True, gc=False):
     """Ledger keys of every call the verdict rests on."""
 
 
+Judged: TypeAlias = Mapping[str, Sequence[Judgment]]
+"""Judge -> judgments in one protocol."""
+
+
 class RemarkEnd(msgspec.Struct, frozen=True, gc=False):
     """The part of a `Remark` that tells why a vote is missing."""
 
@@ -285,6 +289,11 @@ class JudgeId(NamedTuple):
             return cls(text.removeprefix(CONTROL), "equal_calls")
         return cls(text)
 
+    @classmethod
+    def of_annotator(cls, name: str) -> JudgeId:
+        """Return the judge that a person's labels are filed under."""
+        return cls(f"{HUMAN}:{name}", "annotator")
+
     def of_model(self, model: str) -> JudgeId:
         """Return the same with the model of a panel's agents that name none."""
         return self._replace(name=f"{self.name}@{model}")
@@ -311,6 +320,13 @@ class JudgeId(NamedTuple):
     def model(self) -> str:
         """Model of a panel's agents that name none; empty where there is none."""
         return self.name.partition("@")[2]
+
+    @property
+    def annotator(self) -> str:
+        """Name of the person of an annotator's labels; empty where there is none."""
+        if self.role == "annotator":
+            return self.name.partition(":")[2]
+        return ""
 
     @property
     def is_control(self) -> bool:

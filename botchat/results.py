@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from botchat.boards.tables import Table
 
-Piece: TypeAlias = "str | Table | list[Row]"
+Fields: TypeAlias = dict[str, object]
+"""Named values, JSON-ready."""
+
+Piece: TypeAlias = "str | Table | list[Fields]"
 """A line, a table, or rows that are printed as one."""
 
 
@@ -37,16 +40,14 @@ class Result:
     @property
     def rows(self) -> list[Row]:
         """Rows of ``data``, or ``data`` itself as the only one."""
-        rows: list[Row] = self.data.get("rows", [self.data])
-        return rows
+        return list(self.data.get("rows", [self.data]))
 
     @property
     def tables(self) -> list[Table]:
         """The exact numbers, or the printed tables."""
-        printed = [piece for piece in self.pieces if not isinstance(piece, str | list)]
         if self.table:
             return [self.table]
-        return printed
+        return [piece for piece in self.pieces if not isinstance(piece, str | list)]
 
     @property
     def lines(self) -> list[str]:
@@ -64,8 +65,8 @@ class Result:
 
     def __repr__(self) -> str:
         """The first table and the last line."""
-        parts = [*map(repr, self.tables[:1]), *self.lines[-1:]] or [f"{len(self.rows)} rows"]
-        return f"<Result {'; '.join(parts)}>"
+        parts = [repr(table) for table in self.tables[:1]] + self.lines[-1:]
+        return f"<Result {'; '.join(parts) or f'{len(self.rows)} rows'}>"
 
     def _repr_html_(self) -> str:
         """HTML for notebooks: tables and lines, or else the rows."""

@@ -27,14 +27,16 @@ from typing import Any, NoReturn
 
 from cyclopts import CycloptsError
 
-from botchat.cli.output import LogFormatter, complain, perform, to_stdout
+from botchat.cli.output import LogFormatter, call, complain, perform, to_stdout
 from botchat.commands import app
 from botchat.errors import BotChatError
 
 _AT_ONCE_S = 0.1
 """Signals that come so soon after another are of one end."""
 
-_ENDS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_ENDS = [signal.SIGINT, signal.SIGTERM]
+if sys.platform != "win32":
+    _ENDS.append(signal.SIGHUP)
 
 # Flags of every command, which may stand anywhere; a meta app of cyclopts parses each line twice.
 _SHARED = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
@@ -194,11 +196,10 @@ def _run(words: Sequence[str]) -> None:
         rest or ["--help"], exit_on_error=False, print_error=False
     )
     if "workspace" in hidden:
-        more = {} if shared.dir is None else {"workspace": shared.dir}
-        perform(command, bound, more, "meter" in hidden, shared.json, shared.quiet)
+        perform(command, bound, shared.dir, shared.json, shared.quiet)
     else:
         with to_stdout(), suppress(SystemExit):  # rich ends a program whose reader has gone
-            command(*bound.args, **bound.kwargs)
+            call(command, bound)
 
 
 def _is_text(word: str) -> bool:
@@ -216,8 +217,9 @@ def _usage(error: Exception, words: Sequence[str]) -> str:
     text = re.sub(r"(\S{60})\S{60,}", r"\1…", text)
     # cyclopts does not know the flags of every command.
     option = re.match(r"Unknown option: (--[^ .=]+)", text)
-    if option and (near := get_close_matches(option[1], ("--dir", "--json", "--quiet"), 1, 0.8)):
-        text = f"{option[0]}. Did you mean {near[0]}?"
+    if option:
+        for flag in get_close_matches(option[1], ("--dir", "--json", "--quiet"), 1, 0.8):
+            text = f"{option[0]}. Did you mean {flag}?"
     # Not any word that names a command: a folder may be called demo.
-    chain = app.parse_commands(list(words))[0]
-    return f"{text} (see {' '.join(['botchat', *chain, '--help'])})"
+    chain = "".join(f"{word} " for word in app.parse_commands(list(words))[0])
+    return f"{text} (see botchat {chain}--help)"

@@ -13,17 +13,15 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from botchat.errors import BotChatError, ConfigError, LimitReached, UsageError
-from botchat.results import Result
+from botchat.results import Fields, Piece, Result
 from botchat.workspace.secrets import Redactor, public, secrets_in
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from botchat.boards.tables import Table
-    from botchat.interfaces import Row
     from botchat.pipeline.spending import Meter
 
 WIDTH = 100
@@ -73,35 +71,41 @@ class LogFormatter(logging.Formatter):
         return public_line(super().format(record))
 
 
+def call(command: Callable[..., Result], bound: inspect.BoundArguments) -> Result:
+    """Call a command with the arguments of its line."""
+    return command(*bound.args, **bound.kwargs)
+
+
 def perform(
     command: Callable[..., Result],
     bound: inspect.BoundArguments,
-    more: dict[str, Any],
-    with_meter: bool,
+    folder: Path | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
     """Call a command and print its result; a partial result is printed before a limit raises.
 
-    Raises `BotChatError`, also where replies are missing or a gate fails.
+    ``folder``: of the workspace, where it is named. Raises `BotChatError`, also where replies are
+    missing or a gate fails.
     """
-    folder = more.get("workspace")
-    if folder:
+    if folder is not None:
         _check_folder(folder)
-    if not with_meter:
-        result = command(*bound.args, **bound.kwargs, **more)
-        _show(result, as_json)
+        bound.arguments["workspace"] = folder
+    if "meter" not in bound.signature.parameters:
+        _show(call(command, bound), as_json)
         return
     gc.set_threshold(100_000, 20, 20)  # it reads much, and soon ends
     with _progress(quiet) as meter:
+        bound.arguments["meter"] = meter
         try:
-            result = command(*bound.args, **bound.kwargs, **more, meter=meter)
+            result = call(command, bound)
         except LimitReached as limit:
+            partial = limit.partial_result
             if as_json:
-                data = getattr(limit.partial_result, "data", {})
+                data = partial.data if isinstance(partial, Result) else {}
                 print_json({**data, **spent(meter), "stopped": str(limit)})
-            elif isinstance(limit.partial_result, Result):
-                _show(limit.partial_result, as_json)
+            elif isinstance(partial, Result):
+                _show(partial, as_json)
             raise
     _show(result, as_json, meter if "spending" in bound.signature.parameters else None)
     n_missing = result.unanswered
@@ -152,25 +156,31 @@ def _show(result: Result, as_json: bool, meter: Meter | None = None) -> None:
         raise result.failure
 
 
-def _text(part: str | Table | list[Row]) -> str:
+def _text(part: Piece) -> str:
     if isinstance(part, str):
-        width = WIDTH
-        if sys.stdout.isatty():
-            width = min(shutil.get_terminal_size().columns, WIDTH)
-        if part[:2] == "  ":
-            return printable(part)
-        return textwrap.fill(printable(part), width, break_long_words=False, break_on_hyphens=False)
+        return _wrapped(printable(part))
     if not isinstance(part, list):
         return grid([column.heading for column in part.headline], part.cells)
     if not part:
         return "nothing yet"
+    headings = [_heading(key) for key in part[0]]
     cells = [[cell(row.get(key)) for key in part[0]] for row in part]
-    table = grid([_heading(each) for each in part[0]], cells)
+    table = grid(headings, cells)
     if len(part) > 1 or len(table.splitlines()[-1]) <= WIDTH:
         return table
-    width = max(len(each) for each in part[0])
-    pairs = zip((_heading(each) for each in part[0]), cells[0], strict=True)
+    width = max(len(key) for key in part[0])
+    pairs = zip(headings, cells[0], strict=True)
     return "\n".join(f"{heading:<{width}}  {value}" for heading, value in pairs)
+
+
+def _wrapped(text: str) -> str:
+    """Return a line as wide as the terminal; one that begins with blanks keeps its columns."""
+    if text.startswith("  "):
+        return text
+    width = WIDTH
+    if sys.stdout.isatty():
+        width = min(shutil.get_terminal_size().columns, WIDTH)
+    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _heading(key: str) -> str:
@@ -201,7 +211,7 @@ def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
-def cell(value: Any) -> str:
+def cell(value: object) -> str:
     """Return a value as people read it."""
     if value is None:
         return "–"
@@ -249,15 +259,21 @@ def _progress(quiet: bool) -> Iterator[Meter]:
             )
             return Text(printable(spent_line(meter)))
 
-    columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
-    console = Console(stderr=True)
-    progress = Progress(*columns, TimeRemainingColumn(), Spent(""), console=console, transient=True)
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(20),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        Spent(""),
+        console=Console(stderr=True),
+        transient=True,
+    )
     with progress:
         progress.add_task("")
         yield meter
 
 
-def spent(meter: Meter) -> Row:
+def spent(meter: Meter) -> Fields:
     """Return what a run took, for ``--json``."""
     estimate = meter.budget.estimated
     return {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import logging
 import os
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -16,7 +15,7 @@ from typing import Any
 import msgspec
 
 from botchat.boards.files import to_json
-from botchat.errors import ConfigError, DataError, UsageError
+from botchat.errors import ConfigError, DataError, UsageError, log
 from botchat.importers.hub import hub_errors, refuse_large
 from botchat.importers.published_calls import read_calls
 from botchat.interfaces import Row
@@ -24,10 +23,9 @@ from botchat.records import VERSION, Dialogue, Judgment, Provenance, Seed
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, PORTABLE, AboutSet, Workspace
+from botchat.workspace.ledger import Cells
 from botchat.workspace.model_settings import api_key
 from botchat.workspace.secrets import Redactor, secrets_in
-
-log = logging.getLogger("botchat")
 
 MANIFEST = "botchat-run.json"
 MAX_RUN_BYTES = 2**30
@@ -109,11 +107,9 @@ def publish(
 
 def _page(out: Path) -> dict[str, bytes]:
     """Return path -> content of a board's page, with its tables and figures."""
-    page = {}
-    for path in sorted(out.rglob("*")):
-        if path.suffix in _PAGE and path.is_file():  # a board may be kept as v1.json
-            page[path.relative_to(out).as_posix()] = jsonl.content(path)
-    return page
+    paths = [path for path in sorted(out.rglob("*")) if path.suffix in _PAGE]
+    # A board may be kept as v1.json.
+    return {p.relative_to(out).as_posix(): jsonl.content(p) for p in paths if p.is_file()}
 
 
 def _dataset(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
@@ -138,8 +134,9 @@ def _dataset(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
     invented = ""
     if workspace.about(seed_set).invented:
         invented = INVENTED.format(seed_set)
-    facts = {"configs": configs, "version": VERSION, "invented": invented}
-    contents["README.md"] = _text("dataset", seed_set=seed_set, **facts)
+    contents["README.md"] = _text(
+        "dataset", seed_set=seed_set, configs=configs, version=VERSION, invented=invented
+    )
     digests = {path: sha256(content).hexdigest() for path, content in contents.items()}
     return {**contents, MANIFEST: to_json(Manifest(VERSION, seed_set, digests)).encode()}
 
@@ -147,7 +144,7 @@ def _dataset(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
 def _text(name: str, **values: str) -> bytes:
     """Return one of the pages in this folder, filled in."""
     page = resources.files(__package__).joinpath(f"{name}.md").read_text("utf-8")
-    return page.format(**values).encode()
+    return page.format_map(values).encode()
 
 
 def _commit(seed_set: str, name: str, kind: str, files: dict[str, bytes], private: bool) -> str:
@@ -167,8 +164,9 @@ def _commit(seed_set: str, name: str, kind: str, files: dict[str, bytes], privat
             ours |= {"index.html", "style.css"}
         others = stored - ours
         if others and MANIFEST not in stored:
-            fault = f"holds {min(others)}, and is no {kind} of BotChat; name another"
-            raise ConfigError(f"{name} {fault}")
+            raise ConfigError(
+                f"{name} holds {min(others)}, and is no {kind} of BotChat; name another"
+            )
         changes: list[Any] = [CommitOperationAdd(path, content) for path, content in files.items()]
         changes += [CommitOperationDelete(path) for path in sorted(stored - set(files))]
         message = f"BotChat {VERSION}: {seed_set}"
@@ -177,7 +175,7 @@ def _commit(seed_set: str, name: str, kind: str, files: dict[str, bytes], privat
 
 def _calls(workspace: Workspace, contents: Mapping[str, bytes]) -> bytes:
     """Return the calls that the records of a run name, as lines."""
-    keys: set[str] = set()
+    keys = set()
     for file, content in contents.items():
         keys |= _named_calls(_records(file, content, file))
     with closing(workspace.ledger(readonly=True)) as ledger:
@@ -207,7 +205,7 @@ def _named_calls(records: Iterable[msgspec.Struct]) -> set[str]:
     return keys
 
 
-def _named_rows(path: Path, named: Container[str], place: str) -> Iterator[tuple[Any, ...]]:
+def _named_rows(path: Path, named: Container[str], place: str) -> Iterator[Cells]:
     """Yield the rows of the calls that records name; any other may be of somebody else's run."""
     n_others = 0
     for call in read_calls(path):
@@ -216,7 +214,7 @@ def _named_rows(path: Path, named: Container[str], place: str) -> Iterator[tuple
         else:
             n_others += 1
     if n_others:
-        log.warning("%s: left out %d calls that none of its records names", place, n_others)
+        log.warning(f"{place}: left out {n_others} calls that none of its records names")
 
 
 def _refuse_secrets(workspace: Workspace, files: dict[str, bytes]) -> None:
@@ -257,8 +255,8 @@ def fetch(workspace: Workspace, source: str) -> Result:
     seed_set = manifest.seed_set
     workspace.seeds_path(seed_set)  # raises for an impossible name
     ledger_file = f"ledger/{seed_set}.jsonl.gz"
-    contents: dict[str, bytes] = {}
-    named: set[str] = set()
+    contents = {}
+    named = set()
     for file, digest in manifest.files.items():
         if file == ledger_file or _is_allowed(file, seed_set):
             contents[file] = jsonl.content(_download(name, file, commit))
@@ -300,8 +298,7 @@ def _check(
     except Exception as error:
         raise DataError(f"{place}: a line is no record: {error}; nothing is taken") from None
     path = workspace.root / file
-    folders = [path, *path.parents][: file.count("/") + 1]
-    for folder in folders:
+    for folder in [path, *path.parents][: file.count("/") + 1]:
         if folder.is_symlink():
             raise ConfigError(f"{folder} is a link; fetch into another folder with --dir")
     if path.exists() and not (path.is_file() and jsonl.content(path) == content):

@@ -62,7 +62,7 @@ def bench(
     name: str,
     judges: Sequence[JudgeName],
     spending: Spending,
-    meter: Meter | None,
+    meter: Meter,
     *,
     data: Path | None = None,
     published: bool = False,

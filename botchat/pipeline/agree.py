@@ -25,18 +25,16 @@ from botchat.pipeline.contestants import stored_name, with_controls
 from botchat.pipeline.leaderboard import write_charts
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.pipeline.load import SeedSetData, load
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import preferences
 from botchat.protocols.rates import truth as truth_of
-from botchat.records import HUMAN, JudgeId, Judgment
+from botchat.records import HUMAN, Dialogues, Judged, JudgeId, Judgment
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
 OF_WRITERS = "built-in"
 """Value of ``truth`` for `BUILT_IN` instead of a name of annotators, even if there are labels."""
-
-Judged = Mapping[str, Sequence[Judgment]]
-"""Judge -> judgments in one protocol."""
 
 
 def agree(
@@ -59,106 +57,140 @@ def agree(
     if not files and seed_set is None:
         raise UsageError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
     data = None
+    name = protocol or ""
     judged: Judged = {}
     if seed_set is not None:
         data = load(workspace, seed_set)
-        protocols = _judged_protocols(data)
-        asked = protocol or ""
-        if asked not in protocols:
-            raise ConfigError(
-                f"--protocol {asked or 'is missing'}{did_you_mean(asked, protocols)}: "
-                f"what was judged on {seed_set}: "
-                f"{listed(protocols) or 'nothing that judges can be compared on'}"
-            )
-        judged = protocols[asked]
+        judged = _judged_in(data, name)
+        if out is None:
+            out = workspace.out(seed_set) / f"agreement-{protocol}"
     elif protocol is not None:
         raise UsageError(f"--protocol {protocol} is about stage files: add --seeds SET")
+    parts, notes = _read_files(files)
+    known = list(judged)
+    for part in parts:
+        known += part.judges
+    kept = _select(workspace, known, judges, truth)
+    judged = {name: judgments for name, judgments in judged.items() if name in kept}
+    votes = [part.by(kept).with_turns_named() for part in parts]
+    report = _report(data, name, judged, votes, [path.name for path in files], truth)
+    report = replace(report, notes=notes + list(report.notes))
+    return publish(report, judge_agreement.agreement_tables(report), out, formats=formats)
+
+
+def _read_files(files: Sequence[Path]) -> tuple[list[PairVerdicts], list[str]]:
+    """Return the votes of each file, the last where a judge gave several, and a note on each."""
+    from botchat.importers.vote_files import read_votes, votes_in  # pandas
+
     parts = []
     notes = []
     for path in files:
-        from botchat.importers.vote_files import read_votes, votes_in  # pandas
-
         file = read_votes(votes_in(path), str(path))
-        parts.append(file.votes if file.once else file.votes.latest())
-        earlier = len(file.votes) - len(parts[-1])
-        again = f"; {earlier:,} given again by the same judge, the last counts" if earlier else ""
-        notes.append(f"{file.note}{again}.")
-    known = [name for part in parts for name in part.judges]
-    kept = _select(workspace, [*known, *judged], judges, truth)
-    judged = {name: judgments for name, judgments in judged.items() if name in kept}
-    votes = [part.by(kept).with_turns_named() for part in parts]
-    report = _report(workspace, data, protocol, judged, votes, [path.name for path in files], truth)
-    report = replace(report, notes=[*notes, *report.notes])
-    if out is None and seed_set is not None:
-        out = workspace.out(seed_set) / f"agreement-{protocol}"
-    return publish(report, judge_agreement.agreement_tables(report), out, formats=formats)
+        votes = file.votes
+        if not file.once:
+            votes = votes.latest()
+        parts.append(votes)
+        note = file.note
+        n_earlier = len(file.votes) - len(votes)
+        if n_earlier:
+            note += f"; {n_earlier:,} given again by the same judge, the last counts"
+        notes.append(f"{note}.")
+    return parts, notes
 
 
 def set_reports(data: SeedSetData) -> dict[str, AgreementReport]:
     """Return protocol -> the comparison of a set's judges, if there are two, not all annotators."""
-    return {
-        name: _report(data.workspace, data, name, judged)
-        for name, judged in _judged_protocols(data).items()
-        if len(judged) > 1 and not all(JudgeId.parse(judge).is_annotator() for judge in judged)
-    }
+    reports = {}
+    for name, judged in _judged_protocols(data).items():
+        n_annotators = sum(JudgeId.parse(judge).is_annotator() for judge in judged)
+        if len(judged) > max(1, n_annotators):
+            reports[name] = _report(data, name, judged)
+    return reports
+
+
+def _judged_in(data: SeedSetData, protocol: str) -> Judged:
+    """Return the judgments in one protocol; raises `ConfigError` where there are none."""
+    protocols = _judged_protocols(data)
+    if protocol not in protocols:
+        raise ConfigError(
+            f"--protocol {protocol or 'is missing'}{did_you_mean(protocol, protocols)}: "
+            f"what was judged on {data.seed_set}: "
+            f"{listed(protocols) or 'nothing that judges can be compared on'}"
+        )
+    return protocols[protocol]
 
 
 def _judged_protocols(data: SeedSetData) -> dict[str, Judged]:
     """Return the judgments that judges can be compared on, by protocol."""
-    names = sorted({name for by_protocol in data.judgments.values() for name in by_protocol})
-    return {
-        name: {judge: by[name] for judge, by in data.judgments.items() if by.get(name)}
-        for name in names
-        if data.catalogue.find(name) is not None
-    }
+    protocols: dict[str, dict[str, Sequence[Judgment]]] = {}
+    for judge, by_protocol in data.judgments.items():
+        for name, judgments in by_protocol.items():
+            if data.catalogue.find(name) is not None:
+                judged = protocols.setdefault(name, {})
+                if judgments:
+                    judged[judge] = judgments
+    return dict(sorted(protocols.items()))
 
 
 def _report(
-    workspace: Workspace,
     data: SeedSetData | None,
-    name: str | None,
+    name: str,
     judged: Judged,
     votes: Sequence[PairVerdicts] = (),
     files: Sequence[str] = (),
     truth: str | None = None,
 ) -> AgreementReport:
     """Compare judges by judgments in the protocol ``name`` and by ``votes`` of ``files``."""
-    protocol = data.catalogue.find(name) if data and name else None
+    protocol = None
     parts = list(votes)
-    if protocol is not None:
-        judged = with_controls(workspace, judged, protocol)
-        for judgments in judged.values():
-            parts.append(PairVerdicts.of(preferences(judgments, protocol)))
+    signed = {"set": "", "protocol": name, "files": "+".join(files)}
+    subject = list(files)
+    dialogues: Dialogues = {}
+    topics = {}
+    outdated: Mapping[str, int] = {}
+    costs = {}
+    if data is not None:
+        protocol = data.catalogue.find(name)
+        dialogues = data.dialogues
+        topics = {seed.id: seed.topic for seed in data.seeds if seed.topic}
+        outdated = data.outdated
+        signed["set"] = data.seed_set
+        subject.insert(0, f"{name} on {data.seed_set}")
+        if protocol is not None:
+            judged = with_controls(data.workspace, judged, protocol)
+            parts += [PairVerdicts.of(preferences(each, protocol)) for each in judged.values()]
+        costs = cost_per_verdict(data.workspace, judged)
     verdicts = PairVerdicts.together(parts)
-    present = [verdicts.judges[i] for i in np.unique(verdicts.judge).tolist()]
-    labelled = {JudgeId.parse(judge).is_annotator() for judge in present}
-    prefix = None if truth == OF_WRITERS else truth
-    if truth is None and len(labelled) > 1:
-        prefix = HUMAN
-    elif prefix is None and protocol is not None and protocol.knows_truth:
-        prefix = BUILT_IN
+    labels = _labels(verdicts, protocol, truth)
+    if labels == BUILT_IN:
         verdicts = PairVerdicts.together([verdicts, truth_of(verdicts, BUILT_IN)])
-    elif prefix is None and True in labelled:
-        prefix = HUMAN
-    lengths = judge_agreement.shown_lengths(data.dialogues if data else {}, judged)
-    topics = {seed.id: seed.topic for seed in data.seeds if seed.topic} if data else {}
-    compared = compare(verdicts, prefix, lengths, topics)
-    costs = cost_per_verdict(workspace, judged) if judged else {}
-    if prefix == BUILT_IN:  # these labels are no verdicts
+    compared = compare(verdicts, labels, judge_agreement.shown_lengths(dialogues, judged), topics)
+    if labels == BUILT_IN:  # these labels are no verdicts
         # Who wrote a dialogue ranks no contestant.
         judges = [replace(each, spearman=UNKNOWN, kendall=UNKNOWN) for each in compared.judges]
         rankings = [each for each in compared.rankings if each.judge != BUILT_IN]
         compared = replace(compared, judges=judges, rankings=rankings, annotators=())
-    signed = {"set": data.seed_set if data else None, "protocol": name, "files": "+".join(files)}
-    subject = [f"{name} on {data.seed_set}"] if data else []
     return AgreementReport(
         agreement=replace(compared, judges=judge_agreement.by_accuracy(compared.judges)),
         prices=costs,
-        subject=", ".join([*subject, *files]),
-        labels={None: "", BUILT_IN: BUILT_IN}.get(prefix, judge_agreement.HUMAN_LABELS),
-        signature=agreement_signature("agree", signed, verdicts_digest(verdicts), prefix),
-        notes=list(_notes(data, judged, prefix)),
+        subject=", ".join(subject),
+        labels={None: "", BUILT_IN: BUILT_IN}.get(labels, judge_agreement.HUMAN_LABELS),
+        signature=agreement_signature("agree", signed, verdicts_digest(verdicts), labels),
+        notes=list(_notes(outdated, judged, labels)),
     )
+
+
+def _labels(verdicts: PairVerdicts, protocol: Protocol | None, truth: str | None) -> str | None:
+    """Return whose verdicts are the labels: annotators', or `BUILT_IN`; None if nobody's are."""
+    if truth not in (None, OF_WRITERS):
+        return truth
+    present = np.unique(verdicts.judge).tolist()
+    kinds = {JudgeId.parse(verdicts.judges[i]).is_annotator() for i in present}
+    if truth is None and len(kinds) > 1:
+        return HUMAN
+    if protocol is not None and protocol.knows_truth:
+        return BUILT_IN
+    return HUMAN if True in kinds else None
 
 
 def _select(
@@ -183,9 +215,10 @@ def _select(
     return kept
 
 
-def _notes(data: SeedSetData | None, judged: Judged, prefix: str | None) -> Iterator[str]:
+def _notes(outdated: Mapping[str, int], judged: Judged, labels: str | None) -> Iterator[str]:
     for name in judged:
-        if data and (n := data.outdated.get(name)):
+        n = outdated.get(name)
+        if n:
             yield (
                 f"{n} judgments of {name} are about dialogues that have changed "
                 "since and do not count; run the judge again."
@@ -196,7 +229,7 @@ def _notes(data: SeedSetData | None, judged: Judged, prefix: str | None) -> Iter
                 f"The judgments of {name} were made with {len(kinds)} different settings; judge "
                 "again to make them one."
             )
-    if prefix is None:
+    if labels is None:
         yield "No truth is known: judges are compared with each other only; see --truth."
 
 
@@ -210,7 +243,7 @@ def publish(
     """Write tables, md, json (default: all of the report) and figures to ``out``, if given."""
     data = data or judge_agreement.agreement_json(report)
     data = {**data, "out": None if out is None else str(out)}
-    lines = [*report.sentences, *report.notes]
+    lines = report.sentences + list(report.notes)
     if out is not None:
         from botchat.report.figures import judge_charts
 

@@ -65,40 +65,33 @@ def compare(
                 f"--model {name}: not on both boards{did_you_mean(name, boards.models)}; on both: "
                 f"{listed(boards.models)}"
             )
-    changed = [name for name in boards.models if not boards.is_unchanged(name)]
-    unchanged = [name for name in boards.models if name not in changed]
-    tested = models or [name for name in changed if not is_floor_bot(name)]
-    tests = []
-    for name in tested:
-        if name in changed:
-            tests += [(name, *boards.changes(name, n)) for n in boards.tested_n]
-    p = p_values(tests)
+    tested = models or [name for name in boards.models if not is_floor_bot(name)]
+    p = p_values(boards.tests(tested))
     fell = [name for name, value in p.items() if value <= alpha]
-    lines = list(_lines(boards, unchanged, p, fell, alpha))
-    table = _table(boards, changed, p)
+    lines = list(_lines(boards, p, fell, alpha))
+    table = _table(boards, p)
     data = {
         "rows": table.records,
         "alpha": alpha,
         "tested": list(p),
-        "unchanged": unchanged,
+        "unchanged": boards.unchanged,
         "fell": fell,
         "notes": lines,
         "before": boards.old.path,
         "after": boards.new.path,
     }
-    parts: list[Piece] = []
-    if changed:
-        parts = [table, table.note]
-    return Result(data, [*parts, *lines], failure=_failure(boards, changed, p, fell))
+    pieces: list[Piece] = []
+    if boards.changed:
+        pieces += [table, table.note]
+    pieces += lines
+    return Result(data, pieces, failure=_failure(boards, p, fell))
 
 
-def _failure(
-    boards: Boards, changed: Sequence[str], p: Mapping[str, float], fell: Sequence[str]
-) -> GateFailed | None:
+def _failure(boards: Boards, p: Mapping[str, float], fell: Sequence[str]) -> GateFailed | None:
     """Return why the gate is shut, if it is."""
     if fell:
         return GateFailed(f"{len(fell)} of {len(p)} models fell")
-    if changed and not p:
+    if boards.changed and not p:
         return GateFailed(
             "nothing was tested: no changed model has UniEval verdicts on seeds of both boards; "
             "judge UniEval, or name a model with --model"
@@ -130,18 +123,18 @@ class SavedBoard(msgspec.Struct, frozen=True):
     @property
     def seeds(self) -> set[str]:
         """Ids of the seeds that any model was judged on."""
-        return set().union(*self.by_seed.values())
+        return set(chain.from_iterable(self.by_seed.values()))
 
     @property
     def n(self) -> int:
         """The largest N of its numbers; 0 where none is at an N."""
-        matches = [re.search(r"_n(\d+)$", key) for key in chain.from_iterable(self.rows)]
-        return max((int(match[1]) for match in matches if match), default=0)
+        keys = " ".join(chain.from_iterable(self.rows))
+        return max((int(n) for n in re.findall(r"_n(\d+)(?!\S)", keys)), default=0)
 
     @property
     def settings(self) -> dict[tuple[str, str], str | None]:
         """Judge and prompt of each signature: (label, protocol and N) -> part."""
-        settings: dict[tuple[str, str], str | None] = {}
+        settings = {}
         for signature in self.signatures:
             parts = signature.split("|")
             by_label = {part.partition(":")[0]: part for part in parts}
@@ -187,11 +180,20 @@ class Boards:
         self.gone = [name for name in old.models if name not in new.models]
         if not self.models:
             raise DataError(f"no model is on both boards: {old.path} and {new.path}")
+        self.changed: list[str] = []
+        self.unchanged: list[str] = []
+        """Models whose dialogues are word for word the same on both boards."""
+        for name in self.models:
+            digest = old.dialogues.get(name)
+            if digest is not None and digest == new.dialogues.get(name):
+                self.unchanged.append(name)
+            else:
+                self.changed.append(name)
 
-    def is_unchanged(self, model: str) -> bool:
-        """Return whether its dialogues are word for word the same on both boards."""
-        digest = self.old.dialogues.get(model)
-        return digest is not None and digest == self.new.dialogues.get(model)
+    def tests(self, models: Sequence[str]) -> list[tuple[str, Floats, Indices]]:
+        """Return `changes` of some models, as far as they changed, at each N."""
+        changed = [name for name in models if name in self.changed]
+        return [(name, *self.changes(name, n)) for name in changed for n in self.tested_n]
 
     def changes(self, model: str, n: int) -> tuple[Floats, Indices]:
         """Return `success_changes` of a model at N."""
@@ -220,11 +222,7 @@ def _mismatches(boards: Boards) -> Iterator[str]:
 
 
 def _lines(
-    boards: Boards,
-    unchanged: Sequence[str],
-    p: Mapping[str, float],
-    fell: Sequence[str],
-    alpha: float,
+    boards: Boards, p: Mapping[str, float], fell: Sequence[str], alpha: float
 ) -> Iterator[str]:
     """Yield what does not agree between the boards, what was tested, and what came of it."""
     if boards.gone:
@@ -232,10 +230,11 @@ def _lines(
     added = [name for name in boards.new.models if name not in boards.models]
     if added:
         yield f"new: {', '.join(added)}"
-    if len(unchanged) == 1:
+    n = len(boards.unchanged)
+    if n == 1:
         yield "unchanged: 1 model answered word for word as before"
-    elif unchanged:
-        yield f"unchanged: {len(unchanged)} models answered word for word as before"
+    elif n > 1:
+        yield f"unchanged: {n} models answered word for word as before"
     if p:
         yield (
             f"Tested: {', '.join(p)}; success at N = {boards.old.n} and {FIRST_N}, paired by seed. "
@@ -246,11 +245,11 @@ def _lines(
         yield "no model fell"
 
 
-def _table(boards: Boards, changed: Sequence[str], p: Mapping[str, float]) -> Table:
+def _table(boards: Boards, p: Mapping[str, float]) -> Table:
     from botchat.boards.tables import Column, table
 
     columns = [Column("model", "Model", "name")]
-    rows: list[Row] = [{"model": name, "p": p.get(name)} for name in changed]
+    rows: list[Row] = [{"model": name, "p": p.get(name)} for name in boards.changed]
     for n in boards.tested_n:
         key = f"change_n{n}"
         columns.append(Column(key, f"Success @{n}, change", "rate", interval=True))

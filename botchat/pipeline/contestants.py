@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Literal, TypeVar
 
@@ -12,7 +12,15 @@ from botchat.judges.function import JudgeFunction
 from botchat.judges.panel import is_debate, votes_before_debate
 from botchat.pipeline.resolved import ResolvedRun
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, Dialogue, Dialogues, JudgeId, Judgment, Seed, human_dialogue
+from botchat.records import (
+    HUMAN,
+    Dialogue,
+    Dialogues,
+    Judged,
+    JudgeId,
+    Seed,
+    human_dialogue,
+)
 from botchat.workspace import config, panels
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.panels import PanelSettings
@@ -46,7 +54,7 @@ def select_dialogues(run: ResolvedRun, models: Sequence[str], generated: Dialogu
             f"make some with: botchat generate --seeds {seed_set} --model MODEL"
         )
     known = {HUMAN: human_dialogues(run.seed_set.seeds), **generated}
-    contestants: dict[str, Mapping[str, Dialogue]] = {}
+    contestants = {}
     for model in models or known:
         name = model if model in known else stored_name(model, workspace)
         if name not in known:
@@ -65,16 +73,25 @@ def human_dialogues(seeds: Sequence[Seed]) -> dict[str, Dialogue]:
     return {seed.id: human_dialogue(seed) for seed in seeds if seed.utterances}
 
 
+def begun_ids(dialogues: Dialogues) -> set[str]:
+    """Return the ids of the seeds that any model was given."""
+    ids: set[str] = set()
+    for name, by_seed in dialogues.items():
+        if name != HUMAN:
+            ids.update(by_seed)
+    return ids
+
+
 def begun_seeds(seeds: Sequence[Seed], dialogues: Dialogues) -> Sequence[Seed]:
     """Return the seeds that any model was given; all of them if there is no model."""
-    begun = {id_ for name, by in dialogues.items() if name != HUMAN for id_ in by}
+    begun = begun_ids(dialogues)
     return [seed for seed in seeds if seed.id in begun] or seeds
 
 
 def in_turn(drawn: Iterable[tuple[object, T]]) -> list[T]:
     """Return items, given as (group, item), in turn: the first of each group, then the second."""
     n_before: Counter[object] = Counter()
-    rounds: list[tuple[int, T]] = []
+    rounds = []
     for group, item in drawn:
         rounds.append((n_before[group], item))
         n_before[group] += 1
@@ -122,12 +139,10 @@ def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:
     return panels.find(asked.panel, workspace.config.panels)
 
 
-def with_controls(
-    workspace: Workspace, judged: Mapping[str, Sequence[Judgment]], protocol: Protocol
-) -> dict[str, Sequence[Judgment]]:
+def with_controls(workspace: Workspace, judged: Judged, protocol: Protocol) -> Judged:
     """Return judges by name, each debate followed by its own votes before the debate."""
     choices = protocol.reading().choices
-    judges: dict[str, Sequence[Judgment]] = {}
+    judges = {}
     for name in sorted(judged):
         judges[name] = judged[name]
         if is_debate(judged[name]):

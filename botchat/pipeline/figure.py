@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import MissingDataError, UsageError, did_you_mean, listed
 from botchat.pipeline.ledger import cost_per_dialogue
-from botchat.pipeline.load import load, only_judge
+from botchat.pipeline.load import judged_files, load, only_judge
 from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -46,12 +46,12 @@ def figure(
 def write_figures(
     workspace: Workspace,
     seed_set: str,
-    name: str = "",
-    judge: str | None = None,
+    name: str,
+    judge: str | None,
     *,
-    form: str = "svg",
-    size: str = "",
-    out: Path | None = None,
+    form: str,
+    size: str,
+    out: Path | None,
 ) -> Result:
     """Write one figure, or all of a judge's board; return the paths.
 
@@ -87,9 +87,11 @@ def _charts(workspace: Workspace, seed_set: str, name: str, judge: str | None) -
             for chart in judge_charts(report):
                 charts.append(replace(chart, name=f"{chart.name}-{protocol}"))
     else:
-        data = load(workspace, seed_set, only_judge(workspace, seed_set, judge))
+        files = judged_files(workspace, seed_set)
+        judge = only_judge(workspace, seed_set, files, judge)
+        data = load(workspace, seed_set, [judge], files=files)
         costs = cost_per_dialogue(workspace, data.dialogues)
-        charts = list(board_charts(data.board(*data.files), costs))
+        charts = list(board_charts(data.board(judge), costs))
     matches = [chart for chart in charts if name in ("", chart.name)]
     if not matches:
         names = [chart.name for chart in charts]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -12,23 +11,21 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from botchat.errors import ConfigError, UsageError
+from botchat.errors import ConfigError, UsageError, log
 from botchat.interfaces import ChatModel, quirks_suffix, settings_digest
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.live_models import token_counter
-from botchat.pipeline.plan import Plan, plan
-from botchat.pipeline.resolved import ResolvedRun, SeedSet, first_seeds, read_seed_set
+from botchat.pipeline.plan import plan
+from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, StageOutcome, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
-from botchat.protocols.generation import PROMPT, TokenCounter, dialogue_faults, generate_dialogue
+from botchat.protocols.generation import PROMPT, dialogue_faults, generate_dialogue
 from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, stage_order
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.usage import call_facts
-
-log = logging.getLogger("botchat")
 
 MOST_TURNS = 1_000
 """Utterances of a dialogue; each is asked for with all before it, so money grows as the square."""
@@ -63,48 +60,38 @@ class Generated(StageOutcome):
     path: Path
 
 
-def resolve(request: Generating, workspace: Workspace, limits: Spending) -> ResolvedRun:
-    """Return the run with its seed set; raises `ConfigError` if nothing can be generated."""
-    _turns(request, workspace)
-    run = ResolvedRun(workspace, read_seed_set(workspace, request.seed_set), limits)
-    _check_seeds(run.seed_set)
-    return run
+def generate(request: Generating, workspace: Workspace, spending: Spending, meter: Meter) -> Result:
+    """Extend every ChatSEED by each model, or plan to; a row a contestant.
 
-
-def plan_generate(request: Generating, workspace: Workspace, limits: Spending) -> Plan:
-    """Return what `generate` would send."""
-    return plan(resolve(request, workspace, limits), partial(walk, request))
+    Raises `ConfigError` if nothing can be generated.
+    """
+    run = ResolvedRun(workspace, read_seed_set(workspace, request.seed_set), spending)
+    if spending.plan:
+        title = f"{', '.join(request.models)} on {request.seed_set}"
+        return plan(run, partial(walk, request)).result(title, spending)
+    _turns(request, run)
+    return stage_result(run_session(run, meter, partial(ask, request)))
 
 
 async def walk(request: Generating, session: Session) -> Dialogues:
     """Return the contestants' dialogues, stored or as a plan makes them up; store nothing."""
-    counter = token_counter()
     dialogues = {}
     for job in _jobs(request, session):
         for seed in job.pending:
-            job.dialogues[seed.id] = await job.make(seed, counter)
+            job.dialogues[seed.id] = await job.make(seed)
         dialogues[job.contestant] = job.dialogues
     return dialogues
-
-
-def generate(
-    request: Generating, workspace: Workspace, spending: Spending, meter: Meter | None
-) -> Result:
-    """Extend every ChatSEED by each model."""
-    run = resolve(request, workspace, spending)
-    return stage_result(run_session(run, meter, partial(ask, request)))
 
 
 async def ask(request: Generating, session: Session, stops: EarlyStop) -> list[Generated]:
     """Do as `generate`, in a session that is open."""
     jobs = _jobs(request, session)
-    counter = token_counter()
     for job in jobs:
         if job.pending:
             jsonl.Appender[Dialogue](job.path).ready()
     n_calls = sum((job.turns - N_SEED) * len(job.pending) for job in jobs)
     session.meter.begin("generate", n_calls, by_replies=True)
-    generated = await together(job.run(counter, stops) for job in jobs)
+    generated = await together(job.run(stops) for job in jobs)
     calls = {job.contestant: list(_calls(job.dialogues.values())) for job in jobs}
     new = {each.model for each in generated if each.new}
     seed_set = session.run.seed_set.name
@@ -112,11 +99,11 @@ async def ask(request: Generating, session: Session, stops: EarlyStop) -> list[G
     return generated
 
 
-def _turns(request: Generating, workspace: Workspace) -> int:
-    """Return the utterances of a finished dialogue; raises `UsageError`."""
+def _turns(request: Generating, run: ResolvedRun) -> int:
+    """Return the utterances of a finished dialogue; raises `ConfigError` if none can be made."""
     turns = request.turns
     if turns is None:
-        turns = workspace.config.generation.turns
+        turns = run.workspace.config.generation.turns
     if turns <= N_SEED:
         raise UsageError(
             f"--turns {turns}: a dialogue starts with {N_SEED} human utterances, so at least "
@@ -124,24 +111,20 @@ def _turns(request: Generating, workspace: Workspace) -> int:
         )
     if turns > MOST_TURNS:
         raise UsageError(f"--turns {turns}: a dialogue has at most {MOST_TURNS:,} utterances")
-    return turns
-
-
-def _check_seeds(seed_set: SeedSet) -> None:
-    """Refuse a set of texts, which no dialogue can go on with."""
-    if not all(seed.utterances for seed in seed_set.seeds):
+    if not all(seed.utterances for seed in run.seed_set.seeds):
         raise ConfigError(
-            f"{seed_set.name} has no ChatSEEDs: there is nothing to go on "
+            f"{run.seed_set.name} has no ChatSEEDs: there is nothing to go on "
             "with; name another --seeds"
         )
+    return turns
 
 
 def _jobs(request: Generating, session: Session) -> list[_Job]:
     """Return one job a contestant. Every name is resolved before the first call is sent."""
-    turns = _turns(request, session.run.workspace)
-    _check_seeds(session.run.seed_set)
-    seeds = first_seeds(session.run.seed_set.seeds, request.limit)
-    jobs: dict[str, _Job] = {}
+    run = session.run
+    turns = _turns(request, run)
+    seeds = first_seeds(run.seed_set.seeds, request.limit)
+    jobs = {}
     for model in dict.fromkeys(request.models):
         job = _Job(request, session, model, turns, seeds)
         jobs[job.contestant] = job
@@ -208,6 +191,7 @@ class _Job:
         )
         self.path = run.workspace.dialogues_path(self.seed_set, self.contestant)
         self.dialogues = run.workspace.dialogues(self.seed_set, self.contestant)
+        self._counter = token_counter()
         self._warned: set[str] = set()
         self._n_new = 0
 
@@ -233,6 +217,27 @@ class _Job:
 
     def refuse_others(self, ledger: Ledger) -> None:
         """Raise `ConfigError` if dialogues made with other settings would be overwritten."""
+        others = self._others()
+        if not others or self._is_bot:
+            return
+        speaker = self.speakers[0]
+        now = {**speaker.model.identity, **speaker.decoding.settings}
+        now["system_prompt"] = settings_digest(speaker.system or self.language.text(PROMPT))
+        changes = "unknown"
+        for call in ledger.calls("WHERE key=?", next(_calls(others), "")):
+            before = call_facts(call).settings
+            differ = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+            lines = [f"{key} {before.get(key)} → {now.get(key)}" for key in differ]
+            changes = ", ".join(lines) or changes
+        raise ConfigError(
+            f"{self.contestant} has {len(others)} dialogues on {self.seed_set} that were made with "
+            f"other settings ({changes}), and nothing was sent; keep both: "
+            "set identity, revision or display_name in its [models] entry; or make them anew with "
+            "--replace"
+        )
+
+    def _others(self) -> list[Dialogue]:
+        """Return the dialogues to make again that were made with other settings."""
         parts = _settings_parts(self._signature)
         others = []
         for seed in self.pending:
@@ -242,31 +247,11 @@ class _Job:
                 continue
             if _settings_parts(dialogue.signature) != parts:
                 others.append(dialogue)
-        if not others or self._is_bot:
-            return
-        speaker = self.speakers[0]
-        before: Mapping[str, object] = {}
-        for call in ledger.calls("WHERE key=?", next(_calls(others), "")):
-            before = call_facts(call).settings
-        system = speaker.system or self.language.text(PROMPT)
-        now = {**speaker.model.identity, **speaker.decoding.settings}
-        now["system_prompt"] = settings_digest(system)
-        differ = [
-            f"{key} {before.get(key)} → {now.get(key)}"
-            for key in sorted({*before, *now})
-            if before and before.get(key) != now.get(key)
-        ]
-        changes = ", ".join(differ) or "unknown"
-        raise ConfigError(
-            f"{self.contestant} has {len(others)} dialogues on {self.seed_set} that were made with "
-            f"other settings ({changes}), and nothing was sent; keep both: "
-            "set identity, revision or display_name in its [models] entry; or make them anew with "
-            "--replace"
-        )
+        return others
 
-    async def make(self, seed: Seed, counter: TokenCounter) -> Dialogue:
+    async def make(self, seed: Seed) -> Dialogue:
         return await generate_dialogue(
-            seed, self.speakers, self.turns, counter, self.sign, self.language
+            seed, self.speakers, self.turns, self._counter, self.sign, self.language
         )
 
     def warn(self, dialogue: Dialogue) -> None:
@@ -287,11 +272,11 @@ class _Job:
         """Return the model whose turn it was; `Watch` tells of empty replies of one that thinks."""
         return self.models[len(dialogue.facts) % len(self.models)]
 
-    async def run(self, counter: TokenCounter, stops: EarlyStop) -> Generated:
+    async def run(self, stops: EarlyStop) -> Generated:
         with jsonl.Appender[Dialogue](self.path) as file:
 
             async def extend(seed: Seed) -> None:
-                dialogue = await self.make(seed, counter)
+                dialogue = await self.make(seed)
                 if _is_same(dialogue, self.dialogues.get(seed.id)):
                     return  # it was looked up again, and nothing was paid
                 file.append(dialogue)

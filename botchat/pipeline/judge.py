@@ -10,7 +10,6 @@ from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.interfaces import MakeCase, case_ref
 from botchat.pipeline.contestants import begun_seeds, human_dialogues, in_turn, select_dialogues
 from botchat.pipeline.judging import JudgingJob, ProtocolCases, ask_all, plan_all
-from botchat.pipeline.plan import Plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.session import stage_result
 from botchat.pipeline.spending import JudgeName, Meter, Spending
@@ -38,31 +37,18 @@ class Judging:
     """Number of first seeds (default: all seeds that have a generated dialogue)."""
 
 
-def resolve(request: Judging, workspace: Workspace, limits: Spending) -> ResolvedRun:
-    """Return the run with its seed set; raises `ConfigError` for an unknown protocol."""
-    seed_set = read_seed_set(workspace, request.seed_set)
-    protocols = catalogue(workspace.config.protocols, seed_set.language)
-    protocol = protocols.named(request.protocol)
-    return ResolvedRun(workspace, seed_set, limits, judge=request.judge, protocols=[protocol])
+def judge(request: Judging, workspace: Workspace, spending: Spending, meter: Meter) -> Result:
+    """Ask about the stored dialogues and store, or plan; one row a protocol and N.
 
-
-def plan_judge(request: Judging, workspace: Workspace, limits: Spending) -> Plan:
-    """Return what `judge` would send."""
-    run = resolve(request, workspace, limits)
-    return plan_all([_stored_job(request, run)], run)
-
-
-def judge(
-    request: Judging, workspace: Workspace, spending: Spending, meter: Meter | None
-) -> Result:
-    """Ask and store; one row a protocol and N."""
-    run = resolve(request, workspace, spending)
-    return stage_result(ask_all([_stored_job(request, run)], run, meter))
-
-
-def _stored_job(request: Judging, run: ResolvedRun) -> JudgingJob:
-    """Return every case on the stored dialogues."""
-    return judging_job(request, run, run.protocols[0], run.stored_dialogues())
+    Raises `ConfigError` for an unknown protocol, and as `judging_job`.
+    """
+    run = ResolvedRun(workspace, read_seed_set(workspace, request.seed_set), spending)
+    known = catalogue(workspace.config.protocols, run.seed_set.language)
+    jobs = [judging_job(request, run, known.named(request.protocol), run.stored_dialogues())]
+    if spending.plan:
+        title = f"{request.protocol} on {request.seed_set}, judge {request.judge.text}"
+        return plan_all(jobs, run).result(title, spending)
+    return stage_result(ask_all(jobs, run, meter))
 
 
 def judging_job(
@@ -83,7 +69,7 @@ def judging_job(
     for name, by_seed in contestants.items():
         begun[name] = {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
     if protocol.is_pair:
-        turns = request.turns or run.workspace.config.arena.turns
+        turns = request.turns or tuple(dict.fromkeys(run.workspace.config.arena.turns))
         cases = _pairwise_cases(request, protocol, turns, seeds, begun)
     else:
         cases = _single_cases(request, protocol, seeds, begun)
@@ -99,16 +85,9 @@ def _pairwise_cases(
 ) -> list[ProtocolCases]:
     """Return the cases at each N on pairs of contestants, with ``human`` only if it was named."""
     compared = {name: by for name, by in contestants.items() if request.models or name != HUMAN}
-    if len(compared) < 2:
-        title = protocol.title
-        if protocol.about_ai:
-            title = "Arena"
-        raise ConfigError(
-            f"the {title} needs at least two contestants; there is {', '.join(compared) or 'none'}"
-            ": make another with generate --model MODEL, or name one more with --model"
-        )
+    _refuse_alone(protocol, list(compared))
     cases = []
-    for n in dict.fromkeys(turns):
+    for n in turns:
         if n <= N_SEED:
             raise UsageError(
                 f"--turns {n}: the first {N_SEED} utterances are human in every dialogue, so at "
@@ -127,6 +106,18 @@ def _pairwise_cases(
     if not cases:
         raise MissingDataError("no two dialogues are long enough to compare; see --turns")
     return cases
+
+
+def _refuse_alone(protocol: Protocol, names: Sequence[str]) -> None:
+    """Raise `ConfigError` for fewer than two contestants."""
+    title = protocol.title
+    if protocol.about_ai:
+        title = "Arena"
+    if len(names) < 2:
+        raise ConfigError(
+            f"the {title} needs at least two contestants; there is {', '.join(names) or 'none'}"
+            ": make another with generate --model MODEL, or name one more with --model"
+        )
 
 
 def _draw(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
@@ -162,11 +153,14 @@ def _single_cases(
                 f"{protocol.title} compares models with human: name a model besides human"
             )
         contestants = {**contestants, HUMAN: human_dialogues(seeds)}
-    protocols = [protocol.at(n) for n in request.turns] or [protocol]
-    cases = [ProtocolCases(each, list(each.cases(seeds, contestants))) for each in protocols]
-    short = next((each.n for each, makers in cases if each.n and not makers), None)
-    if short:
-        raise MissingDataError(f"--turns {short}: no dialogue of {request.seed_set} is so long")
+    cases = []
+    for each in [protocol.at(n) for n in request.turns] or [protocol]:
+        makers = list(each.cases(seeds, contestants))
+        if each.n and not makers:
+            raise MissingDataError(
+                f"--turns {each.n}: no dialogue of {request.seed_set} is so long"
+            )
+        cases.append(ProtocolCases(each, makers))
     if not cases[0].make and protocol.against_human:
         raise MissingDataError(
             f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from botchat.errors import ConfigError, UnreadableReplies
+from botchat.errors import UnreadableReplies
 from botchat.interfaces import Case, CaseRef, Judge, MakeCase, case_ref, quirks_suffix
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.plan import Plan, plan
@@ -17,9 +17,9 @@ from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.session import Session, StageOutcome, run_session
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.protocol import Protocol
-from botchat.records import LOOKED_UP_AGAIN, NO_ROOM, RULES, SIGNED, UNANSWERED, Judgment, Outcome
+from botchat.records import LOOKED_UP_AGAIN, NO_ROOM, SIGNED, UNANSWERED, Judgment, Outcome
 from botchat.workspace import jsonl, usage
-from botchat.workspace.folder import Workspace, judgment_key, stage_order
+from botchat.workspace.folder import CaseKey, judgment_key, stage_order
 from botchat.workspace.ledger import Ledger
 
 MOST_UNREADABLE = 20
@@ -60,53 +60,33 @@ class JudgingJob:
 
     async def walk(self, session: Session) -> None:
         """Answer every case as a plan does; nothing is stored."""
-        for writer, makers in self.writers(session):
-            if not writer.judge.models:
-                continue
-            for make in makers:
-                case = make()
-                if writer.stored(case) is None:
-                    await writer.judge.answer(case)
+        for writer in self.writers(session):
+            if writer.judge.models:
+                for make in writer.makers:
+                    case = make()
+                    if writer.stored(case) is None:
+                        await writer.judge.answer(case)
 
     async def ask(self, session: Session, stops: EarlyStop) -> list[StageResult]:
         """Ask, in a session that is open; one result for each protocol."""
         writers = self.writers(session)
-        for writer, makers in writers:
-            if len(writer.judgments) < len(makers):
+        for writer in writers:
+            if len(writer.judgments) < len(writer.makers):
                 writer.file.ready()
-        session.meter.begin("judge", sum(len(makers) for _, makers in writers))
-        results = await together(
-            writer.judge_cases(makers, session.meter, stops) for writer, makers in writers
-        )
-        for writer, _ in writers:
+        session.meter.begin("judge", sum(len(writer.makers) for writer in writers))
+        results = await together(writer.judge_cases(session.meter, stops) for writer in writers)
+        for writer in writers:
             writer.note(session.ledger)
         return results
 
-    def writers(self, session: Session) -> list[tuple[JudgmentWriter, Sequence[MakeCase]]]:
-        """Return the file of each protocol's judgments, with its cases."""
-        run = session.run
-        writers = []
-        for judge, cases in zip(self.judges(session), self.cases, strict=True):
-            writer = JudgmentWriter(run.workspace, run.seed_set.name, cases.protocol, judge)
-            writers.append((writer, cases.make))
-        return writers
+    def writers(self, session: Session) -> list[JudgmentWriter]:
+        """Return the file of each protocol's judgments."""
+        judged = zip(self.cases, self.judges(session), strict=True)
+        return [JudgmentWriter(session.run, cases, judge) for cases, judge in judged]
 
     def judges(self, session: Session) -> list[Judge]:
         """Return the judge of each protocol; raises `ConfigError` if it cannot be asked."""
-        protocols = [cases.protocol for cases in self.cases]
-        if self.judge.name == RULES:
-            for protocol in protocols:
-                _check_rules(protocol)
-        return [session.judge(self.judge, each) for each in protocols]
-
-
-def _check_rules(protocol: Protocol) -> None:
-    """Refuse a protocol that the offline judge does not answer."""
-    if protocol.template or not protocol.about_ai:
-        raise ConfigError(
-            f"--judge {RULES} answers UniEval, Arena, GTEval and diagnosis, not "
-            f"{protocol.name}; name a model"
-        )
+        return [session.judge(self.judge, cases.protocol) for cases in self.cases]
 
 
 def plan_all(jobs: Sequence[JudgingJob], run: ResolvedRun) -> Plan:
@@ -120,7 +100,7 @@ async def walk_jobs(jobs: Sequence[JudgingJob], session: Session) -> None:
         await job.walk(session)
 
 
-def ask_all(jobs: Sequence[JudgingJob], run: ResolvedRun, meter: Meter | None) -> list[StageResult]:
+def ask_all(jobs: Sequence[JudgingJob], run: ResolvedRun, meter: Meter) -> list[StageResult]:
     """Ask one after the other."""
     return run_session(run, meter, partial(ask_jobs, jobs))
 
@@ -142,13 +122,13 @@ async def ask_jobs(
 class JudgmentWriter:
     """The stage file of a judge's answers in a protocol. Cases may be judged side by side."""
 
-    def __init__(
-        self, workspace: Workspace, seed_set: str, protocol: Protocol, judge: Judge
-    ) -> None:
+    def __init__(self, run: ResolvedRun, cases: ProtocolCases, judge: Judge) -> None:
         """Read the stored judgments; a judgment with another signature is made again."""
-        self._workspace = workspace
-        self._seed_set = seed_set
+        protocol = cases.protocol
+        self._run = run
+        seed_set = run.seed_set.name
         self.protocol = protocol
+        self.makers = cases.make
         self.judge = judge
         name = protocol.base if protocol.template else protocol.name.split("-")[0]
         n = ""
@@ -159,10 +139,10 @@ class JudgmentWriter:
             f"|judge:{judge.name}@{judge.digest}"
             f"|prompt:{protocol.digest}|orders:{protocol.orders}"
         )
-        self.path = workspace.judgments_path(seed_set, protocol.name, judge.name)
-        self.judgments = workspace.judgments(self.path)
+        self.path = run.workspace.judgments_path(seed_set, protocol.name, judge.name)
+        self.judgments = run.workspace.judgments(self.path)
         """All stored judgments, also of dialogues or settings that have changed."""
-        self._asked: list[tuple[str, tuple[str, ...]]] = []
+        self._asked: list[CaseKey] = []
         self._new = self._unreadable = 0
         self.file = jsonl.Appender[Judgment](self.path)
         self.signature = self._sign()
@@ -183,20 +163,18 @@ class JudgmentWriter:
             return None
         return judgment
 
-    async def judge_cases(
-        self, makers: Sequence[MakeCase], meter: Meter, stops: EarlyStop
-    ) -> StageResult:
+    async def judge_cases(self, meter: Meter, stops: EarlyStop) -> StageResult:
         """Judge what is not stored; then put the file into canonical order."""
         left = []
-        for make in makers:
+        for make in self.makers:
             judgment = self.stored(case_ref(make))
             if judgment is None:
                 left.append(make)
             else:
                 self._asked.append(judgment_key(judgment))
-        meter.done += len(makers) - len(left)
+        meter.done += len(self.makers) - len(left)
 
-        async def judge_next(make: Callable[[], Case]) -> None:
+        async def judge_next(make: MakeCase) -> None:
             await self.judge_case(make())
             meter.done += 1
 
@@ -222,7 +200,7 @@ class JudgmentWriter:
             new=self._new,
             unreadable=sum(judgment.verdict is None for judgment in answered),
             path=self.path,
-            unanswered=len(makers) - len(answered),
+            unanswered=len(self.makers) - len(answered),
         )
 
     async def judge_case(self, case: Case) -> None:
@@ -289,9 +267,8 @@ class JudgmentWriter:
         """Record the models that were asked."""
         judge = self.judge.name
         calls = list(chain.from_iterable(each.calls for each in self.judgments.values()))
-        changed = []
-        if self._new:
-            changed.append(judge)
+        changed = [judge] if self._new else []
+        run = self._run
         usage.record_provenance(
-            self._workspace, ledger, self._seed_set, self.protocol.name, {judge: calls}, changed
+            run.workspace, ledger, run.seed_set.name, self.protocol.name, {judge: calls}, changed
         )

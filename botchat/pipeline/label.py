@@ -65,7 +65,8 @@ def label(
     dialogues = workspace.all_dialogues(seed_set, seeds)
     if files:
         everyone = {HUMAN: human_dialogues(seeds), **dialogues}
-        return _file_labels(workspace, seed_set, files, seeds, everyone)
+        labels = _labels(workspace, seed_set, files, seeds, everyone)
+        return _file_labels(workspace, seed_set, labels)
     if most < 1:
         raise UsageError(f"--cases {most}: give 1 or more")
     asked = _protocol(workspace, seed_set, protocol)
@@ -109,13 +110,14 @@ def _protocol(workspace: Workspace, seed_set: str, name: str | None) -> Protocol
         if not protocol.answer.is_labelled:
             raise ConfigError(f"--protocol {name}: error reports cannot be labelled")
         return protocol
-    judges = workspace.judgment_files(seed_set).items()
-    names = {name for judge, by in judges if not JudgeId.parse(judge).is_annotator() for name in by}
-    judged = catalogue.among(names).values()
-    known = [protocol for protocol in judged if protocol.answer.is_labelled]
-    if not known:
-        raise MissingDataError(f"nobody has judged {seed_set}: name a protocol, --protocol unieval")
-    return known[0]
+    names: set[str] = set()
+    for judge, by_protocol in workspace.judgment_files(seed_set).items():
+        if not JudgeId.parse(judge).is_annotator():
+            names.update(by_protocol)
+    for protocol in catalogue.among(names).values():
+        if protocol.answer.is_labelled:
+            return protocol
+    raise MissingDataError(f"nobody has judged {seed_set}: name a protocol, --protocol unieval")
 
 
 def _draw(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> list[Case | CaseRef]:
@@ -148,16 +150,17 @@ def _page(protocol: Protocol, seed_set: str, cases: Sequence[Case | CaseRef]) ->
     )
 
 
-def _file_labels(
+def _labels(
     workspace: Workspace,
     seed_set: str,
     files: Sequence[Path],
     seeds: Sequence[Seed],
     dialogues: Dialogues,
-) -> Result:
-    """Append the labels that are new to their judges' files."""
+) -> list[Judgment]:
+    """Read the labels of exported files, each as a judgment of its case."""
     catalogue = catalogue_of(workspace, seed_set)
-    labels: dict[tuple[str, str], list[Judgment]] = {}
+    cases: dict[str, dict[tuple[str, str], Case | CaseRef]] = {}
+    labels = []
     for path in files:
         if not path.is_file():
             raise MissingDataError(f"no file {path}; name what the page of botchat label exported")
@@ -165,16 +168,28 @@ def _file_labels(
             protocol = catalogue.find(line.protocol)
             if protocol is None or not protocol.answer.is_labelled:
                 raise DataError(f"{path}: protocol {line.protocol[:40]!r} has no labels here")
-            judgment = _judgment(line, seeds, seed_set, protocol, dialogues)
-            labels.setdefault((judgment.judge, judgment.protocol), []).append(judgment)
+            if line.protocol not in cases:
+                known = map(case_ref, protocol.cases(seeds, dialogues))
+                cases[line.protocol] = {(case.seed_id, case.digest): case for case in known}
+            case = cases[line.protocol].get((line.seed_id, line.case))
+            labels.append(_judgment(line, seed_set, protocol, case))
     if not labels:
         raise DataError(f"no labels in {listed(str(each) for each in files)}")
+    return labels
+
+
+def _file_labels(workspace: Workspace, seed_set: str, labels: Sequence[Judgment]) -> Result:
+    """Append the labels that are new to their judges' files."""
+    by_judge: dict[tuple[str, str], list[Judgment]] = {}
+    for each in labels:
+        by_judge.setdefault((each.judge, each.protocol), []).append(each)
     rows = []
     with workspace.locked():
-        for (judge, name), judgments in labels.items():
+        files = workspace.judgment_files(seed_set)
+        for (judge, name), judgments in by_judge.items():
+            path = workspace.judgments_path(seed_set, name, judge)
             # An exported file that was put there by hand goes on where it is.
-            stored = workspace.judgment_files(seed_set).get(judge, {}).get(name)
-            path = stored or workspace.judgments_path(seed_set, name, judge)
+            path = files.get(judge, {}).get(name, path)
             last = {judgment.case: judgment.verdict for judgment in jsonl.read(path, Judgment)}
             new = 0
             with jsonl.Appender[Judgment](path) as file:
@@ -188,20 +203,13 @@ def _file_labels(
 
 
 def _judgment(
-    line: Label, seeds: Sequence[Seed], seed_set: str, protocol: Protocol, dialogues: Dialogues
+    line: Label, seed_set: str, protocol: Protocol, case: Case | CaseRef | None
 ) -> Judgment:
-    """Return a label as a judgment of its case."""
-    if JudgeId.parse(line.judge).role != "annotator":
+    """Return a label as a judgment of its case; raises as `label`."""
+    asked = JudgeId.parse(line.judge)
+    if asked.role != "annotator":
         raise ConfigError(f"judge {line.judge[:80]!r}: labels are those of human:NAME")
-    judge = f"{HUMAN}:{annotator_name(line.judge.partition(':')[2])}"
-    its_seed = [seed for seed in seeds if seed.id == line.seed_id]
-    on_seed = {
-        name: {line.seed_id: by_seed[line.seed_id]}
-        for name, by_seed in dialogues.items()
-        if line.seed_id in by_seed
-    }
-    cases = map(case_ref, protocol.cases(its_seed, on_seed))
-    case = next((case for case in cases if case.digest == line.case), None)
+    judge = JudgeId.of_annotator(annotator_name(asked.annotator))
     if case is None:
         raise DataError(
             f"label of {line.seed_id[:80]!r} in {protocol.name}: no dialogues of now are its case "
@@ -217,7 +225,7 @@ def _judgment(
         protocol=protocol.name,
         seed_id=line.seed_id,
         contestants=case.contestants,
-        judge=judge,
+        judge=str(judge),
         verdict=line.verdict,
         reason="",
         shown=len(utterances),

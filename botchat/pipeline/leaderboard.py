@@ -6,17 +6,17 @@ import re
 import webbrowser
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botchat.errors import UsageError
 from botchat.interfaces import Row, settings_digest
 from botchat.pipeline.ledger import call_texts, total_cost
-from botchat.pipeline.load import SeedSetData, load, only_judge
+from botchat.pipeline.load import SeedSetData, judged_files, load, only_judge
 from botchat.pipeline.spending import Meter
-from botchat.records import JudgeId, Seed
+from botchat.records import JudgeId, Judgment, Seed
 from botchat.results import Piece, Result
-from botchat.workspace import jsonl
 from botchat.workspace.folder import PORTABLE, Workspace
 from botchat.workspace.jsonl import write_all
 
@@ -56,13 +56,13 @@ ENDINGS = (
 def leaderboard(
     workspace: Workspace,
     seed_set: str,
-    judges: Sequence[str] = (),
+    judges: Sequence[str],
+    meter: Meter,
     *,
     out: Path | None = None,
     formats: Sequence[str] = (),
     opens: bool = False,
     keep: str | None = None,
-    meter: Meter | None = None,
     seeds: Sequence[Seed] | None = None,
 ) -> Result:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg and a page.
@@ -71,23 +71,20 @@ def leaderboard(
     browser; a board that is kept by a name stays there, `KEPT` of it. ``seeds``: the set, if it
     was read.
     """
-    meter = meter or Meter()
     folder = out or workspace.out(seed_set)
     kept = None
     if keep is not None:
         kept = _kept_folder(folder, keep)
     if seeds is None:
         seeds = workspace.seeds(seed_set)
-    by_judge = workspace.judgment_files(seed_set)
-    paged = list(dict.fromkeys(judges)) or only_judge(workspace, seed_set, None)
-    judgment_files = [path for name in paged for path in by_judge.get(name, {}).values()]
-    dialogue_files = workspace.dialogue_files(seed_set)
-    sizes = (_megabytes(judgment_files), _megabytes(dialogue_files), len(dialogue_files))
+    by_judge = judged_files(workspace, seed_set)
+    paged = list(dict.fromkeys(judges)) or [only_judge(workspace, seed_set, by_judge)]
+    sizes = _sizes(workspace, seed_set, [by_judge.get(judge, {}) for judge in paged])
     large = any(size > most for size, most in zip(sizes, MOST_IN_READER, strict=True))
     loaded = paged
     if not large:  # a judge is checked with all judges of the set, on the page or not
-        loaded = [*paged, *by_judge]
-    data = load(workspace, seed_set, loaded, large=large, seeds=seeds)
+        loaded = paged + list(by_judge)
+    data = load(workspace, seed_set, loaded, large=large, seeds=seeds, files=by_judge)
     from botchat.boards import files as board_files
 
     views, reports = _views(data, meter, paged)
@@ -99,26 +96,42 @@ def leaderboard(
     if kept is not None:
         write_all(kept, {name: texts[name] for name in KEPT})
     write_charts(folder, view.charts)
-    n = int(view.board.main.frame["complete"].max())
-    coverage = f"{n:,} of {len(seeds):,} dialogues"
     judgments = data.judgments_of(paged[0])
     usd = None
     if judgments:
         usd = total_cost(workspace, data.dialogues, judgments)
-        unreadable = sum(judgment.verdict is None for judgment in judgments)
-        coverage += f"; {unreadable:,} of {len(judgments):,} verdicts unreadable"
-    if usd is not None:
-        coverage += f". ${usd:,.2f}"
     page = _write_page(data, views, reports, folder, usd, meter)
     if opens:
         webbrowser.open(page.absolute().as_uri())
     lines = list(view.board.notes)
     if large:
         lines.append(_NO_READER.format(*sizes, *MOST_IN_READER))
-    return board_result(view, content, [*lines, coverage], page)
+    lines.append(_coverage(view, len(seeds), judgments, usd))
+    return board_result(view, content, lines, page)
 
 
-def _megabytes(paths: Sequence[Path]) -> int:
+def _coverage(view: View, n_seeds: int, judgments: Sequence[Judgment], usd: float | None) -> str:
+    """Return the size of a board, and what of it is missing and was paid, in words."""
+    n = int(view.board.main.frame["complete"].max())
+    line = f"{n:,} of {n_seeds:,} dialogues"
+    if judgments:
+        unreadable = sum(judgment.verdict is None for judgment in judgments)
+        line += f"; {unreadable:,} of {len(judgments):,} verdicts unreadable"
+    if usd is not None:
+        line += f". ${usd:,.2f}"
+    return line
+
+
+def _sizes(
+    workspace: Workspace, seed_set: str, judged: Iterable[Mapping[str, Path]]
+) -> tuple[int, int, int]:
+    """Return MB of judgments, MB of dialogues and number of contestants, as `MOST_IN_READER`."""
+    dialogues = workspace.dialogue_files(seed_set)
+    judgments = chain.from_iterable(by_protocol.values() for by_protocol in judged)
+    return (_megabytes(judgments), _megabytes(dialogues), len(dialogues))
+
+
+def _megabytes(paths: Iterable[Path]) -> int:
     return sum(path.stat().st_size for path in paths) // 1_000_000
 
 
@@ -153,8 +166,7 @@ def board_result(
 
 def write_charts(folder: Path, charts: Iterable[Chart]) -> None:
     """Write figures as svg; `botchat figure` draws them in other forms."""
-    for chart in charts:
-        jsonl.write_atomic(folder / f"{chart.name}.svg", chart.svg.encode())
+    write_all(folder, {f"{chart.name}.svg": chart.svg for chart in charts})
 
 
 def _views(
@@ -197,19 +209,25 @@ def _write_page(
     from botchat.report import page as pages
 
     judges = [view.board.judge for view in views]
-    prompts = [prompt for judge in judges for prompt in _panel_prompts(data, judge)]
+    prompts = []
+    for judge in judges:
+        prompts += _panel_prompts(data, judge)
     chunks = None
     if not data.large:
         meter.begin("pack transcripts", 0)
-        labelled = [name for name in data.judgments if JudgeId.parse(name).is_annotator()]
-        judgments = {name: data.judgments[name] for name in dict.fromkeys([*judges, *labelled])}
+        judgments = {judge: data.judgments[judge] for judge in judges}
+        for name in data.judgments:
+            if JudgeId.parse(name).is_annotator():
+                judgments[name] = data.judgments[name]
         calls = partial(call_texts, data.workspace)
         chunks = archive.build(data.seeds, data.dialogues, judgments, data.catalogue, calls)
     files = pages.files(views, chunks, _compared(reports), prompts, usd)
     write_all(folder, files)
-    earlier = {*(folder / archive.FOLDER).glob("*.js"), *folder.glob("judge-*.html")}
-    for path in earlier - {folder / name for name in files}:
-        path.unlink(missing_ok=True)  # of an earlier, larger page
+    earlier = {folder / archive.FOLDER: "*.js", folder: "judge-*.html"}
+    for place, pattern in earlier.items():
+        for path in sorted(place.glob(pattern)):
+            if path.relative_to(folder).as_posix() not in files:
+                path.unlink(missing_ok=True)  # of an earlier, larger page
     return folder / "index.html"
 
 
@@ -218,13 +236,13 @@ def _compared(reports: Mapping[str, AgreementReport]) -> list[JudgeComparison]:
     from botchat.report import page as pages
     from botchat.report.figures import judge_charts
 
-    compared = []
-    for each in sorted(reports.values(), key=lambda report: not report.labels):
-        charts = list(judge_charts(each))
-        compared.append(
-            pages.JudgeComparison(each.subject, each.sentences, each.printed_rows, charts)
+    ordered = sorted(reports.values(), key=lambda report: not report.labels)
+    return [
+        pages.JudgeComparison(
+            each.subject, each.sentences, each.printed_rows, list(judge_charts(each))
         )
-    return compared
+        for each in ordered
+    ]
 
 
 def _panel_prompts(data: SeedSetData, judge: str) -> list[Prompt]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 from botchat.errors import BotChatError, MissingDataError, UsageError, did_you_mean, listed
 from botchat.estimates import VerdictPrice
 from botchat.models.stored import rough_tokens, visible_reply
 from botchat.pipeline.contestants import stored_name
-from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment
+from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judged, Judgment, Utterance
 from botchat.report.contract import PageCall, PageMessage
-from botchat.results import Result
+from botchat.results import Fields, Piece, Result
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, read_dialogues, stage_order
 from botchat.workspace.ledger import Ledger
@@ -35,8 +36,10 @@ def stats(workspace: Workspace) -> Result:
     for path in sorted(workspace.root.glob("judgments/*/*/*.jsonl")):
         judgments += workspace.judgments(path).values()
     notes = lost_calls_note(workspace, dialogues, judgments)
-    hidden = set() if any(row["superseded"] for row in rows) else {"superseded"}
-    printed = [{key: row[key] for key in row if key not in hidden} for row in rows]
+    printed = [dict(row) for row in rows]
+    if not any(row["superseded"] for row in rows):
+        for row in printed:
+            del row["superseded"]
     return Result({"rows": rows, "notes": notes}, [printed, *notes])
 
 
@@ -48,7 +51,9 @@ def lost_calls_note(
     """Return a note if utterances or verdicts rest on calls that the ledger does not have."""
     if not workspace.ledger_path.exists():
         return []
-    spoken = [fact.call for by in dialogues for dialogue in by.values() for fact in dialogue.facts]
+    spoken = []
+    for by_seed in dialogues:
+        spoken += [fact.call for fact in _facts(by_seed.values())]
     judged = [judgment.calls for judgment in judgments]
     with closing(workspace.ledger(readonly=True)) as ledger:
         lost = ledger.missing(chain(spoken, chain.from_iterable(judged)))
@@ -79,16 +84,22 @@ def forget(
         dialogues = _leave_out(
             workspace.root.glob("generations/*/*.jsonl"),
             read_dialogues,
-            lambda dialogue: _rests(dialogue, keys, failed),
+            partial(_rests, keys, failed),
         )
         judgments = _leave_out(
             workspace.root.glob("judgments/*/*/*.jsonl"),
             workspace.judgments,
             lambda judgment: not keys.isdisjoint(judgment.calls),
         )
-        counts = {"calls": ledger.forget(keys), "dialogues": dialogues, "judgments": judgments}
-    again = "the commands that made them ask these calls again, and replay all others"
-    return Result(counts, [[counts], *([again] if counts["calls"] else [])])
+        counts: Fields = {
+            "calls": ledger.forget(keys),
+            "dialogues": dialogues,
+            "judgments": judgments,
+        }
+    pieces: list[Piece] = [[counts]]
+    if counts["calls"]:
+        pieces.append("the commands that made them ask these calls again, and replay all others")
+    return Result(counts, pieces)
 
 
 def _chosen(
@@ -106,12 +117,10 @@ def _chosen(
     chosen = {*names, *names.values()} or known
     keys = set()
     failed = set()
-    for call in ledger.calls(
-        "WHERE model IN (SELECT value FROM json_each(?))", json.dumps(list(chosen))
-    ):
-        reply = visible_reply(
-            call.reply(), None, rough_tokens
-        )  # one that was nothing but reasoning is empty
+    which = "WHERE model IN (SELECT value FROM json_each(?))"
+    for call in ledger.calls(which, json.dumps(list(chosen))):
+        # One that was nothing but reasoning is empty.
+        reply = visible_reply(call.reply(), None, rough_tokens)
         if not outcomes or reply.outcome in outcomes:
             keys.add(call.key)
             if not reply.usable:
@@ -120,7 +129,7 @@ def _chosen(
     return keys, failed
 
 
-def _rests(dialogue: Dialogue, keys: Collection[str], failed: Collection[tuple[str, ...]]) -> bool:
+def _rests(keys: Collection[str], failed: Collection[tuple[str, ...]], dialogue: Dialogue) -> bool:
     """Return whether a dialogue rests on one of the calls ``keys``.
 
     It holds the keys of the calls that gave its utterances. Calls that gave none, because they
@@ -130,10 +139,10 @@ def _rests(dialogue: Dialogue, keys: Collection[str], failed: Collection[tuple[s
         return True
     speakers = (dialogue.model, dialogue.partner or dialogue.model)
     utterances = dialogue.utterances
-    facts = dialogue.facts
     # Utterances dropped before each one, and before the one that a stopped dialogue lacks.
-    dropped = [fact.dropped for fact in facts]
-    dropped += [] if dialogue.complete else [len(utterances)]
+    dropped = [fact.dropped for fact in dialogue.facts]
+    if not dialogue.complete:
+        dropped.append(len(utterances))
     return any(
         (speakers[i % 2], *utterances[begin : dialogue.n_seed + i]) in failed
         for i, most in enumerate(dropped)
@@ -180,50 +189,47 @@ def cost_per_dialogue(workspace: Workspace, dialogues: Dialogues) -> dict[str, f
     Contestants with a call of unknown price, or one that is not in the ledger, are left out, and so
     is `HUMAN`. 0 is free.
     """
-    calls = {
-        name: [
-            fact.call
-            for dialogue in by_seed.values()
-            for fact in dialogue.facts
-            if fact.outcome not in UNANSWERED
-        ]
-        for name, by_seed in dialogues.items()
-        if name != HUMAN and by_seed
-    }
-    bills = _bills(workspace, chain.from_iterable(calls.values()))
-    totals = {name: usage.total(bills, keys, "cost_usd") for name, keys in calls.items()}
-    return {name: usd / len(dialogues[name]) for name, usd in totals.items() if usd is not None}
+    costs = {}
+    for name, by_seed in dialogues.items():
+        if name != HUMAN and by_seed:
+            facts = _facts(by_seed.values())
+            calls = [fact.call for fact in facts if fact.outcome not in UNANSWERED]
+            usd = _share(workspace, calls, len(by_seed)).cost_usd
+            if usd is not None:
+                costs[name] = usd
+    return costs
 
 
 def total_cost(
     workspace: Workspace, dialogues: Dialogues, judgments: Sequence[Judgment]
 ) -> float | None:
     """Return USD of all calls that these rest on; None if it is not known of each."""
-    keys = {call for judgment in judgments for call in judgment.calls}
+    keys = _calls(judgments)
     for by_seed in dialogues.values():
-        keys |= {fact.call for each in by_seed.values() for fact in each.facts if fact.call}
-    return usage.total(_bills(workspace, keys), keys, "cost_usd")
+        keys.update(fact.call for fact in _facts(by_seed.values()))
+    return _share(workspace, keys - {""}, 1).cost_usd
 
 
-def cost_per_verdict(
-    workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]
-) -> dict[str, VerdictPrice]:
+def cost_per_verdict(workspace: Workspace, judged: Judged) -> dict[str, VerdictPrice]:
     """Return judge -> the price of one verdict.
 
     A call that several verdicts rest on counts once.
     """
-    calls = {
-        name: {call for judgment in judgments for call in judgment.calls}
-        for name, judgments in judged.items()
-    }
-    bills = _bills(workspace, chain.from_iterable(calls.values()))
     prices = {}
-    for name, keys in calls.items():
-        n = len(judged[name])
-        totals = [usage.total(bills, keys, figure) for figure in get_args(usage.Figure)]
-        tokens, usd, seconds = [None if total is None else total / n for total in totals]
-        prices[name] = VerdictPrice(len(keys) / n, tokens, usd, seconds)
+    for name, judgments in judged.items():
+        n = len(judgments)
+        keys = _calls(judgments)
+        bill = _share(workspace, keys, n)
+        prices[name] = VerdictPrice(len(keys) / n, bill.tokens, bill.cost_usd, bill.latency_s)
     return prices
+
+
+def _calls(judgments: Iterable[Judgment]) -> set[str]:
+    return set(chain.from_iterable(judgment.calls for judgment in judgments))
+
+
+def _facts(dialogues: Iterable[Dialogue]) -> Iterator[Utterance]:
+    return chain.from_iterable(dialogue.facts for dialogue in dialogues)
 
 
 def call_texts(workspace: Workspace, keys: Sequence[str]) -> dict[str, PageCall]:
@@ -242,6 +248,6 @@ def call_texts(workspace: Workspace, keys: Sequence[str]) -> dict[str, PageCall]
     return calls
 
 
-def _bills(workspace: Workspace, keys: Iterable[str]) -> dict[str, usage.Bill]:
+def _share(workspace: Workspace, calls: Collection[str], n: int) -> usage.Bill:
     with closing(workspace.ledger(readonly=True)) as ledger:
-        return usage.bills(ledger, keys)
+        return usage.share(ledger, calls, n)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from botchat.errors import log
 from botchat.interfaces import ChatModel
 from botchat.metrics import lengths
 from botchat.models.attempts import Sender
@@ -27,9 +27,6 @@ from botchat.workspace.secrets import public_url
 if TYPE_CHECKING:
     from botchat.models.connection import Server
     from botchat.pipeline.executor import WorkerPool
-
-
-log = logging.getLogger("botchat")
 
 
 def token_counter() -> TokenCounter:
@@ -97,24 +94,21 @@ class LiveModels:
 
             pool = WorkerPool(limits.executor)
         self._connections = Connections(run.workspace.config, pool)
-        self._models: dict[tuple[str, str, str], StoredModel] = {}
+        self._models: dict[tuple[str, bool, str], StoredModel] = {}
 
     def open(self, use: ModelUse) -> ChatModel:
         """Return a model; raises `ConfigError` if a limit of the run could not be kept."""
-        place = (use.model.name, use.model.target, use.stage)
+        place = (use.model.name, use.model.is_bot, use.stage)
         if place not in self._models:
             settings = use.model.settings
             if settings is None:
-                self._models[place] = self._new_bot(use)
+                # Bots are free: limits on money, calls and tokens are about endpoints.
+                bot = self._run.seed_set.bot(use.model.name)
+                self._models[place] = self._stored(bot, use.stage, None, use.prices, Budget())
             else:
                 self._models[place] = self._new_endpoint(use, settings)
         self._models[place].paying.cost_bound(0, use.max_tokens)
         return self._models[place]
-
-    def _new_bot(self, use: ModelUse) -> StoredModel:
-        # Bots are free: limits on money, calls and tokens are about endpoints.
-        bot = self._run.seed_set.bot(use.model.target)
-        return self._stored(bot, use.stage, None, use.prices, Budget())
 
     def _new_endpoint(self, use: ModelUse, settings: ModelSettings) -> StoredModel:
         from botchat.models.endpoint import EndpointModel

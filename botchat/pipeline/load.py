@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError, listed
 from botchat.interfaces import ShownDialogue, case_digest
 from botchat.metrics.verdicts import PairVerdicts, VerdictsBuilder
-from botchat.pipeline.contestants import human_dialogues, self_judged_models
+from botchat.pipeline.contestants import begun_ids, human_dialogues, self_judged_models
 from botchat.pipeline.ledger import lost_calls_note
-from botchat.pipeline.session import catalogue_of
 from botchat.pipeline.spending import JudgeName
-from botchat.protocols.catalogue import Catalogue
+from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import (
     HUMAN,
@@ -29,15 +29,21 @@ from botchat.records import (
     JudgeId,
     Judgment,
     PairJudgment,
+    Provenance,
     Seed,
 )
 from botchat.workspace import jsonl
-from botchat.workspace.folder import INVENTED, Workspace, judgment_key
+from botchat.workspace.folder import INVENTED, JudgmentFiles, Workspace, judgment_key
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from botchat.boards.board import Board
+
+J = TypeVar("J", Judgment, PairJudgment)
+
+ByProtocol: TypeAlias = dict[str, PairVerdicts | list[Judgment]]
+"""Protocol -> verdicts on pairs, in columns, or judgments of single dialogues."""
 
 
 @dataclass(frozen=True)
@@ -46,98 +52,101 @@ class SeedSetData:
 
     workspace: Workspace
     seed_set: str
+    invented: bool
+    """Whether its human dialogues were written for a demo."""
     seeds: list[Seed]
     """Seeds that a model was given or that were judged; all where there are none."""
     dialogues: Dialogues
     """Contestant -> seed id -> dialogue; of ``human`` too."""
-    files: Mapping[str, Mapping[str, Path]]
-    """Judge -> protocol -> stage file."""
-    verdicts: Mapping[str, Mapping[str, PairVerdicts | list[Judgment]]]
-    """Judge -> protocol -> verdicts on pairs, in columns, or judgments of single dialogues."""
+    verdicts: Mapping[str, ByProtocol]
+    """Judge -> protocol -> verdicts."""
+    judgments: Mapping[str, dict[str, list[Judgment]]]
+    """Judge -> protocol -> judgments with their reasons."""
     outdated: Mapping[str, int]
     """Judge -> number of judgments of dialogues that have changed."""
     unanswered: Mapping[str, int]
     """Model -> number of dialogues in which its endpoint did not answer, where there are any."""
+    without_dialogues: set[str]
+    """Contestants that were judged and have no dialogues."""
+    measured: Sequence[Provenance]
+    """Calls that dialogues and verdicts rest on, in sum."""
     catalogue: Catalogue
     """Protocols that can be asked in the workspace."""
-    cases: CurrentCases
     large: bool
     """Whether `judgments` leaves out pairwise ones, which would not fit into memory."""
-
-    @cached_property
-    def judgments(self) -> dict[str, dict[str, list[Judgment]]]:
-        """Judge -> protocol -> judgments with their reasons, read when they are asked for."""
-        judgments: dict[str, dict[str, list[Judgment]]] = {}
-        for judge, by_protocol in self.verdicts.items():
-            judgments[judge] = {}
-            for name, verdicts in by_protocol.items():
-                if not isinstance(verdicts, PairVerdicts):
-                    judgments[judge][name] = verdicts
-                elif not self.large:
-                    judgments[judge][name], _ = self.cases.current(name, self.files[judge][name])
-        return judgments
 
     def judgments_of(self, judge: str) -> list[Judgment]:
         """Return one judge's judgments in all protocols, as far as `judgments` has them."""
         return list(chain.from_iterable(self.judgments[judge].values()))
 
     def board(self, judge: str) -> Board:
-        """Return one judge's numbers."""
+        """Return one judge's numbers, which do not depend on what others judged."""
         from botchat.boards.board import build_board
 
-        board = build_board(  # whose numbers do not depend on what others judged
-            *_in_use(self.seeds, self.dialogues, [self.verdicts[judge]]),
-            self.verdicts[judge],
+        verdicts = self.verdicts[judge]
+        seeds, dialogues = _in_use(self.seeds, self.dialogues, [verdicts])
+        board = build_board(
+            seeds,
+            dialogues,
+            verdicts,
             seed_set=self.seed_set,
             judge=judge,
             catalogue=self.catalogue,
         )
         # Of a contestant on the board, or of the judge's verdicts.
-        provenance = tuple(
-            row
-            for row in self.workspace.measured(self.seed_set).values()
-            if (row.name in self.dialogues if row.stage == "generate" else row.name == judge)
-        )
-        invented = self.workspace.about(self.seed_set).invented
-        notes = tuple(self._notes(board, invented))
-        return replace(board, notes=notes, invented=invented, provenance=provenance)
+        names = {"generate": set(self.dialogues)}
+        provenance = [row for row in self.measured if row.name in names.get(row.stage, {judge})]
+        notes = tuple(self._notes(board))
+        return replace(board, notes=notes, invented=self.invented, provenance=tuple(provenance))
 
-    def _notes(self, board: Board, invented: bool) -> Iterator[str]:
+    def _notes(self, board: Board) -> Iterator[str]:
         """Yield at most five notes: invented, generate again, judge, dialogues, lost calls."""
         from botchat.boards.board import imported_contestants
         from botchat.protocols import generation
 
-        judge = board.judge
-        if invented:
+        if self.invented:
             yield INVENTED.format(self.seed_set)
-        missing = sorted(self.cases.without_dialogues - set(self.unanswered))
-        parts = [f"{name} was judged and has no dialogues" for name in missing]
-        unanswered = self.unanswered.items()
-        parts += [f"{n} dialogues of {name} got no usable reply" for name, n in unanswered]
-        if parts:
-            yield f"Run generate again: {'; '.join(parts)}."
-        parts = []
+        missing = sorted(self.without_dialogues - set(self.unanswered))
+        again = [f"{name} was judged and has no dialogues" for name in missing]
+        for name, n in self.unanswered.items():
+            again.append(f"{n} dialogues of {name} got no usable reply")
+        faults = []
+        for name, digest in imported_contestants(self.dialogues).items():
+            faults.append(f"{name} is not generated here but imported ({digest})")
+        faults += generation.fault_clauses(self.dialogues)
+        notes = {
+            "Run generate again": again,
+            f"Judge {board.judge}": self._judge_faults(board),
+            "Dialogues": faults,
+        }
+        for subject, parts in notes.items():
+            if parts:
+                yield f"{subject}: {'; '.join(parts)}."
+        judgments = self.judgments_of(board.judge)
+        yield from lost_calls_note(self.workspace, self.dialogues.values(), judgments)
+
+    def _judge_faults(self, board: Board) -> list[str]:
+        """Return what is wrong with a judge's verdicts, and its own notes."""
+        faults = []
         changed = [name for name, part in board.verdicts.items() if not part.is_as_asked]
         if changed:
-            parts.append(f"run it again, the prompt of {', '.join(changed)} has changed")
-        n = self.outdated[judge]
+            faults.append(f"run it again, the prompt of {', '.join(changed)} has changed")
+        n = self.outdated[board.judge]
         if n:
-            parts.append(f"run it again, {n} judgments are about dialogues that have changed")
-        own = self_judged_models(self.workspace, judge, self.dialogues)
+            faults.append(f"run it again, {n} judgments are about dialogues that have changed")
+        own = self_judged_models(self.workspace, board.judge, self.dialogues)
         if own:
-            parts.append(f"it judges itself ({', '.join(own)}), name another")
-        parts = [*parts, *board.notes]
-        if parts:
-            yield f"Judge {judge}: {'; '.join(parts)}."
-        sources = imported_contestants(self.dialogues).items()
-        parts = [
-            f"{name} is not generated here but imported ({digest})" for name, digest in sources
-        ]
-        parts = [*parts, *generation.fault_clauses(self.dialogues)]
-        if parts:
-            yield f"Dialogues: {'; '.join(parts)}."
-        judgments = self.judgments_of(judge)
-        yield from lost_calls_note(self.workspace, self.dialogues.values(), judgments)
+            faults.append(f"it judges itself ({', '.join(own)}), name another")
+        faults += board.notes
+        return faults
+
+
+class StageFile(NamedTuple):
+    """Content of a stage file of judgments, as far as it is about the dialogues as they are."""
+
+    verdicts: PairVerdicts | list[Judgment]
+    judgments: list[Judgment]
+    n_outdated: int
 
 
 class CurrentCases:
@@ -147,14 +156,14 @@ class CurrentCases:
         self._dialogues = dialogues
         self._cut = cache(self._cut_dialogue)  # each dialogue meets all others
         self.without_dialogues: set[str] = set()
-        """Contestants that were judged and have no dialogues."""
+        """See `SeedSetData.without_dialogues`."""
 
     def _cut_dialogue(self, name: str, seed_id: str, end: int | None) -> ShownDialogue:
         if name not in self._dialogues:
             self.without_dialogues.add(name)
         return ShownDialogue.of(self._dialogues[name][seed_id], end)
 
-    def is_current(self, protocol: str, judgment: Judgment | PairJudgment) -> bool | None:
+    def _is_current(self, protocol: str, judgment: Judgment | PairJudgment) -> bool | None:
         """Return whether a judgment is on the dialogues as they are, or None if one is gone."""
         names = judgment.contestants
         is_cut = len(names) > 1 or re.search(r"-n\d+$", protocol)
@@ -165,24 +174,41 @@ class CurrentCases:
             return None
         return case_digest(protocol, *dialogues) == judgment.case
 
-    def current(self, protocol: str, path: Path) -> tuple[list[Judgment], int]:
-        """Return the judgments of a stage file that are current, and how many are outdated."""
-        latest: dict[object, Judgment] = {}
-        for block in jsonl.blocks(path, Judgment):
-            latest.update((judgment_key(j), j) for j in block if j.outcome not in UNANSWERED)
-        states = [self.is_current(protocol, judgment) for judgment in latest.values()]
-        kept = [judgment for judgment, state in zip(latest.values(), states, strict=True) if state]
-        return kept, states.count(False)
+    def _states(self, protocol: str, judgments: Iterable[J]) -> list[tuple[J, bool]]:
+        """Return the answered ones on dialogues that there are, with whether they are current."""
+        states = []
+        for judgment in judgments:
+            if judgment.outcome not in UNANSWERED:
+                is_current = self._is_current(protocol, judgment)
+                if is_current is not None:
+                    states.append((judgment, is_current))
+        return states
 
-    def columns(self, protocol: Protocol, path: Path) -> tuple[PairVerdicts, int]:
-        """Return the same of pairs in columns, without reasons: in a tenth of the memory."""
+    def read(self, name: str, protocol: Protocol | None, path: Path) -> StageFile:
+        """Read a stage file of the protocol ``name``, which may be unknown; raises as `load`."""
+        states = self._states(name, jsonl.read(path, Judgment))
+        latest = {judgment_key(state[0]): state for state in states}
+        judgments = [judgment for judgment, is_current in latest.values() if is_current]
+        n_outdated = len(latest) - len(judgments)
+        if protocol is None:
+            return StageFile(judgments, judgments, n_outdated)
+        if protocol.is_alone:
+            protocol.check(judgments)
+            return StageFile(judgments, judgments, n_outdated)
+        builder = VerdictsBuilder(protocol)
+        _add(builder, states)
+        return StageFile(builder.verdicts(), judgments, n_outdated)
+
+    def read_pairs(self, protocol: Protocol, path: Path) -> StageFile:
+        """Read verdicts on pairs alone, without reasons: in a tenth of the memory."""
         builder = VerdictsBuilder(protocol)
         for block in jsonl.blocks(path, PairJudgment):
-            answered = [judgment for judgment in block if judgment.outcome not in UNANSWERED]
-            states = [self.is_current(protocol.name, judgment) for judgment in answered]
-            known = [pair for pair in zip(answered, states, strict=True) if pair[1] is not None]
-            builder.add([judgment for judgment, _ in known], [bool(state) for _, state in known])
-        return builder.verdicts(), builder.n_outdated
+            _add(builder, self._states(protocol.name, block))
+        return StageFile(builder.verdicts(), [], builder.n_outdated)
+
+
+def _add(builder: VerdictsBuilder, states: Sequence[tuple[J, bool]]) -> None:
+    builder.add([judgment for judgment, _ in states], [state for _, state in states])
 
 
 def load(
@@ -192,82 +218,88 @@ def load(
     *,
     large: bool = False,
     seeds: Sequence[Seed] | None = None,
+    files: JudgmentFiles | None = None,
 ) -> SeedSetData:
-    """Read a set with the verdicts of some judges, by default of all.
+    """Read a set with the verdicts of some judges, by default of all; each stage file once.
 
-    ``large``: hold no judgments of pairs with their reasons. ``seeds``: the set, if it was read.
-    Raises `MissingDataError`: no judgments, or none by a judge that is named; `DataError`: a line
-    that is no judgment, a verdict that cannot be.
+    ``large``: hold no judgments of pairs with their reasons. ``seeds`` and ``files``: the set and
+    `judged_files`, if they were read. Raises `MissingDataError`: no judgments, or none by a judge
+    that is named; `DataError`: a line that is no judgment, a verdict that cannot be.
     """
     if seeds is None:
         seeds = workspace.seeds(seed_set)
-    files = _files(workspace, seed_set, judges)
-    catalogue = catalogue_of(workspace, seed_set)
-    known = catalogue.among({name for by_protocol in files.values() for name in by_protocol})
+    if files is None:
+        files = judged_files(workspace, seed_set)
+    for judge in judges:
+        if judge not in files:
+            raise MissingDataError(
+                f"{judge!r} has not judged {seed_set}; judges who have: {listed(sorted(files))}"
+            )
+    about = workspace.about(seed_set)
+    known = catalogue(workspace.config.protocols, workspace.language_named(about.language))
     dialogues, unanswered = _dialogues(workspace, seed_set, seeds)
     cases = CurrentCases(dialogues)
-    verdicts: dict[str, dict[str, PairVerdicts | list[Judgment]]] = {}
-    outdated = dict.fromkeys(files, 0)
-    for judge, by_protocol in files.items():
+    verdicts: dict[str, ByProtocol] = {}
+    judgments: dict[str, dict[str, list[Judgment]]] = {}
+    outdated = Counter[str]()
+    for judge in dict.fromkeys(judges) or sorted(files):
         verdicts[judge] = {}
-        for name, path in by_protocol.items():
-            protocol = known.get(name)
+        judgments[judge] = {}
+        for name, path in files[judge].items():
+            protocol = known.find(name)
             try:
-                if protocol is not None and not protocol.is_alone:
-                    verdicts[judge][name], n_outdated = cases.columns(protocol, path)
+                if protocol is not None and large and not protocol.is_alone:
+                    content = cases.read_pairs(protocol, path)
                 else:
-                    judgments, n_outdated = cases.current(name, path)
-                    if protocol is not None:
-                        protocol.check(judgments)
-                    verdicts[judge][name] = judgments
+                    content = cases.read(name, protocol, path)
+                    judgments[judge][name] = content.judgments
             except DataError as error:
                 fault = str(error)
                 raise DataError(fault if str(path) in fault else f"{path}: {fault}") from None
-            outdated[judge] += n_outdated
+            verdicts[judge][name] = content.verdicts
+            outdated[judge] += content.n_outdated
+    used, dialogues = _in_use(seeds, dialogues, verdicts.values())
     return SeedSetData(
-        workspace,
-        seed_set,
-        *_in_use(seeds, dialogues, verdicts.values()),
-        files,
-        verdicts,
-        outdated,
-        unanswered,
-        catalogue,
-        cases,
-        large,
+        workspace=workspace,
+        seed_set=seed_set,
+        invented=about.invented,
+        seeds=used,
+        dialogues=dialogues,
+        verdicts=verdicts,
+        judgments=judgments,
+        outdated=outdated,
+        unanswered=unanswered,
+        without_dialogues=cases.without_dialogues,
+        measured=workspace.measured(seed_set),
+        catalogue=known,
+        large=large,
     )
 
 
 def _in_use(
-    seeds: Sequence[Seed],
-    dialogues: Dialogues,
-    judged: Iterable[Mapping[str, PairVerdicts | list[Judgment]]],
+    seeds: Sequence[Seed], dialogues: Dialogues, judged: Iterable[ByProtocol]
 ) -> tuple[list[Seed], Dialogues]:
     """Return the seeds that a model was given or that were judged, else all, with dialogues."""
-    alone = (each for by in judged for each in by.values() if not isinstance(each, PairVerdicts))
-    ids = {judgment.seed_id for judgments in alone for judgment in judgments}
-    ids |= {id_ for name, by_seed in dialogues.items() if name != HUMAN for id_ in by_seed}
+    ids = begun_ids(dialogues)
+    for by_protocol in judged:
+        for verdicts in by_protocol.values():
+            if not isinstance(verdicts, PairVerdicts):
+                ids.update(judgment.seed_id for judgment in verdicts)
     used = [seed for seed in seeds if seed.id in ids] or list(seeds)
-    human = {HUMAN: human_dialogues(used)} if HUMAN in dialogues else {}
-    return used, {**dialogues, **human}
+    if HUMAN in dialogues:
+        dialogues = {**dialogues, HUMAN: human_dialogues(used)}
+    return used, dialogues
 
 
-def _files(
-    workspace: Workspace, seed_set: str, judges: Sequence[str]
-) -> dict[str, dict[str, Path]]:
-    """Return judge -> protocol -> file, of ``judges`` or of all; `MissingDataError` without."""
+def judged_files(workspace: Workspace, seed_set: str) -> JudgmentFiles:
+    """Return judge -> protocol -> stage file; raises `MissingDataError` if none has judged."""
     files = workspace.judgment_files(seed_set)
     if not files:
         raise MissingDataError(
             f"no judgments in {workspace.root / 'judgments' / seed_set}; make some with: "
             f"botchat judge arena --seeds {seed_set} --judge rules"
         )
-    for judge in judges:
-        if judge not in files:
-            raise MissingDataError(
-                f"{judge!r} has not judged {seed_set}; judges who have: {listed(sorted(files))}"
-            )
-    return {judge: files[judge] for judge in dict.fromkeys(judges) or sorted(files)}
+    return files
 
 
 def _dialogues(
@@ -288,24 +320,24 @@ def _dialogues(
     return dialogues, unanswered
 
 
-def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[str]:
-    """Return the judge of a command that takes one, or none where none has judged.
+def only_judge(
+    workspace: Workspace, seed_set: str, files: JudgmentFiles, judge: str | None = None
+) -> str:
+    """Return the judge of a command that takes one.
 
     Annotators are judges only where there is no other. Of several, take ``[run]``'s; raise
     `ConfigError` if it has not judged and none is named.
     """
     if judge is not None:
-        return [JudgeName(judge).text]  # from Python it may be a function
-    ids = [JudgeId.parse(name) for name in sorted(workspace.judgment_files(seed_set))]
+        return JudgeName(judge).text  # from Python it may be a function
+    ids = [JudgeId.parse(name) for name in sorted(files)]
     ids = [id_ for id_ in ids if not id_.is_annotator()] or ids
     usual = workspace.config.run.judge
     ids = [id_ for id_ in ids if usual in (id_.panel, id_.name) and not id_.is_control] or ids
-    known = [str(id_) for id_ in ids]
-    if len(known) > 1:
-        raise ConfigError(
-            f"several judges have judged {seed_set}: name one with --judge: {listed(known)}"
-        )
-    return known
+    if len(ids) > 1:
+        known = listed(str(id_) for id_ in ids)
+        raise ConfigError(f"several judges have judged {seed_set}: name one with --judge: {known}")
+    return str(ids[0])
 
 
 @dataclass(frozen=True)
@@ -333,9 +365,10 @@ class Run:
     @cached_property
     def judgments(self) -> DataFrame:
         """One row a judgment on the dialogues as they are now."""
-        judgments: list[Judgment] = []
-        if self.judges:
-            data = load(self.workspace, self.seed_set)
+        judgments = []
+        files = self.workspace.judgment_files(self.seed_set)
+        if files:
+            data = load(self.workspace, self.seed_set, files=files)
             for judge in data.judgments:
                 judgments += data.judgments_of(judge)
         return _frame(judgments, Judgment)
@@ -352,8 +385,9 @@ class Run:
 
     def board(self, judge: str | None = None) -> Board:
         """Return one judge's board; ``judge`` may be left out where only one has judged."""
-        judges = only_judge(self.workspace, self.seed_set, judge)
-        return load(self.workspace, self.seed_set, judges).board(*judges)
+        files = judged_files(self.workspace, self.seed_set)
+        judge = only_judge(self.workspace, self.seed_set, files, judge)
+        return load(self.workspace, self.seed_set, [judge], files=files).board(judge)
 
     def __repr__(self) -> str:
         """Name set and folder, in one line."""

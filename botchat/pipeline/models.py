@@ -22,7 +22,7 @@ from msgspec import UNSET
 
 from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean
 from botchat.frames import json_get, read_json
-from botchat.interfaces import Reply, Row
+from botchat.interfaces import Reply
 from botchat.languages import ENGLISH
 from botchat.models.bots import BASELINES
 from botchat.models.reader import ServedModel, read_error, read_models, reasoning_tokens
@@ -31,9 +31,10 @@ from botchat.parallel import EarlyStop, run_sync, together
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.seeds import MUTUAL, import_seeds, name_of
 from botchat.pipeline.session import Session, run_session
+from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import PROMPT, chat_messages, find_mark
 from botchat.records import HUMAN, RULES
-from botchat.results import Result
+from botchat.results import Fields, Result
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.jsonl import write_atomic
 from botchat.workspace.ledger import identity_key
@@ -73,9 +74,10 @@ def init(workspace: Workspace, providers: Sequence[str] = (), data: str | None =
     known = templates()
     unknown = [name for name in providers if name not in known and not _is_url(name)]
     if unknown:
-        hint = did_you_mean(unknown[0], known)
-        advice = "name a server's URL, or one of docs/providers.md"
-        raise UsageError(f"unknown provider {unknown[0]!r}{hint}; {advice}")
+        raise UsageError(
+            f"unknown provider {unknown[0]!r}{did_you_mean(unknown[0], known)}; name a server's "
+            "URL, or one of docs/providers.md"
+        )
     path = workspace.root / "botchat.toml"
     if path.exists():
         raise ConfigError(f"{path} already exists and was not changed; edit it")
@@ -111,7 +113,8 @@ def settings_text(providers: Sequence[str], seeds: str) -> str:
             name, lines = known[provider]
             models[name] = _with_served_model(lines)
     prices = {tomllib.loads(lines).get("price_input") for lines in models.values()}
-    contestants = [*list(models)[:_MOST_RUN], "bot:parrot"]
+    contestants = list(models)[:_MOST_RUN]
+    contestants.append("bot:parrot")
     entries = ""
     if models:
         entries = str(_TEXTS["names"])
@@ -149,32 +152,37 @@ def _served(url: str) -> list[ServedModel]:
     from botchat.models.connection import Failure  # imports aiohttp
 
     response = run_sync(partial(_ask_for_models, url))
-    place = f"{public(url)}/models"
     if isinstance(response, Failure):
         raise ConfigError(f"{public(url)}: {response.detail}")
+    if response.status < 300:
+        models = [model for model in read_models(response.content) if _is_usable(model, url)]
+        if models:
+            return models
+    raise ConfigError(_why_no_models(public(url), response))
+
+
+def _why_no_models(url: str, response: HttpResponse) -> str:
+    """Return what is wrong with a server's answer that lists no models, and what to do."""
     status = response.status
+    place = f"{url}/models"
     if status in (401, 403):
-        key = "set its key in BOTCHAT_API_KEY, or correct it"
-        raise ConfigError(f"{place} lets nobody in without a key (HTTP {status}); {key}")
+        return (
+            f"{place} lets nobody in without a key (HTTP {status}); set its key in "
+            "BOTCHAT_API_KEY, or correct it"
+        )
     if 300 <= status < 400:
         target = public_url(response.headers.get("location", "")) or "elsewhere"
-        raise ConfigError(f"{place} redirects to {target}: not followed; name that address")
-    models = []
-    if status < 300:
-        models = read_models(response.content)
-    usable = [model for model in models if _is_usable(model, url)]
-    if usable:
-        return usable
+        return f"{place} redirects to {target}: not followed; name that address"
     parsed = read_json(response.content)
     answer = f"(HTTP {status}: {read_error(response.content).message[:120]})"
     if status == 404 or parsed is None:
         advice = "name the address that ends with /v1"
-        if public(url).rstrip("/").endswith("/v1"):
+        if url.rstrip("/").endswith("/v1"):
             advice = "correct the URL"
-        raise ConfigError(f"{place} is no list of models {answer}; {advice}")
+        return f"{place} is no list of models {answer}; {advice}"
     if status >= 400 or json_get(parsed, "error"):
-        raise ConfigError(f"{place} gives no list of models {answer}; try again when it does")
-    raise ConfigError(f"{public(url)} lists no models (HTTP {status}); start the server with one")
+        return f"{place} gives no list of models {answer}; try again when it does"
+    return f"{url} lists no models (HTTP {status}); start the server with one"
 
 
 def _is_usable(model: ServedModel, url: str) -> bool:
@@ -251,13 +259,13 @@ def _with_served_model(lines: str) -> str:
     if url is None or _UNNAMED not in lines:
         return lines
     try:
-        model, window, *_ = _served(url[1])[0]
+        served = _served(url[1])[0]
     except ConfigError:  # it does not run yet
         return lines
-    lines = lines.replace(_UNNAMED, f"model = {json.dumps(model)}")
+    lines = lines.replace(_UNNAMED, f"model = {json.dumps(served.id)}")
     line = "# context_window = 4096"
-    if window:
-        line = f"context_window = {window}"
+    if served.window:
+        line = f"context_window = {served.window}"
     return re.sub(r"# context_window = \d+", line, lines)
 
 
@@ -268,35 +276,29 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
     """
     if not check:
         rows = _rows(workspace)
-        return Result({"rows": rows}, [_some(rows, "name", "kind", "what")])
+        printed = [{key: row[key] for key in ("name", "kind", "what")} for row in rows]
+        return Result({"rows": rows}, [printed])
     entries = workspace.config.models
     if not entries:
         raise ConfigError(
             "botchat.toml has no [models.NAME] entry; botchat init PROVIDER writes one"
         )
 
-    async def ask(session: Session, _stops: EarlyStop) -> list[Row]:
-        return list(await together(_check(session, *item) for item in sorted(entries.items())))
+    async def ask(session: Session, _stops: EarlyStop) -> list[Fields]:
+        return await together(_check(session, name, entries[name]) for name in sorted(entries))
 
-    rows = run_session(ResolvedRun(workspace, SeedSet("", ())), None, ask)
-    failed = [row["name"] for row in rows if not row["ok"]]
+    rows = run_session(ResolvedRun(workspace, SeedSet("", ())), Meter(), ask)
+    failed = [str(row["name"]) for row in rows if not row["ok"]]
     failure = None
     if failed:
         failure = BotChatError(f"no answer from {', '.join(failed)}: see why above")
-    return Result({"rows": rows}, [_some(rows, "name", "answer", "what")], failure=failure)
+    printed = [{key: row[key] for key in ("name", "answer", "what")} for row in rows]
+    return Result({"rows": rows}, [printed], failure=failure)
 
 
-def _some(rows: Sequence[Row], *names: str) -> list[Row]:
-    """Return some columns of the rows."""
-    printed = []
-    for row in rows:
-        printed.append({name: row[name] for name in names})
-    return printed
-
-
-async def _check(session: Session, name: str, settings: ModelSettings) -> Row:
+async def _check(session: Session, name: str, settings: ModelSettings) -> Fields:
     """Ask a model for an utterance as a run does; ``ok`` if it gave any answer, even a refusal."""
-    row: Row = {"name": name, "ok": False, "answer": "", "what": _described(settings)}
+    row: Fields = {"name": name, "ok": False, "answer": "", "what": _described(settings)}
     try:
         speaker = session.speaker(name, CHECK)
         limit = settings.max_tokens
@@ -337,19 +339,21 @@ def _reply_facts(reply: Reply, asked: str) -> list[str]:
     return facts
 
 
-def _rows(workspace: Workspace) -> list[Row]:
+def _rows(workspace: Workspace) -> list[Fields]:
     """Return models with window, prices and quirks, then bots, forms of names, and judges."""
     own = workspace.config
     rows = []
     with closing(workspace.ledger(readonly=True)) as ledger:
         for name, settings in sorted(own.models.items()):
             row = _row(name, "endpoint", _described(settings))
-            row["context_window"] = settings.context_window
-            row["price_input"] = settings.price_input
-            row["price_output"] = settings.price_output
-            row["max_concurrency"] = settings.max_concurrency
             changes = ledger.quirks(identity_key(identity(settings))).changes
-            row["adapted"] = ", ".join(changes) or None
+            row |= {
+                "context_window": settings.context_window,
+                "price_input": settings.price_input,
+                "price_output": settings.price_output,
+                "max_concurrency": settings.max_concurrency,
+                "adapted": ", ".join(changes) or None,
+            }
             rows.append(row)
     rows += [_row(f"bot:{name}", "bot", text) for name, text in BASELINES.items()]
     rows += [
@@ -365,7 +369,7 @@ def _rows(workspace: Workspace) -> list[Row]:
     return rows
 
 
-def _row(name: str, kind: str, what: str) -> Row:
+def _row(name: str, kind: str, what: str) -> Fields:
     return {"name": name, "kind": kind, "what": what}
 
 

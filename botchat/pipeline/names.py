@@ -12,7 +12,7 @@ from botchat.interfaces import Decoding
 from botchat.judges.function import JudgeFunction
 from botchat.judges.panel import equal_calls_panel
 from botchat.pipeline.spending import JudgeName
-from botchat.records import CONTROL, RULES, JudgeId
+from botchat.records import CONTROL, HUMAN, RULES, JudgeId
 from botchat.workspace import config, panels
 from botchat.workspace.config import Config, JudgeSettings, ModelName
 from botchat.workspace.model_settings import FREE, UTTERANCE_TOKENS, VERDICT_TOKENS, Prices
@@ -85,7 +85,7 @@ class Names:
     def speaker(self, name: str) -> NamedSpeaker:
         """Return a model that writes utterances; raises `ConfigError` if it cannot."""
         model = self.model(name)
-        if model.kind == "human":
+        if model.name == HUMAN:
             raise ConfigError(
                 "human is not generated: the set's own dialogues are the contestant human already"
             )
@@ -141,9 +141,9 @@ class Names:
     def judge_model(self, name: str) -> ModelName:
         """Return a model that judges; raises `ConfigError` for human and bots."""
         model = self.model(name)
-        if model.kind == "human":
+        if model.name == HUMAN:
             raise ConfigError("human is not a judge that can be asked; name a model, or rules")
-        if model.kind == "bot":
+        if model.is_bot:
             others = [RULES, *self._config.judges, *self._config.panels, *PRESETS]
             raise ConfigError(
                 f"{name} talks and judges nothing; judges: a model (not bot:…), {listed(others)}"

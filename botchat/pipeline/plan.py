@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, partial
@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from botchat.errors import listed
-from botchat.interfaces import ChatModel, Decoding, Message, Quirks, Reply, Row
+from botchat.interfaces import ChatModel, Decoding, Message, Quirks, Reply
 from botchat.models.stored import visible_reply, wants_more_room
 from botchat.parallel import run_sync
 from botchat.pipeline.live_models import token_counter
@@ -26,12 +26,13 @@ from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.session import Session
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.generation import TokenCounter, prompt_tokens
-from botchat.results import Result
+from botchat.results import Fields, Result
 from botchat.workspace.ledger import Ledger, identity_key, request_json, request_key
 from botchat.workspace.model_settings import identity, reasoning_room
 from botchat.workspace.secrets import public
 
-LEVELS = ("expected", "high")
+N_LEVELS = 2
+"""A plan is made twice: of the calls that are expected, and of high ones."""
 
 REPLY_TOKENS: Mapping[str, tuple[int, int]] = {
     # BotChat Table 1: median and greatest mean length of 14 models' utterances.
@@ -68,12 +69,11 @@ UNPRICED = (
 
 @dataclass(frozen=True)
 class PlannedCalls:
-    """Calls of one model in one step, at one of `LEVELS`."""
+    """Calls of one model in one step, at one level."""
 
     model: str
     step: str
     """``generate``, or a protocol."""
-    level: str
     calls: int
     tokens: int
     """Prompts and replies."""
@@ -110,7 +110,7 @@ class DryRunModel:
         self._most_room = 0
         settings = use.model.settings
         if settings is None:
-            self.identity = models.seed_set.bot(use.model.target).identity
+            self.identity = models.seed_set.bot(use.model.name).identity
         else:
             self.identity = identity(settings)
             self.quirks = models.ledger.quirks(identity_key(self.identity))
@@ -129,28 +129,23 @@ class DryRunModel:
         """Return what was counted, as it would be billed."""
         n_calls = len(self._prompts)
         prompt = round(sum(self._prompts) * self._lengths.prompt_factor)
-        completion = round(n_calls * (self._lengths.billed + self._reasoning))
+        reasoning = 0.0  # the model's own replies tell theirs
+        if not self._lengths.is_measured:
+            reasoning = self.room * REASONING[self._models.level]
+        completion = round(n_calls * (self._lengths.billed + reasoning))
         return PlannedCalls(
             model=self.name,
             step=self._use.step,
-            level=LEVELS[self._models.level],
             calls=n_calls,
             tokens=prompt + completion,
             cost_usd=self._use.prices.cost(prompt, completion),
-            limited=self._use.model.kind == "endpoint",
+            limited=self._use.model.settings is not None,
         )
-
-    @property
-    def _reasoning(self) -> float:
-        """Tokens of reasoning of a reply, where the model's own replies do not tell them yet."""
-        if self._lengths.is_measured:
-            return 0.0
-        return self.room * REASONING[self._models.level]
 
     @property
     def unknown_room(self) -> int:
         """Tokens of a reply that nobody knows yet whether the model takes them to think."""
-        if self.room or self._lengths.is_measured or not self._prompts:
+        if self._lengths.is_measured or not self._prompts:
             return 0
         return self._most_room
 
@@ -182,7 +177,7 @@ class DryRunModels:
     def __init__(
         self, seed_set: SeedSet, ledger: Ledger, level: int, counter: TokenCounter
     ) -> None:
-        """Expect replies as long as ``level``, an index into `LEVELS`, says."""
+        """Expect replies as long as at ``level``: 0 for expected, 1 for high."""
         self.ledger = ledger
         self.level = level
         self.counter = counter
@@ -206,13 +201,17 @@ class DryRunModels:
 
     def notes(self) -> list[str]:
         """Return sentences on what reasoning may take, of models that think or may."""
-        thinking = {model.name: model.room for model in self._models.values() if model.room}
-        notes = [
-            f"{name} thinks: a reply has {room:,} tokens for that (reasoning_tokens)."
-            for name, room in thinking.items()
-        ]
-        models = self._models.values()
-        unknown = {each.name: each.unknown_room for each in models if each.unknown_room}
+        thinking = {}
+        unknown = {}
+        for model in self._models.values():
+            if model.room:
+                thinking[model.name] = (
+                    f"{model.name} thinks: a reply has {model.room:,} tokens for that "
+                    "(reasoning_tokens)."
+                )
+            elif model.unknown_room:
+                unknown[model.name] = model.unknown_room
+        notes = list(thinking.values())
         if unknown:
             notes.append(
                 f"Not asked yet: {listed(unknown)}. A model that thinks takes up to "
@@ -240,30 +239,20 @@ class DryRunModels:
 class Plan:
     """Calls that a run would send, by model, step and level."""
 
-    calls: Sequence[PlannedCalls]
+    expected: Sequence[PlannedCalls]
+    high: Sequence[PlannedCalls]
+    """Calls of replies as long as they may be."""
     notes: Sequence[str]
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Fields]:
         """Rows of steps, then the total: calls, USD, and the most USD expected (None: unknown)."""
-        steps = sorted(
-            {each.step: None for each in self.calls}, key=lambda step: step != "generate"
-        )
         rows = []
-        for step in [*steps, "total"]:
-            (calls, usd), (_, high) = (self._cost(level, step) for level in LEVELS)
+        for step in [*dict.fromkeys(each.step for each in self.expected), "total"]:
+            calls, usd = _cost(self.expected, step)
+            _, high = _cost(self.high, step)
             rows.append({"step": step, "calls": calls, "cost_usd": usd, "cost_usd_high": high})
         return rows
-
-    def _cost(self, level: str, step: str) -> tuple[int, float | None]:
-        calls = [
-            each for each in self.calls if each.level == level and step in (each.step, "total")
-        ]
-        prices = [each.cost_usd for each in calls]
-        usd = None
-        if None not in prices:
-            usd = math.fsum([price or 0.0 for price in prices])
-        return sum(each.calls for each in calls), usd
 
     def result(self, title: str, spending: Spending) -> Result:
         """Return the plan as text, with its subject ``title``."""
@@ -272,14 +261,25 @@ class Plan:
             usd = "unknown"
             if row["cost_usd"] is not None:
                 usd = f"{row['cost_usd']:,.2f}"
-            about = _ABOUT.get(row["step"].partition("-n")[0], "")
-            lines.append(f"  {row['step']:<14}{row['calls']:>10,}{usd:>10}   {about}".rstrip())
-        high = self.rows[-1]["cost_usd_high"]
+            step = str(row["step"])
+            about = _ABOUT.get(step.partition("-n")[0], "")
+            lines.append(f"  {step:<14}{row['calls']:>10,}{usd:>10}   {about}".rstrip())
+        _, high = _cost(self.high, "total")
         if high is not None:
             lines[-1] += f"   at most {high:,.2f}"
         if spending.max_usd is not None:
             lines[-1] += f"; stops at {spending.max_usd:,.2f} (max_usd)"
         return Result({"rows": self.rows, "notes": self.notes}, [*lines, *self.notes])
+
+
+def _cost(planned: Iterable[PlannedCalls], step: str) -> tuple[int, float | None]:
+    """Return calls and USD (None: unknown) of one step, or in ``total``."""
+    calls = [each for each in planned if step in (each.step, "total")]
+    prices = [each.cost_usd for each in calls]
+    usd = None
+    if None not in prices:
+        usd = math.fsum([price or 0.0 for price in prices])
+    return sum(each.calls for each in calls), usd
 
 
 def plan(run: ResolvedRun, walk: Callable[[Session], Coroutine[Any, Any, object]]) -> Plan:
@@ -288,21 +288,20 @@ def plan(run: ResolvedRun, walk: Callable[[Session], Coroutine[Any, Any, object]
     ``walk`` does what the run does with a session's models, but stores nothing.
     """
     counter = token_counter()
-    calls: list[PlannedCalls] = []
+    levels = []
     with closing(run.workspace.ledger(readonly=True)) as ledger:
-        for level in range(len(LEVELS)):
+        for level in range(N_LEVELS):
             models = DryRunModels(run.seed_set, ledger, level, counter)
             run_sync(partial(walk, Session(run, models, ledger, Meter())))
-            calls += models.planned()
-            reasoning = models.notes()
-        notes = _minutes(ledger, sum(each.calls for each in calls if each.level == LEVELS[0]))
-    notes += reasoning
-    unknown = dict.fromkeys(each.model for each in calls if each.cost_usd is None)
+            levels.append(models.planned())
+        expected, high = levels
+        notes = _minutes(ledger, sum(each.calls for each in expected)) + models.notes()
+    unknown = dict.fromkeys(each.model for each in expected if each.cost_usd is None)
     if unknown:
         notes.append(UNPRICED.format(" and ".join(unknown)))
     if not counter.exact:
         notes.append(ROUGH)
-    return Plan(calls, notes)
+    return Plan(expected, high, notes)
 
 
 def _minutes(ledger: Ledger, calls: int) -> list[str]:

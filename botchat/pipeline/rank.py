@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 def rank(
     workspace: Workspace,
     paths: Sequence[Path],
-    judges: Sequence[str] = (),
+    judges: Sequence[str],
     *,
-    per_pair: int | None = None,
-    out: Path | None = None,
-    formats: Sequence[str] = (),
-    meter: Meter | None = None,
+    per_pair: int | None,
+    out: Path | None,
+    formats: Sequence[str],
+    meter: Meter,
 ) -> Result:
     """Rank the models of some files; write csv, md, json, svg and a page.
 
@@ -41,20 +41,8 @@ def rank(
 
     if not paths:
         raise UsageError("name a file of votes or of win rates: botchat rank FILE")
-    meter = meter or Meter()
     meter.begin("count and rate", 0)
-    name = paths[0].stem
-    if len(paths) > 1:
-        name += f" and {len(paths) - 1} more"
-    contents = [(votes_in(path), str(path)) for path in paths]
-    rates = next((each for each in contents if is_rates(each[0])), None)
-    if rates:
-        table, where = rates
-        if len(paths) > 1 or judges:
-            raise ConfigError(f"{where} has rates, not votes: rank it alone, without --judge")
-        board, notes = _rank_rates(table, where, name, PER_PAIR if per_pair is None else per_pair)
-    else:
-        board, notes = _rank_votes(contents, name, judges)
+    board, notes = _board(paths, judges, per_pair)
     view = pages.View.of(board)
     content = board_files.as_json(board, view.headline, view.trust)
     texts = board_files.board_files(board, view.headline, view.trust, formats, content)
@@ -65,13 +53,33 @@ def rank(
     folder = out or workspace.out(stem)
     write_all(folder, {**texts, **pages.files([view])})
     write_charts(folder, view.charts)
-    return board_result(view, content, [*notes, *board.notes], folder / "index.html", files=notes)
+    lines = notes + list(board.notes)
+    return board_result(view, content, lines, folder / "index.html", files=notes)
 
 
-def _rank_rates(content: bytes, where: str, name: str, per_pair: int) -> tuple[Board, list[str]]:
-    """Return the board of a table of rates, and a note on what was read."""
+def _board(
+    paths: Sequence[Path], judges: Sequence[str], per_pair: int | None
+) -> tuple[Board, list[str]]:
+    """Return the board of some files, and notes on what was read."""
+    name = paths[0].stem
+    if len(paths) > 1:
+        name += f" and {len(paths) - 1} more"
+    contents = [(votes_in(path), str(path)) for path in paths]
+    for content, where in contents:
+        if is_rates(content):
+            if len(paths) > 1 or judges:
+                raise ConfigError(f"{where} has rates, not votes: rank it alone, without --judge")
+            return _rank_rates(content, where, name, per_pair)
+    return _rank_votes(contents, name, judges)
+
+
+def _rank_rates(
+    content: bytes, where: str, name: str, per_pair: int | None
+) -> tuple[Board, list[str]]:
     from botchat.boards.votes import rates_board
 
+    if per_pair is None:
+        per_pair = PER_PAIR
     comparisons = comparisons_from_rates(rows(content, where), per_pair, where)
     note = (
         f"{where}: pairwise win rates: {len(comparisons.models)} models, "
@@ -84,7 +92,6 @@ def _rank_rates(content: bytes, where: str, name: str, per_pair: int) -> tuple[B
 def _rank_votes(
     contents: Sequence[tuple[bytes, str]], name: str, judges: Sequence[str]
 ) -> tuple[Board, list[str]]:
-    """Return the board of files of votes, and a note on each."""
     from botchat.boards.votes import votes_board
 
     files = [read_votes(content, where) for content, where in contents]

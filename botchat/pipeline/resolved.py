@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, UsageError
 from botchat.languages import ENGLISH, Language
 from botchat.pipeline.names import Names
-from botchat.pipeline.spending import JudgeName, Spending
+from botchat.pipeline.spending import NO_JUDGE, NO_LIMITS, JudgeName, Spending
 from botchat.protocols.protocol import Protocol
 from botchat.records import Dialogues, Seed
 from botchat.workspace.folder import Workspace
@@ -39,7 +39,8 @@ class SeedSet:
         from botchat.models.bots import baseline
 
         if name not in self._bots:
-            self._bots[name] = baseline(name, self._human_dialogues, self.language)
+            plain = name.removeprefix("bot:")
+            self._bots[name] = baseline(plain, self._human_dialogues, self.language)
         return self._bots[name]
 
     @cached_property
@@ -66,10 +67,10 @@ class ResolvedRun:
 
     workspace: Workspace
     seed_set: SeedSet
-    limits: Spending = field(default_factory=Spending)
+    limits: Spending = NO_LIMITS
     models: Sequence[str] = ()
     """Contestants as they were named, each once."""
-    judge: JudgeName = field(default_factory=partial(JudgeName, ""))
+    judge: JudgeName = NO_JUDGE
     protocols: Sequence[Protocol] = ()
     """Protocols to judge by, in the language of the set."""
     limit: int | None = None
@@ -79,7 +80,7 @@ class ResolvedRun:
 
     @cached_property
     def names(self) -> Names:
-        """Resolves names of models and judges."""
+        """Resolver of the names that the workspace knows."""
         return Names(self.workspace.config)
 
     def stored_dialogues(self) -> Dialogues:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 from botchat.errors import ConfigError, FatalModelError, LimitReached, MissingDataError
 from botchat.models.bots import BASELINES
@@ -13,14 +14,14 @@ from botchat.parallel import EarlyStop
 from botchat.pipeline import generate as generating
 from botchat.pipeline import judge as judging
 from botchat.pipeline.contestants import seed_set_of, self_judged_models, stored_name
-from botchat.pipeline.generate import Generated, Generating
+from botchat.pipeline.generate import Generating
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.judging import JudgingJob, StageResult, ask_jobs, walk_jobs
 from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.plan import Plan, plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
-from botchat.pipeline.session import Session, run_session
-from botchat.pipeline.spending import JudgeName, Meter, Spending
+from botchat.pipeline.session import Session, StageOutcome, run_session
+from botchat.pipeline.spending import NO_JUDGE, JudgeName, Meter, Spending
 from botchat.protocols.catalogue import RANKING, catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, RULES, Dialogues
@@ -37,7 +38,7 @@ class Running:
 
     seed_set: str = ""
     models: Sequence[str] = ()
-    judge: JudgeName = field(default_factory=partial(JudgeName, ""))
+    judge: JudgeName = NO_JUDGE
     protocols: Sequence[str] = ()
     limit: int | None = None
     replace: bool = False
@@ -81,18 +82,14 @@ def resolve(request: Running, workspace: Workspace, limits: Spending) -> Resolve
     )
 
 
-def plan_run(run: ResolvedRun) -> Plan:
-    """Return what `run` would send, with dialogues made up where there are none."""
-
-    async def walk(session: Session) -> None:
-        dialogues = await generating.walk(_generating(run), session)
-        jobs, _ = _judging_jobs(run, run.models, dialogues)
-        await walk_jobs(jobs, session)
-
-    return plan(run, walk)
+async def _walk(run: ResolvedRun, session: Session) -> None:
+    """Do as `_ask`, with dialogues made up where there are none."""
+    dialogues = await generating.walk(_generating(run), session)
+    jobs, _ = _judging_jobs(run, run.models, dialogues)
+    await walk_jobs(jobs, session)
 
 
-def title(run: ResolvedRun) -> str:
+def _subject(run: ResolvedRun) -> str:
     """Return the subject of a run in words: models, dialogues, judge."""
     n_seeds = len(first_seeds(run.seed_set.seeds, run.limit))
     models = "1 model"
@@ -101,63 +98,59 @@ def title(run: ResolvedRun) -> str:
     return f"{models}, {n_seeds} dialogues of {run.seed_set.name}, judge {run.judge.text}"
 
 
-@dataclass(frozen=True)
-class RunOutcome:
-    """Dialogues and verdicts of a run, before its board."""
-
-    generated: list[Generated]
-    judged: list[StageResult]
-    left_out: list[str]
-    """A line on each protocol that has nothing to ask, or was stopped."""
-
-    @property
-    def unanswered(self) -> int:
-        """Dialogues and verdicts that another run may still get."""
-        return sum(each.unanswered for each in (*self.generated, *self.judged))
-
-
 def run(
-    resolved: ResolvedRun, meter: Meter, formats: Sequence[str] = (), most_usd: float | None = None
+    request: Running,
+    workspace: Workspace,
+    limits: Spending,
+    meter: Meter | None,
+    formats: Sequence[str] = (),
 ) -> Result:
     """Plan, generate, judge and rank, under one budget.
 
-    ``most_usd``: limit of a run that names none and whose every price is known. Raises
-    `LimitReached` before anything is sent where the plan is over a limit already.
+    Without a meter nobody has seen a price: the plan is printed, and a run that names no limit
+    stops at `MOST_USD` if every price is known. Raises `LimitReached` before anything is sent where
+    the plan is over a limit already.
     """
-    planned = plan_run(resolved)
-    limits = resolved.limits
-    has_limit = limits.max_usd or limits.max_calls or limits.max_tokens
-    if not has_limit and all(each.cost_usd is not None for each in planned.calls):
-        limits = replace(limits, max_usd=most_usd)
-        resolved = replace(resolved, limits=limits)
-    for model in self_judged_models(resolved.workspace, resolved.judge.name, resolved.models):
+    resolved = resolve(request, workspace, limits)
+    planned = plan(resolved, partial(_walk, resolved))
+    subject = _subject(resolved)
+    if limits.plan:
+        return planned.result(subject, limits)
+    if meter is None:
+        meter = Meter(tell=partial(print, file=sys.stderr))
+        has_limit = limits.max_usd or limits.max_calls or limits.max_tokens
+        if not has_limit and all(each.cost_usd is not None for each in planned.expected):
+            limits = replace(limits, max_usd=MOST_USD)
+            resolved = replace(resolved, limits=limits)
+    for model in self_judged_models(workspace, resolved.judge.name, resolved.models):
         meter.tell(f"{model} is a contestant and its own judge, whom it may favour; name another")
     if not meter.quiet:
-        for line in planned.result(title(resolved), limits).lines:
+        for line in planned.result(subject, limits).lines:
             meter.tell(line)
     _refuse_more_than(limits, planned)
-    outcome = run_session(resolved, meter, _ask)
-    for line in outcome.left_out:
+    generated, judged, left_out = run_session(resolved, meter, _ask)
+    for line in left_out:
         meter.tell(line)
-    board = _board(resolved, outcome.judged[0].judge, formats, meter)
+    board = _board(resolved, judged[0].judge, formats, meter)
+    unanswered = sum(each.unanswered for each in chain(generated, judged))
     data = {
         **board.data,
         "plan": planned.rows,
-        "generated": [each.row for each in outcome.generated],
-        "judged": [each.row | {"unanswered": each.unanswered} for each in outcome.judged],
-        "left_out": outcome.left_out,
+        "generated": [each.row for each in generated],
+        "judged": [each.row | {"unanswered": each.unanswered} for each in judged],
+        "left_out": left_out,
     }
-    return Result(data, board.pieces, outcome.unanswered)
+    return Result(data, board.pieces, unanswered)
 
 
-def run_from_python(resolved: ResolvedRun, formats: Sequence[str] = ()) -> Result:
-    """Do as `run` where nobody has seen a price: print the plan, and stop at `MOST_USD`."""
-    meter = Meter(tell=partial(print, file=sys.stderr))
-    return run(resolved, meter, formats, MOST_USD)
+async def _ask(
+    session: Session, stops: EarlyStop
+) -> tuple[Sequence[StageOutcome], Sequence[StageResult], list[str]]:
+    """Generate, then judge what every model has generated.
 
-
-async def _ask(session: Session, stops: EarlyStop) -> RunOutcome:
-    """Generate, then judge what every model has generated."""
+    Returns dialogues, verdicts, and a line on each protocol that has nothing to ask, or was
+    stopped.
+    """
     run = session.run
     meter = session.meter
     for protocol in _protocols(run):  # nothing is paid for if the judge cannot be asked
@@ -181,7 +174,7 @@ async def _ask(session: Session, stops: EarlyStop) -> RunOutcome:
     # What is wrong with a protocol ends that protocol; the board has the others.
     left_out += [str(error) for error in stops.unreadable.values()]
     stops.unreadable.clear()
-    return RunOutcome(generated, judged, left_out)
+    return generated, judged, left_out
 
 
 def _board(run: ResolvedRun, judge: str, formats: Sequence[str], meter: Meter) -> Result:
@@ -190,8 +183,8 @@ def _board(run: ResolvedRun, judge: str, formats: Sequence[str], meter: Meter) -
             run.workspace,
             run.seed_set.name,
             [judge],
+            meter,
             formats=formats,
-            meter=meter,
             seeds=run.seed_set.seeds,
         )
     except MissingDataError:
@@ -260,7 +253,7 @@ def _judging_jobs(
 
 def _refuse_more_than(spending: Spending, planned: Plan) -> None:
     """Raise `LimitReached` where the expected calls are more than a limit allows."""
-    expected = [each for each in planned.calls if each.level == "expected" and each.limited]
+    expected = [each for each in planned.expected if each.limited]
     for flag, limit, total, form in (
         ("--max-usd", spending.max_usd, sum(each.cost_usd or 0.0 for each in expected), "${:,.4f}"),
         ("--max-calls", spending.max_calls, sum(each.calls for each in expected), "{:,} calls"),
@@ -273,11 +266,11 @@ def _refuse_more_than(spending: Spending, planned: Plan) -> None:
             )
 
 
-def demo(workspace: Workspace, meter: Meter | None = None) -> Result:
+def demo(workspace: Workspace, meter: Meter) -> Result:
     """Run the whole pipeline on the sample seeds, as a user would; no key, no network."""
     models = [f"bot:{name}" for name in BASELINES]
     free = Spending()
     generating.generate(Generating(SAMPLE, models), workspace, free, meter)
     for protocol in RANKING:
         judging.judge(Judging(protocol.name, SAMPLE, JudgeName(RULES)), workspace, free, meter)
-    return leaderboard(workspace, SAMPLE, [RULES], meter=meter)
+    return leaderboard(workspace, SAMPLE, [RULES], meter)

@@ -11,10 +11,10 @@ from pathlib import Path
 from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.importers import dialogues, hub, tables
 from botchat.importers.dialogues import ImportedDialogue
-from botchat.interfaces import Row, settings_digest
+from botchat.interfaces import settings_digest
 from botchat.pipeline.live_models import token_counter
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED, SIGNED, Dialogue, Seed, Utterance
-from botchat.results import Result
+from botchat.results import Fields, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace, stage_order
 
@@ -35,21 +35,24 @@ def import_seeds(
     if source.startswith("hf://"):
         origin = hub.pin_revision(source)
     seeds = read_source(origin or source, workspace.hidden)
-    if not replace and path.exists() and set(workspace.seeds(name)) != set(seeds):
-        fault = f"the set {name} has {len(workspace.seeds(name))} other seeds already"
-        raise ConfigError(f"{fault}; choose another --seeds, or overwrite them with --replace")
+    if path.exists() and not replace:
+        stored = workspace.seeds(name)
+        if set(stored) != set(seeds):
+            raise ConfigError(
+                f"the set {name} has {len(stored)} other seeds already; choose another --seeds, "
+                "or overwrite them with --replace"
+            )
     with workspace.locked():
         workspace.write_seeds(name, seeds, language, origin)
     return Result(_set_row(workspace, name, path))
 
 
-def show_seeds(workspace: Workspace, name: str = "", seed_id: str = "") -> Result:
+def show_seeds(workspace: Workspace, name: str, seed_id: str) -> Result:
     """List the seed sets, the dialogues of one, or the utterances of one dialogue."""
-    rows = []
     if not name:
-        for set_, path in workspace.seed_sets().items():
-            rows.append(_set_row(workspace, set_, path))
-        return Result({"rows": rows})
+        sets = workspace.seed_sets().items()
+        return Result({"rows": [_set_row(workspace, set_, path) for set_, path in sets]})
+    rows = []
     seeds = {seed.id: seed.utterances for seed in workspace.seeds(name)}
     if not seed_id:
         for id_, utterances in seeds.items():
@@ -59,17 +62,15 @@ def show_seeds(workspace: Workspace, name: str = "", seed_id: str = "") -> Resul
     if seed_id not in seeds:
         raise MissingDataError(f"no dialogue {seed_id!r} in {name}; see: botchat seeds {name}")
     for n, text in enumerate(seeds[seed_id], 1):
-        part = "seed"
-        if n > N_SEED:
-            part = "human"
+        part = "seed" if n <= N_SEED else "human"
         rows.append({"n": n, "speaker": "BA"[n % 2], "part": part, "said": text})
     return Result({"set": name, "id": seed_id, "rows": rows})
 
 
-def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
+def _set_row(workspace: Workspace, name: str, path: Path) -> Fields:
     seeds = workspace.seeds(name)
     about = workspace.about(name)
-    row: Row = {
+    row = {
         "set": name,
         "n_seeds": len(seeds),
         "n_min4": sum(len(seed.utterances) >= MIN_HUMAN for seed in seeds),
@@ -97,13 +98,15 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
                 files[name] = jsonl.content(file)
         return dialogues.read_mutual(files, str(path))
     if not path.is_file() or path.suffix.lower() not in tables.SUFFIXES:
-        kinds = f"mutual, a folder of MuTual, a file ({', '.join(tables.SUFFIXES)}), {hub.SYNTAX}"
-        raise ConfigError(f"seeds source {source!r} is not a file of this kind: {kinds}")
+        raise ConfigError(
+            f"seeds source {source!r} is not a file of this kind: mutual, a folder of MuTual, a "
+            f"file ({', '.join(tables.SUFFIXES)}), {hub.SYNTAX}"
+        )
     return dialogues.read_seeds(tables.rows(jsonl.content(path), str(path)), str(path))
 
 
 def import_dialogues(
-    workspace: Workspace, source: str, seed_set: str, model: str, *, replace: bool = False
+    workspace: Workspace, source: str, seed_set: str, model: str, *, replace: bool
 ) -> Result:
     """Store the dialogues of a file as a model's dialogues on a set.
 
@@ -113,8 +116,10 @@ def import_dialogues(
     """
     workspace.seeds_path(seed_set)
     if len(model) > _LONGEST_NAME or not model.isprintable() or model.strip() in ("", HUMAN):
-        fault = f"give a printable name of at most {_LONGEST_NAME} characters other than {HUMAN}"
-        raise ConfigError(f"--model {model[:_LONGEST_NAME]!r}: {fault}")
+        raise ConfigError(
+            f"--model {model[:_LONGEST_NAME]!r}: give a printable name of at most {_LONGEST_NAME} "
+            f"characters other than {HUMAN}"
+        )
     rows = tables.rows(jsonl.content(Path(source)), source)
     form, imported = dialogues.read_dialogues(rows, source)
     is_new = seed_set not in workspace.seed_sets()
@@ -128,15 +133,17 @@ def import_dialogues(
             raise MissingDataError(f"{source}: no dialogue can be imported to {seed_set}: {left}")
         content = [(seed.id, d.utterances, d.outcome) for seed, d in matches]
         signature = f"{SIGNED}|imported:{settings_digest(form, content)}|set:{seed_set}"
-        records = [_dialogue(*match, model, signature) for match in matches]
+        records = [_dialogue(seed, d, model, signature) for seed, d in matches]
         path = workspace.dialogues_path(seed_set, model)
         if not replace and path.exists():
-            fault = f"has dialogues on the set {seed_set} already; --replace overwrites them"
-            raise ConfigError(f"--model {model} {fault}")
+            raise ConfigError(
+                f"--model {model} has dialogues on the set {seed_set} already; --replace "
+                "overwrites them"
+            )
         if new_seeds:
-            workspace.write_seeds(seed_set, [*known, *new_seeds])
+            workspace.write_seeds(seed_set, known + new_seeds)
         jsonl.finish(path, records, stage_order)
-    row: Row = {
+    row = {
         "set": seed_set,
         "model": model,
         "dialogues": len(matches),
@@ -145,8 +152,11 @@ def import_dialogues(
         "path": path,
     }
     more = {"format": form, "read": len(imported), "left_out": left_out, "signature": signature}
-    counts = f"{len(imported)} dialogues read ({form}), {len(matches)} imported"
-    return Result(row | more, [f"{counts}; left out: {left or 'none'}", [row]])
+    line = (
+        f"{len(imported)} dialogues read ({form}), {len(matches)} imported; left out: "
+        f"{left or 'none'}"
+    )
+    return Result(row | more, [line, [row]])
 
 
 def _matches(
@@ -168,9 +178,10 @@ def _matches(
         # One that stopped at once says something of the model; one that ended says nothing.
         is_whole = len(dialogue.utterances) >= N_SEED + (dialogue.outcome == "ok")
         if is_whole and new and start not in seeds:
-            new_seeds.append(_new_seed(dialogue, ids))
-            ids.add(new_seeds[-1].id)
-            seeds[start] = [new_seeds[-1]]
+            seed = _new_seed(dialogue, ids)
+            new_seeds.append(seed)
+            ids.add(seed.id)
+            seeds[start] = [seed]
         if not is_whole:
             left_out[f"with nothing after the first {N_SEED} utterances"] += 1
         elif start not in seeds:
@@ -193,18 +204,16 @@ def _new_seed(dialogue: ImportedDialogue, ids: set[str]) -> Seed:
     seed_id = dialogue.id
     start = "\0".join(_start(dialogue.utterances))
     if not seed_id or seed_id in ids:
-        digest = sha256(start.encode("utf-8", "replace")).hexdigest()[:8]
-        seed_id = f"{seed_id or 'seed'}-{digest}"
+        digest = sha256(start.encode("utf-8", "replace")).hexdigest()
+        seed_id = f"{seed_id or 'seed'}-{digest[:8]}"
     return Seed(seed_id, dialogue.utterances[:N_SEED])
 
 
 def _dialogue(seed: Seed, imported: ImportedDialogue, model: str, signature: str) -> Dialogue:
     """Make the record, with the seed's own spelling of the ChatSEED and no ledger keys."""
     replies = imported.utterances[N_SEED:]
-    facts = [Utterance() for _ in replies]
     count = token_counter().exact
-    if count is not None:
-        facts = [Utterance(tokens=count(text)) for text in replies]
+    facts = [Utterance(tokens=count and count(text)) for text in replies]
     status = "complete"
     detail = ""
     if imported.outcome != "ok":

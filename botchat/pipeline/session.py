@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import typing
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import TypeVar
 
-from botchat.errors import ConfigError
-from botchat.interfaces import ChatModel, Judge, Row
+from botchat.errors import ConfigError, log
+from botchat.interfaces import ChatModel, Judge
+from botchat.judges.panel import build_panel
 from botchat.languages import ENGLISH
 from botchat.parallel import EarlyStop, run_sync, stoppable
 from botchat.pipeline.live_models import LiveModels
@@ -22,11 +22,9 @@ from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.generation import Speaker
 from botchat.protocols.protocol import Protocol
 from botchat.records import RULES
-from botchat.results import Result
+from botchat.results import Fields, Result
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
-
-log = logging.getLogger("botchat")
 
 T = TypeVar("T")
 
@@ -51,7 +49,7 @@ class StageOutcome:
     """Dialogues or verdicts that another run may still get."""
 
     @property
-    def row(self) -> Row:
+    def row(self) -> Fields:
         """All but `unanswered`."""
         row = asdict(self)
         del row["unanswered"]
@@ -96,6 +94,11 @@ class Session:
         """
         named = self.run.names.judge(judge)
         if named is None:
+            if protocol.template or not protocol.about_ai:
+                raise ConfigError(
+                    f"--judge {RULES} answers UniEval, Arena, GTEval and diagnosis, not "
+                    f"{protocol.name}; name a model"
+                )
             self._refuse_batch(RULES)
             return self.run.seed_set.rules
         if isinstance(named, NamedPanel):
@@ -105,8 +108,6 @@ class Session:
         return named
 
     def _panel(self, panel: NamedPanel, protocol: Protocol) -> Judge:
-        from botchat.judges.panel import build_panel
-
         def open_agent(name: str) -> ChatModel:
             model = self.run.names.judge_model(name)
             return self._open(ModelUse(model, "judge", protocol.name, panel.settings.max_tokens))
@@ -129,7 +130,7 @@ class Session:
         return repeated_judge(judge.name, model, judge.decoding, judge.samples)
 
     def _open(self, use: ModelUse) -> ChatModel:
-        if use.model.kind == "bot":
+        if use.model.is_bot:
             self._refuse_batch(use.model.name)
         return self.models.open(use)
 
@@ -144,7 +145,7 @@ class Session:
 
 def run_session(
     run: ResolvedRun,
-    meter: Meter | None,
+    meter: Meter,
     ask: Callable[[Session, EarlyStop], Awaitable[T]],
 ) -> T:
     """Return the result of ``ask`` on the locked workspace; raise what it noted in the stops.
@@ -152,7 +153,6 @@ def run_session(
     Replies in flight are stored before it ends; batches are not waited for.
     """
     workspace = run.workspace
-    meter = meter or Meter()
 
     async def ask_in_session() -> T:
         if not run.limits.batch and any((workspace.hidden / "batches").glob("*/*.jsonl")):

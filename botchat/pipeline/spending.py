@@ -40,10 +40,13 @@ class Spending:
 
     def __post_init__(self) -> None:
         """Refuse limits of 0 and below, NaN and infinity."""
-        for name in ("max_usd", "max_calls", "max_tokens"):
-            value = getattr(self, name)
+        limits = {
+            "--max-usd": self.max_usd,
+            "--max-calls": self.max_calls,
+            "--max-tokens": self.max_tokens,
+        }
+        for flag, value in limits.items():
             if value is not None and not 0 < value < math.inf:
-                flag = f"--{name.replace('_', '-')}"
                 raise UsageError(f"{flag} {value}: give a number above 0, or leave it out")
 
     def within(self, workspace: Workspace) -> Spending:
@@ -51,6 +54,9 @@ class Spending:
         if self.max_usd is not None:
             return self
         return replace(self, max_usd=workspace.config.run.max_usd)
+
+
+NO_LIMITS = Spending()
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,10 @@ class JudgeName:
     def text(self) -> str:
         """The name for messages."""
         return str(self.name)
+
+
+NO_JUDGE = JudgeName("")
+"""The judge where none is named."""
 
 
 def _no_budget() -> Budget:

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, TypeVar, get_args
 
 import msgspec
 
@@ -28,6 +28,8 @@ from botchat.workspace.model_settings import (
 )
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from botchat.workspace.secrets import SECRET_NAME, public, public_url
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 Turns = Annotated[int, msgspec.Meta(gt=N_SEED)]
 
@@ -89,11 +91,13 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class ModelName(msgspec.Struct, frozen=True):
     """A model as named on the command line, resolved; ``settings`` of endpoints alone."""
 
-    kind: Literal["endpoint", "bot", "human"]
     name: str
     settings: ModelSettings | None = None
-    target: str = ""
-    """Name of a bot."""
+
+    @property
+    def is_bot(self) -> bool:
+        """Whether it is offline."""
+        return self.settings is None and self.name != HUMAN
 
 
 def load(path: Path) -> Config:
@@ -107,24 +111,31 @@ def load(path: Path) -> Config:
         raise ConfigError(f"cannot read {path}: {error}; it is a text file in UTF-8") from None
     except (ValueError, RecursionError) as error:  # the message shows nothing of the line
         row = re.search(r"line (\d+)", str(error))
-        fault = f"not valid TOML ({public(str(error))[:200]})"
-        place = f"{path}:{row[1] if row else 1}"
-        raise ConfigError(f'{place}: {fault}; write key = "text" or key = 1') from None
+        raise ConfigError(
+            f"{path}:{row[1] if row else 1}: not valid TOML ({public(str(error))[:200]}); "
+            'write key = "text" or key = 1'
+        ) from None
     file = TomlFile(path, source)
-    sections: dict[str, Any] = {}
     for name in data.keys() - set(Config.__struct_fields__):
         raise file.error(name, "", unknown_key(name, Config.__struct_fields__))
+    sections = {}
     for field in msgspec.structs.fields(Config):
         section = field.name
-        entries = data.get(field.name, {})
-        types = get_args(field.type)
-        sections[section] = file.entry(section, entries, dict if types else field.type)
-        for name, entry in entries.items() if types else ():
-            sections[section][name] = file.entry(f"{section}.{name}", entry, types[1])
-    _check_names(file, sections["models"])
-    for name, criterion in sections["protocols"].items():
-        sections["protocols"][name] = _read_prompt(file, name, criterion)
-    return Config(**sections)
+        value = data.get(section, {})
+        kinds = get_args(field.type)
+        if kinds:
+            tables = file.table(section, value)
+            value = {
+                name: file.entry(f"{section}.{name}", tables[name], kinds[1]) for name in tables
+            }
+        else:
+            value = file.entry(section, value, field.type)
+        sections[section] = value
+    config = msgspec.convert(sections, Config)
+    _check_names(file, config.models)
+    for name, criterion in config.protocols.items():
+        config.protocols[name] = _read_prompt(file, name, criterion)
+    return config
 
 
 @dataclass(frozen=True)
@@ -134,16 +145,24 @@ class TomlFile:
     path: Path
     source: str
 
-    def entry(self, table: str, value: Any, kind: type[Any]) -> Any:
+    def table(self, name: str, value: object) -> dict[str, object]:
+        """Return the content of a table; raises ConfigError if it is none."""
+        if isinstance(value, dict):
+            return value
+        raise self.error(name, "", "this is no table of keys and values")
+
+    def entry(self, table: str, value: object, kind: type[S]) -> S:
         """Return the content of a table as its struct; raises ConfigError."""
-        if not isinstance(value, dict):
-            raise self.error(table, "", "this is no table of keys and values")
+        content = dict(self.table(table, value))
         # TOML has no null: the word "none" leaves a setting out of the request.
-        none = {key: None for key in ("temperature", "max_tokens") if value.get(key) == "none"}
+        for key in ("temperature", "max_tokens"):
+            if content.get(key) == "none":
+                content[key] = None
         try:
-            return msgspec.convert({**value, **none}, kind)
+            return msgspec.convert(content, kind)
         except msgspec.ValidationError as error:
-            raise self.error(table, *_explained(str(error), kind)) from None
+            key, fault = _explained(str(error), kind)
+            raise self.error(table, key, fault) from None
         except RecursionError:
             raise self.error(table, "", "lists or tables are nested too deep") from None
 
@@ -172,7 +191,7 @@ def unknown_key(name: str, known: tuple[str, ...]) -> str:
     return f"unknown key{did_you_mean(name, known)}; known: {listed(known)}"
 
 
-def _explained(message: str, kind: type[Any]) -> tuple[str, str]:
+def _explained(message: str, kind: type[msgspec.Struct]) -> tuple[str, str]:
     """Return the key and the fault of a message of msgspec."""
     fault, _, place = message.partition(" - at `$")
     key = re.split(r"[`\[.]", place.lstrip("."))[0]
@@ -216,13 +235,18 @@ def _read_prompt(file: TomlFile, name: str, settings: CriterionSettings) -> Crit
     """Return a criterion with the text of its prompt file."""
     table = f"protocols.{name}"
     if is_reserved(name) or not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
-        fault = "a name is lower-case letters, digits and _ (at most 40), and none of BotChat's own"
-        raise file.error(table, "", fault)
+        raise file.error(
+            table,
+            "",
+            "a name is lower-case letters, digits and _ (at most 40), and none of BotChat's own",
+        )
     try:
         return with_prompt(settings, (file.path.parent / settings.prompt).read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", error)
-        raise file.error(table, "prompt", f"cannot read {settings.prompt}: {reason}") from None
+    except OSError as error:
+        fault = f"cannot read {settings.prompt}: {error.strerror}"
+        raise file.error(table, "prompt", fault) from None
+    except UnicodeDecodeError as error:
+        raise file.error(table, "prompt", f"cannot read {settings.prompt}: {error}") from None
     except ValueError as error:
         raise file.error(table, "prompt", str(error)) from None
 
@@ -243,21 +267,21 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
         if entry in config.models:
             settings = msgspec.structs.replace(config.models[entry], revision=revision)
             return _entry(entry, settings)
-        if name == HUMAN:
-            return ModelName("human", name)
-        if scheme == "bot" and rest:
-            return ModelName("bot", name, target=rest)
+        if name == HUMAN or (scheme == "bot" and rest):
+            return ModelName(name)
         if scheme == "openai" and rest:
             place = "the environment variable OPENAI_BASE_URL"
             url = env.get("OPENAI_BASE_URL") or OPENAI_URL
             settings = ModelSettings(model=rest, base_url=url, api_key_env="OPENAI_API_KEY")
-            return ModelName("endpoint", name, settings)
+            return ModelName(name, settings)
         if scheme in ("http", "https"):
             settings = ModelSettings(model=model, base_url=url)
-            return ModelName("endpoint", f"{public_url(url)}#{model}", settings)
+            return ModelName(f"{public_url(url)}#{model}", settings)
     except ValueError as error:
-        advice = "an endpoint is named URL#MODEL, such as http://localhost:8000/v1#my-model"
-        raise ConfigError(f"{public(place)}: {public(str(error))}; {advice}") from None
+        raise ConfigError(
+            f"{public(place)}: {public(str(error))}; an endpoint is named URL#MODEL, such as "
+            "http://localhost:8000/v1#my-model"
+        ) from None
     judges = (*config.judges, *config.panels, *PRESETS, RULES)
     if name in judges:
         raise ConfigError(f"model {name!r}: it is a judge; a contestant is a model")
@@ -270,7 +294,7 @@ def _entry(name: str, settings: ModelSettings) -> ModelName:
     suffix = ""
     if settings.revision is not None:
         suffix = f"@{settings.revision}"
-    return ModelName("endpoint", f"{settings.display_name or name}{suffix}", settings)
+    return ModelName(f"{settings.display_name or name}{suffix}", settings)
 
 
 def server_concurrency(model: ModelSettings, config: Config) -> int:

@@ -55,9 +55,10 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
         shows = _SHOWS[self.kind]
         if self.shows not in shows:
             raise ValueError(f"shows: a {self.kind} shows {' or '.join(shows)}")
+        values = msgspec.structs.asdict(self)
         for field in msgspec.structs.fields(type(self)):
             kind = _ONLY.get(field.name, self.kind)
-            if kind != self.kind and getattr(self, field.name) != field.default:
+            if kind != self.kind and values[field.name] != field.default:
                 raise ValueError(f"{field.name}: it belongs to kind {kind}")
         if self.kind == "score":
             self._check_scores()

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import socket
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from importlib import resources
 from itertools import chain
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -27,12 +27,14 @@ from botchat.errors import (
     WorkspaceLockedError,
     did_you_mean,
     listed,
+    log,
 )
 from botchat.languages import Language
 from botchat.records import (
     N_SEED,
     UNANSWERED,
     Dialogue,
+    Dialogues,
     Judgment,
     Provenance,
     Seed,
@@ -42,8 +44,6 @@ from botchat.records import (
 from botchat.workspace import config, jsonl
 from botchat.workspace.ledger import Ledger
 
-log = logging.getLogger("botchat")
-
 SAMPLE = "sample"
 """The seed set that comes with the package; every workspace has it."""
 
@@ -52,6 +52,16 @@ INVENTED = "The set {} is invented, not human dialogues: never publish a ranking
 
 PORTABLE = r"(?!(?i:con|prn|aux|nul|(?:com|lpt)[1-9\u00b9\u00b2\u00b3])(?:\.|$)|.*\.$)"
 """Begins a pattern of names; none that Windows refuses, as ``con.csv`` and ``a.``, matches it."""
+
+
+CaseKey: TypeAlias = tuple[str, tuple[str, ...]]
+"""Seed id and contestants, in the order shown, of a case in one protocol."""
+
+JudgmentFiles: TypeAlias = dict[str, dict[str, Path]]
+"""Judge -> protocol -> stage file."""
+
+_FIRST_LINES = 1 << 12
+"""Bytes of a stage file that tell whose it is."""
 
 
 class AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -94,8 +104,10 @@ class Workspace:
     def seeds_path(self, name: str) -> Path:
         """Return the file of a set."""
         if not re.fullmatch(PORTABLE + r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
-            fault = "a name is letters, digits, '.', '_' and '-' (at most 64) that Windows allows"
-            raise ConfigError(f"seed set {name!r}: {fault}")
+            raise ConfigError(
+                f"seed set {name!r}: a name is letters, digits, '.', '_' and '-' (at most 64) that "
+                "Windows allows"
+            )
         return self.root / "seeds" / f"{name}.jsonl"
 
     def about_path(self, name: str) -> Path:
@@ -105,8 +117,9 @@ class Workspace:
     def seed_sets(self) -> dict[str, Path]:
         """Return every seed set with its file; the sample's is in the package, or in its clone."""
         package = Path(str(resources.files("botchat")))
-        packaged = package / "data" / "sample.jsonl"
-        sample = packaged if packaged.exists() else package.parent / "seeds" / "sample.jsonl"
+        sample = package / "data" / "sample.jsonl"
+        if not sample.exists():
+            sample = package.parent / "seeds" / "sample.jsonl"
         own = sorted((self.root / "seeds").glob("*.jsonl"))
         return {SAMPLE: sample, **{path.stem: path for path in own}}
 
@@ -116,9 +129,10 @@ class Workspace:
         sets = self.seed_sets()
         path = sets.get(name)
         if path is None:
-            known = f"{did_you_mean(name, sets)}; sets: {listed(sorted(sets))}"
-            advice = f"import it with: botchat import SOURCE --seeds {name}"
-            raise MissingDataError(f"no seed set {name!r}{known}; {advice}")
+            raise MissingDataError(
+                f"no seed set {name!r}{did_you_mean(name, sets)}; sets: {listed(sorted(sets))}; "
+                f"import it with: botchat import SOURCE --seeds {name}"
+            )
         seeds = jsonl.read(path, Seed)
         if not seeds:
             raise MissingDataError(f"the seed set {path} is empty; import it again")
@@ -150,8 +164,9 @@ class Workspace:
         except FileNotFoundError:
             return AboutSet()
         except Exception as error:
-            fault = str(error)[:200]
-            raise DataError(f'{path}: {fault}; it has lines such as language = "zh"') from None
+            raise DataError(
+                f'{path}: {str(error)[:200]}; it has lines such as language = "zh"'
+            ) from None
 
     def language(self, seed_set: str) -> Language:
         """Return the language of a set; raises ConfigError if there is no pack of it."""
@@ -165,9 +180,9 @@ class Workspace:
             return languages.load(folder / code, code)
         if code in packs:
             return packs[code]
-        known = {*packs, *(path.parent.name for path in folder.glob(f"*/{languages.FILE}"))}
+        own = [path.parent.name for path in folder.glob(f"*/{languages.FILE}")]
         raise ConfigError(
-            f"unknown language {code!r}; languages: {', '.join(sorted(known))}; "
+            f"unknown language {code!r}; languages: {', '.join(sorted(packs.keys() | own))}; "
             f"{folder / 'CODE'} may have a pack of your own, see docs/languages.md"
         )
 
@@ -181,8 +196,8 @@ class Workspace:
 
     def all_dialogues(
         self, seed_set: str, seeds: Sequence[Seed] | None = None, *, unanswered: bool = False
-    ) -> dict[str, Mapping[str, Dialogue]]:
-        """Return every generated contestant's dialogues: contestant -> seed id -> dialogue.
+    ) -> Dialogues:
+        """Return every generated contestant's dialogues.
 
         Left out are models without any answered dialogue, except with ``unanswered``, and
         dialogues that begin with no ChatSEED of the set. ``seeds``: the set, if it was read.
@@ -190,15 +205,20 @@ class Workspace:
         if seeds is None:
             seeds = self.seeds(seed_set)
         starts = {seed.id: seed.utterances[:N_SEED] for seed in seeds}
-        contestants: dict[str, Mapping[str, Dialogue]] = {}
+        contestants = {}
         for path in self.dialogue_files(seed_set):
             stored = read_dialogues(path)
-            known = [(d, starts[key]) for key, d in stored.items() if key in starts]
-            dialogues = {d.seed_id: d for d, start in known if d.utterances[: len(start)] == start}
+            dialogues = {}
+            for key, dialogue in stored.items():
+                start = starts.get(key)
+                if start is not None and dialogue.utterances[: len(start)] == start:
+                    dialogues[key] = dialogue
             n_other = len(stored) - len(dialogues)
             if n_other:
-                fault = "do not belong to the set %s and do not count; generate again"
-                log.warning(f"%s: %d dialogues {fault}", path, n_other, seed_set)
+                log.warning(
+                    f"{path}: {n_other} dialogues do not belong to the set {seed_set} and do not "
+                    "count; generate again"
+                )
             if any(unanswered or dialogue.answered for dialogue in dialogues.values()):
                 contestants[next(iter(dialogues.values())).contestant] = dialogues
         return dict(sorted(contestants.items()))
@@ -211,29 +231,27 @@ class Workspace:
         """Return the file of a judge's judgments in a protocol."""
         return self.root / "judgments" / seed_set / protocol / f"{slug(judge)}.jsonl"
 
-    def judgments(self, path: Path) -> dict[tuple[str, tuple[str, ...]], Judgment]:
+    def judgments(self, path: Path) -> dict[CaseKey, Judgment]:
         """Read a stage file's judgments by seed id and contestants in the order shown."""
         return {judgment_key(judgment): judgment for judgment in jsonl.read(path, Judgment)}
 
-    def judgment_files(self, seed_set: str) -> dict[str, dict[str, Path]]:
-        """Return judge -> protocol -> stage file, of all files with an answered judgment."""
-        files: dict[str, dict[str, Path]] = {}
+    def judgment_files(self, seed_set: str) -> JudgmentFiles:
+        """Return the stage files that have an answered judgment, which is all that is read."""
+        files: JudgmentFiles = {}
         for path in sorted((self.root / "judgments" / seed_set).glob("*/*.jsonl")):
-            judgments = chain.from_iterable(jsonl.blocks(path, Judgment))
-            answered = (j for j in judgments if j.outcome not in UNANSWERED)
-            judgment = next(answered, None)
-            if judgment is not None:
-                files.setdefault(judgment.judge, {})[judgment.protocol] = path
+            for judgment in chain.from_iterable(jsonl.blocks(path, Judgment, _FIRST_LINES)):
+                if judgment.outcome not in UNANSWERED:
+                    files.setdefault(judgment.judge, {})[judgment.protocol] = path
+                    break
         return files
 
     def measured_path(self, seed_set: str) -> Path:
         """Return the file of `Provenance` of a set."""
         return self.root / "measured" / f"{seed_set}.jsonl"
 
-    def measured(self, seed_set: str) -> dict[tuple[str, str, str], Provenance]:
-        """Read who answered for a set, by stage, contestant or judge, and model."""
-        records = jsonl.read(self.measured_path(seed_set), Provenance)
-        return {(record.stage, record.name, record.model): record for record in records}
+    def measured(self, seed_set: str) -> list[Provenance]:
+        """Read who answered for a set."""
+        return jsonl.read(self.measured_path(seed_set), Provenance)
 
     def out(self, seed_set: str) -> Path:
         """Return the default folder of a set's tables and figures."""
@@ -256,11 +274,14 @@ class Workspace:
             except sqlite3.Error as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                     raise BotChatError(f"cannot lock {self.hidden}: {error}") from None
-                fault = f"is in use by {_holder_name(holder)}; wait for it or stop it"
-                raise WorkspaceLockedError(f"the workspace {self.root} {fault}") from None
+                raise WorkspaceLockedError(
+                    f"the workspace {self.root} is in use by {_holder_name(holder)}; wait for it "
+                    "or stop it"
+                ) from None
             except OSError as error:
-                fault = f"cannot write {holder}: {error.strerror}; make the folder writable"
-                raise BotChatError(fault) from None
+                raise BotChatError(
+                    f"cannot write {holder}: {error.strerror}; make the folder writable"
+                ) from None
             yield
 
 
@@ -276,11 +297,14 @@ def read_dialogues(path: Path) -> dict[str, Dialogue]:
     return {dialogue.seed_id: dialogue for dialogue in jsonl.read(path, Dialogue)}
 
 
-def judgment_key(judgment: Judgment) -> tuple[str, tuple[str, ...]]:
+def judgment_key(judgment: Judgment) -> CaseKey:
     """Return seed id and contestants of a judgment."""
     return (judgment.seed_id, judgment.contestants)
 
 
 def stage_order(record: Dialogue | Judgment) -> tuple[object, ...]:
     """Return the sort key of a record in its stage file."""
-    return (natural_sort_key(record.seed_id), getattr(record, "contestants", ()))
+    place = natural_sort_key(record.seed_id)
+    if isinstance(record, Judgment):
+        return (place, record.contestants)
+    return (place,)

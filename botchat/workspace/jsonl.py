@@ -8,27 +8,26 @@ canonical order: the same replies give the same bytes.
 
 from __future__ import annotations
 
-import logging
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
-from botchat.errors import BotChatError, DataError, one_line
-
-log = logging.getLogger("botchat")
+from botchat.errors import BotChatError, DataError, log, one_line
 
 MAX_BYTES = 2**31
 """Size of a file from elsewhere."""
 
-# Windows would write other line ends in text mode.
-_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND
+if sys.platform == "win32":  # it would write other line ends in text mode
+    _APPEND |= os.O_BINARY
 _BLOCK = 1 << 18
 """Bytes read at once; their records fit into a processor's cache."""
 _MARK = b"\xef\xbb\xbf"
@@ -60,12 +59,12 @@ def content(path: Path) -> bytes:
     return data
 
 
-def blocks(path: Path, record: type[R]) -> Iterator[list[R]]:
-    """Yield the records of a stage file block by block, as `read`."""
+def blocks(path: Path, record: type[R], size: int = _BLOCK) -> Iterator[list[R]]:
+    """Yield the records of a stage file block by block, each of ``size`` bytes, as `read`."""
     decoder = msgspec.json.Decoder(record)
     rest = b""
     n_lines = 0
-    for block in _file_blocks(path):
+    for block in _file_blocks(path, size):
         whole, newline, rest = (rest + block).rpartition(b"\n")
         if newline:
             yield _decode(decoder, whole, path, n_lines)
@@ -73,7 +72,7 @@ def blocks(path: Path, record: type[R]) -> Iterator[list[R]]:
     if _is_whole(rest):
         yield _decode(decoder, rest, path, n_lines)
     elif rest:
-        log.warning("%s: the last line is torn (%d bytes) and left out", path, len(rest))
+        log.warning(f"{path}: the last line is torn ({len(rest)} bytes) and left out")
 
 
 def records(data: bytes, record: type[R], place: str) -> list[R]:
@@ -89,12 +88,12 @@ def whole_lines(data: bytes) -> bytes:
     return data[:end]
 
 
-def _file_blocks(path: Path) -> Iterator[bytes]:
+def _file_blocks(path: Path, size: int) -> Iterator[bytes]:
     """Yield the bytes of a file, if there is one, without a byte order mark."""
     try:
         with path.open("rb") as file:
-            yield file.read(_BLOCK).removeprefix(_MARK)
-            yield from iter(partial(file.read, _BLOCK), b"")
+            yield file.read(size).removeprefix(_MARK)
+            yield from iter(partial(file.read, size), b"")
     except FileNotFoundError:
         return
     except OSError as error:
@@ -121,8 +120,10 @@ def _decode(
         try:
             records.append(decoder.decode(line))
         except Exception as error:
-            fault = f"{one_line(error)}; correct or delete this line"
-            raise DataError(f"{path}:{n}: {fault} (it begins {line[:40]!r})") from None
+            raise DataError(
+                f"{path}:{n}: {one_line(error)}; correct or delete this line (it begins "
+                f"{line[:40]!r})"
+            ) from None
     return records
 
 
@@ -188,10 +189,10 @@ class Appender(Generic[R]):
             os.write(fd, b"\n")
         elif n_torn:
             os.ftruncate(fd, len(lines))
-            log.warning("%s: cut off a torn last line (%d bytes)", self.path, n_torn)
+            log.warning(f"{self.path}: cut off a torn last line ({n_torn} bytes)")
 
 
-def finish(path: Path, records: Iterable[R], order: Callable[[R], Any]) -> None:
+def finish(path: Path, records: Iterable[R], order: Callable[[R], tuple[object, ...]]) -> None:
     """Replace a file by ``records``, sorted by ``order``; an equal file is left alone."""
     data = msgspec.json.Encoder().encode_lines(sorted(records, key=order))
     with suppress(OSError):  # it is not there, or cannot be read

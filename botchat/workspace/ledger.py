@@ -45,6 +45,10 @@ _Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
 """Seconds of the epoch, as far as calendars go."""
 
 
+Cells: TypeAlias = tuple[Any, ...]
+"""A row of a table, as SQLite has it."""
+
+
 class CanonicalRequest(msgspec.Struct):
     """The parts of a stored request that its readers rely on; see `request_json`."""
 
@@ -90,7 +94,7 @@ class StoredCall(msgspec.Struct, frozen=True):
             key=self.key,
         )
 
-    def row(self) -> tuple[Any, ...]:
+    def row(self) -> Cells:
         """Return a value for each column of the table, in the order of the fields."""
         cells = msgspec.structs.asdict(self)
         cells["sent"] = msgspec.json.encode(self.sent, order="sorted").decode()
@@ -99,7 +103,7 @@ class StoredCall(msgspec.Struct, frozen=True):
         return tuple(cells.values())
 
     @classmethod
-    def from_row(cls, row: tuple[Any, ...]) -> StoredCall:
+    def from_row(cls, row: Cells) -> StoredCall:
         """Read a row of the table.
 
         A damaged one raises whatever its cells make zlib, JSON or msgspec raise.
@@ -145,7 +149,7 @@ class Ledger:
         Raises `DataError` if the file is not a ledger of this version.
         """
         self.path = path
-        self._keeping: list[tuple[tuple[Any, ...], asyncio.Future[None]]] = []
+        self._keeping: list[tuple[Cells, asyncio.Future[None]]] = []
         self._failure: BotChatError | None = None
         self._quirks: dict[str, Quirks] = {}
         with self._reading():
@@ -195,7 +199,7 @@ class Ledger:
         It is durable against the death of the process when the result is awaited.
         """
         loop = asyncio.get_running_loop()
-        kept: asyncio.Future[None] = loop.create_future()
+        kept = loop.create_future()
         if not self._keeping:
             loop.call_soon(self._keep_all)
         call = StoredCall(
@@ -222,7 +226,7 @@ class Ledger:
     def _keep_all(self) -> None:
         keeping = self._keeping
         self._keeping = []
-        failure: BaseException | None = None
+        failure = None
         try:
             with self.transaction():
                 self._db.executemany(_INSERT, [row for row, _ in keeping])
@@ -246,8 +250,10 @@ class Ledger:
         if self.path is not None:
             free = shutil.disk_usage(self.path.parent).free
             if free < LEAST_FREE:
-                fault = f"only {free:,} bytes are free at {self.path.parent}, and nothing was sent"
-                raise BotChatError(f"{fault}; free some space and run it again")
+                raise BotChatError(
+                    f"only {free:,} bytes are free at {self.path.parent}, and nothing was sent; "
+                    "free some space and run it again"
+                )
 
     def add_attempt(self, key: str, reply: Reply, *, model: str, status: int | None) -> None:
         """Store an attempt that brought no answer (it may have been billed)."""
@@ -272,7 +278,7 @@ class Ledger:
             self._db.execute("INSERT OR REPLACE INTO quirks VALUES (?,?)", (key, value))
         self._quirks[key] = quirks
 
-    def select(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    def select(self, sql: str, *values: object) -> list[Cells]:
         """Return the rows of a query; a column that has the name of one of `calls` has its type.
 
         Raises `DataError` if the file is damaged.
@@ -282,7 +288,7 @@ class Ledger:
             cells = tuple(_CELLS.get(column[0], object) for column in cursor.description or ())
             return msgspec.convert(cursor.fetchall(), list[tuple[cells]])  # type: ignore[valid-type]
 
-    def calls(self, which: str, *values: Any) -> Iterator[StoredCall]:
+    def calls(self, which: str, *values: object) -> Iterator[StoredCall]:
         """Yield the stored calls that ``which``, the rest of a query with its ``values``, selects.
 
         Raises `DataError` if the file is damaged.
@@ -293,8 +299,10 @@ class Ledger:
 
     def recent(self, model: str, stage: str, n: int) -> list[tuple[list[Message], Reply]]:
         """Return the last ``n`` answers of known size of a model in a stage, with messages."""
-        known = "prompt_tokens IS NOT NULL AND completion_tokens IS NOT NULL"
-        which = f"WHERE model=? AND stage=? AND {known} ORDER BY at DESC LIMIT ?"
+        which = (
+            "WHERE model=? AND stage=? AND prompt_tokens IS NOT NULL"
+            " AND completion_tokens IS NOT NULL ORDER BY at DESC LIMIT ?"
+        )
         calls = self.calls(which, model, stage, n)
         return [(json.loads(bytes(call.request))["messages"], call.reply()) for call in calls]
 
@@ -304,7 +312,7 @@ class Ledger:
         sql = "SELECT calls.key FROM json_each(?) AS k CROSS JOIN calls ON calls.key = k.value"
         return unique - {key for (key,) in self.select(sql, json.dumps(sorted(unique)))}
 
-    def add_calls(self, rows: Iterable[tuple[Any, ...]]) -> int:
+    def add_calls(self, rows: Iterable[Cells]) -> int:
         """Add the calls of a published run, all or none; return their number."""
         n_calls = 0
         with self.transaction():
@@ -320,9 +328,12 @@ class Ledger:
         """
         which = "WHERE key IN (SELECT value FROM json_each(?))"
         listed = (json.dumps(list(keys)),)
-        moved = f"INSERT OR IGNORE INTO superseded ({_COLUMNS}) SELECT {_COLUMNS} FROM calls"
         with self.transaction():
-            self._db.execute(f"{moved} {which}", listed)
+            self._db.execute(
+                f"INSERT OR IGNORE INTO superseded ({_COLUMNS})"
+                f" SELECT {_COLUMNS} FROM calls {which}",
+                listed,
+            )
             return self._db.execute(f"DELETE FROM calls {which}", listed).rowcount
 
     @contextmanager
@@ -343,8 +354,10 @@ class Ledger:
     def _failed(self, error: BaseException) -> BotChatError:
         """Return the error of the first write that failed, for `check_writable`."""
         if self._failure is None:
-            fault = f"cannot write the ledger {self.path}: {one_line(error)}"
-            self._failure = BotChatError(f"{fault}; nothing before this call is lost")
+            self._failure = BotChatError(
+                f"cannot write the ledger {self.path}: {one_line(error)}; nothing before this call "
+                "is lost"
+            )
         return self._failure
 
     @contextmanager

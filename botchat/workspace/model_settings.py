@@ -224,8 +224,7 @@ def address(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
     if not values:
         return settings.base_url
     url = _VARIABLE.sub(lambda match: values[match[1]], settings.base_url)
-    shown = f"{public(settings.base_url)!r} with the values of its variables"
-    fault = url_fault(url, shown)
+    fault = url_fault(url, f"{public(settings.base_url)!r} with the values of its variables")
     if fault is not None:
         raise ConfigError(f"the address of {settings.model}: {fault}")
     return url
@@ -234,8 +233,7 @@ def address(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
 def _address_values(settings: ModelSettings, env: Mapping[str, str]) -> dict[str, str]:
     """Return the variables in the ``base_url`` with their values; raises ConfigError."""
     missing = f"no address for {settings.model}"
-    names = _VARIABLE.findall(settings.base_url)
-    return {name: _value(env, name, missing) for name in names}
+    return {name: _value(env, name, missing) for name in _VARIABLE.findall(settings.base_url)}
 
 
 def _faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
@@ -292,20 +290,32 @@ def _header_fault(name: str, value: str, names: list[str]) -> str | None:
     return None
 
 
-def _body_fault(key: str, value: Any) -> str | None:
+def _body_fault(key: str, value: object) -> str | None:
     """Return why a field of a body cannot be sent as JSON, or should not."""
-    is_secret = (
-        isinstance(value, str) and bool(value) and (SECRET_NAME.search(key) or KEY.search(value))
-    )
-    if KEY.search(key) or is_secret:
+    is_secret = KEY.search(key)
+    if isinstance(value, str) and value:
+        is_secret = is_secret or SECRET_NAME.search(key) or KEY.search(value)
+    if is_secret:
         return f"{key} is a secret; put it into the environment and name it in api_key_env"
-    if isinstance(value, dict | list):
-        fields = value.items() if isinstance(value, dict) else [(key, item) for item in value]
-        return next(filter(None, (_body_fault(name, item) for name, item in fields)), None)
-    is_number = isinstance(value, int | float) and -(2**63) <= value < 2**64
-    if is_number or value is None or isinstance(value, str):
-        return None
-    return f"{key} is {str(value)[:40]}, which JSON does not have; write it as text"
+    fields: list[tuple[str, object]] = []
+    if isinstance(value, dict):
+        fields += value.items()
+    elif isinstance(value, list):
+        fields += [(key, item) for item in value]
+    elif not _is_json(value):
+        return f"{key} is {str(value)[:40]}, which JSON does not have; write it as text"
+    for name, item in fields:
+        fault = _body_fault(name, item)
+        if fault:
+            return fault
+    return None
+
+
+def _is_json(value: object) -> bool:
+    """Return whether JSON has a value that is no list or table."""
+    if isinstance(value, int | float):
+        return -(2**63) <= value < 2**64
+    return value is None or isinstance(value, str)
 
 
 def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str | None:
@@ -329,8 +339,9 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
         return None
     key = _value(env, variable, f"no key for {settings.model}")
     if not key.isascii() or not key.isprintable() or set(key) & set(" \"'"):
-        fault = "has a character that no key can have; set it again"
-        raise ConfigError(f"{_variable_text(variable)} {fault}")
+        raise ConfigError(
+            f"{_variable_text(variable)} has a character that no key can have; set it again"
+        )
     return key
 
 
@@ -347,8 +358,9 @@ def header_values(
             missing = f"no header {name} for {settings.model}"
             secrets.append(_value(env, variable, missing))
             if not _fits_header(secrets[-1]):
-                fault = f"{_variable_text(variable)} has a character that no header can have"
-                raise ConfigError(f"{missing}: {fault}")
+                raise ConfigError(
+                    f"{missing}: {_variable_text(variable)} has a character that no header can have"
+                )
             headers[name] = f"{scheme or ''} {secrets[-1]}".strip()
     return headers, tuple(secrets)
 
@@ -373,7 +385,6 @@ def _value(env: Mapping[str, str], variable: str, missing: str) -> str:
 
 def _variable_text(variable: str) -> str:
     """Return a variable for messages, unless a key itself seems to stand where its name belongs."""
-    is_name = (variable.isupper() or SECRET_NAME.search(variable)) and not KEY.search(variable)
-    if is_name:
+    if (variable.isupper() or SECRET_NAME.search(variable)) and not KEY.search(variable):
         return f"the environment variable {variable}"
     return "a variable of its entry"

@@ -131,8 +131,9 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     def __post_init__(self) -> None:
         """Refuse keys of other strategies, too few or many agents, and equal names."""
         unused = _OWN_KEYS.difference(self.how.keys)
+        values = msgspec.structs.asdict(self)
         for field in msgspec.structs.fields(type(self)):
-            if field.name in unused and getattr(self, field.name) != field.default:
+            if field.name in unused and values[field.name] != field.default:
                 raise ValueError(f"{field.name}: the strategy {self.strategy} has none")
         is_discussion = self.how.kind == "discussion"
         if self.aggregation == "summary" and not is_discussion:

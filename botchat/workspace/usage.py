@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from botchat.interfaces import Identity, Usage, settings_digest
 from botchat.records import VERSION, Provenance
@@ -39,14 +39,13 @@ class ModelStats:
     outcomes: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Bill:
-    """Usage of one call; None where the endpoint did not count or the price is unknown."""
+class Bill(NamedTuple):
+    """Usage of calls; None where the endpoint did not count or the price is unknown."""
 
-    tokens: int | None
+    tokens: float | None
     """Prompt and completion together."""
     cost_usd: float | None
-    latency_s: float
+    latency_s: float | None
 
 
 def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
@@ -68,16 +67,16 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
     return by_key
 
 
-Figure: TypeAlias = Literal["tokens", "cost_usd", "latency_s"]
-"""A field of `Bill`."""
-
-
-def total(paid: Mapping[str, Bill], calls: Collection[str], figure: Figure) -> float | None:
-    """Return the sum of a figure over calls; None if it is not known of each."""
-    known = [getattr(paid[call], figure) for call in calls if call in paid]
-    if None not in known and len(known) == len(calls):
-        return math.fsum(known)
-    return None
+def share(ledger: Ledger, calls: Collection[str], n: int) -> Bill:
+    """Return the usage of several calls in sum, over n; None what is not known of each."""
+    paid = bills(ledger, calls)
+    unknown = Bill(None, None, None)
+    known = [paid.get(call, unknown) for call in calls]
+    shares = []
+    for figures in zip(Bill(0, 0.0, 0.0), *known, strict=True):
+        is_known = None not in figures
+        shares.append(math.fsum(each or 0.0 for each in figures) / n if is_known else None)
+    return Bill._make(shares)
 
 
 # total() of absurd counts that an older version stored does not overflow, as sum() does.
@@ -168,15 +167,15 @@ def record_provenance(
 ) -> None:
     """Record the calls of a stage, by contestant or judge; ``changed`` have new calls."""
     known = workspace.measured(seed_set)
-    recorded = {name for of_stage, name, _ in known if of_stage == stage}
+    recorded = {row.name for row in known if row.stage == stage}
     new = {name: keys for name, keys in calls.items() if name in changed or name not in recorded}
     rows: list[Provenance] = []
     for name, keys in new.items():
         rows += _provenance(ledger, stage, name, keys)
-    kept = [row for row in known.values() if row.stage != stage or row.name not in new]
+    kept = [row for row in known if row.stage != stage or row.name not in new]
     if rows or len(kept) < len(known):
         path = workspace.measured_path(seed_set)
-        jsonl.finish(path, [*kept, *rows], lambda row: (row.stage, row.name, row.model))
+        jsonl.finish(path, kept + rows, attrgetter("stage", "name", "model"))
 
 
 _AMOUNTS = (
@@ -199,8 +198,7 @@ def _provenance(
 ) -> Iterator[Provenance]:
     listed = json.dumps(sorted(set(keys) - {""}))
     for model, n_calls, tokens, cost_usd, first, last in ledger.select(_AMOUNTS, listed):
-        calls = ledger.calls(_ENDS_OF_DAYS, model, listed)
-        ends = [call_facts(call) for call in calls]
+        ends = [call_facts(call) for call in ledger.calls(_ENDS_OF_DAYS, model, listed)]
         identity = ends[-1].identity
         settings = ends[-1].settings
         if "bot" in identity or not identity:

@@ -186,13 +186,13 @@ def test_the_models_of_a_server_share_its_places(tmp_path, monkeypatch):
 
 
 def test_a_run_reads_its_seed_set_once(tmp_path, monkeypatch):
-    """Plan, dialogues, verdicts and board are of one reading; bots and rules are made once."""
+    """Bots and rules are made once; a board reads first whose verdicts are in a file, then it."""
     n_reads, n_built = Counter(), Counter()
     read_blocks = jsonl.blocks
 
-    def observed(path, record):
+    def observed(path, *how):
         n_reads[path] += 1
-        return read_blocks(path, record)
+        return read_blocks(path, *how)
 
     def counted(kind):
         class Counted(kind):
@@ -211,9 +211,11 @@ def test_a_run_reads_its_seed_set_once(tmp_path, monkeypatch):
         workspace=tmp_path, seeds="small", model=["bot:retrieval", "bot:verbose"], judge="rules"
     )
     assert {each["protocol"] for each in made.data["judged"]} >= {"unieval", "arena-n16"}
-    assert n_reads[path] == 1
+    assert n_reads.pop(path) == 1
+    n_reads.clear()
     botchat.leaderboard(workspace=tmp_path, seeds="small")
-    assert n_reads[path] == 2
+    assert {n_reads[each] for each in [path, *tmp_path.glob("generations/*/*")]} == {1}
+    assert {n_reads[each] for each in tmp_path.glob("judgments/*/*/*")} == {2}
     assert n_built == {"Retrieval": 1, "RulesJudge": 1}
 
 

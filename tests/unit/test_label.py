@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from botchat.commands import leaderboard
 from botchat.errors import BotChatError, ConfigError, DataError, MissingDataError
 from botchat.interfaces import ShownDialogue, case_digest
 from botchat.pipeline.agree import agree
 from botchat.pipeline.label import label
-from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.load import load
 from botchat.records import HUMAN, slug
 from botchat.report import archive
@@ -161,7 +161,7 @@ def test_a_judge_whose_name_begins_so_is_no_person(workspace: Workspace) -> None
     path = workspace.judgments_path("made-up", "arena-n8", "humanoid-7b")
     jsonl.finish(path, [replace(each, judge="humanoid-7b") for each in labels], stage_order)
     assert label(workspace, "made-up").data["protocol"] == "arena-n8"
-    assert leaderboard(workspace, "made-up").data["judge"]["name"] == "humanoid-7b"
+    assert leaderboard(seeds="made-up", workspace=workspace).data["judge"]["name"] == "humanoid-7b"
     found = agree(workspace, seed_set="made-up", protocol="arena-n8").data
     assert [found["labels"], found["judges"][0]["judge"]] == ["human labels", "humanoid-7b"]
 

@@ -13,6 +13,7 @@ from botchat.boards.board import Board, build_board
 from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue, case_digest
 from botchat.metrics.verdicts import PairVerdicts
+from botchat.pipeline.contestants import human_dialogues
 from botchat.pipeline.load import CurrentCases, load
 from botchat.protocols.catalogue import Catalogue
 from botchat.records import HUMAN, Dialogue, Judgment, Remark
@@ -83,13 +84,13 @@ def change_dialogue(workspace: Workspace, records: Records, seed_id: str) -> Dia
 
 def columns(workspace: Workspace, protocol: str) -> tuple[PairVerdicts, int]:
     """The file of one protocol in columns, and how many of its judgments are stale."""
-    seeds = workspace.seeds("set")
-    human = {s.id: Dialogue(s.id, HUMAN, s.utterances, 2, (), "complete", "") for s in seeds}
-    dialogues = {HUMAN: human, **workspace.all_dialogues("set")}
+    dialogues = {HUMAN: human_dialogues(workspace.seeds("set")), **workspace.all_dialogues("set")}
     path = workspace.judgments_path("set", protocol, JUDGE)
-    asked = Catalogue().find(protocol)
-    assert asked is not None
-    return CurrentCases(dialogues).columns(asked, path)
+    asked = Catalogue().among([protocol])[protocol]
+    pairs = CurrentCases(dialogues).read_pairs(asked, path)
+    whole = CurrentCases(dialogues).read(protocol, asked, path)
+    assert (len(whole.judgments), whole.n_outdated) == (len(pairs.verdicts), pairs.n_outdated)
+    return pairs.verdicts, pairs.n_outdated
 
 
 def test_the_board_is_the_same_after_changes(workspace, records):

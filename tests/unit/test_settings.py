@@ -64,9 +64,8 @@ def test_a_whole_file_is_read_and_none_is_the_papers_defaults(tmp_path):
 def test_names_mean_what_design_says():
     """Each form resolves to its kind."""
     config = Config(models={"mine": ModelSettings(model="x")})
-    assert model_name("mine", config, {}).kind == "endpoint"
-    assert model_name("human", config, {}).kind == "human"
-    assert model_name("bot:verbose", config, {}).target == "verbose"
+    assert model_name("mine", config, {}).settings == config.models["mine"]
+    assert [model_name(name, config, {}).is_bot for name in ("human", "bot:verbose")] == [0, 1]
     openai = model_name("openai:gpt-4", config, {"OPENAI_BASE_URL": "http://proxy/v1"})
     assert openai.settings is not None
     assert (openai.settings.model, openai.settings.base_url) == ("gpt-4", "http://proxy/v1")
