@@ -222,16 +222,6 @@ class PairJudgment(msgspec.Struct, frozen=True, gc=False):
     transcript: tuple[RemarkEnd, ...] = ()
 
 
-def lacks_room(judgment: Judgment | PairJudgment) -> bool:
-    """Return whether a verdict is missing since a reply was cut or showed nothing."""
-    if judgment.verdict is not None:
-        return False
-    if judgment.outcome in NO_ROOM:
-        return True
-    # A panel has an outcome of its own; its agents' votes tell theirs.
-    return any(vote.verdict is None and vote.outcome in NO_ROOM for vote in judgment.transcript)
-
-
 class Provenance(msgspec.Struct, frozen=True, gc=False):
     """Calls of one model that a contestant's dialogues or a judge's verdicts rest on, in sum."""
 

@@ -24,7 +24,7 @@ from botchat.metrics.statistics import (
     separated,
     wilson,
 )
-from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
+from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts, lacks_room
 from botchat.protocols.kinds import Detection, Pairwise, Report, Score
 from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
@@ -33,7 +33,7 @@ from botchat.protocols.reports import ERRORS
 from botchat.protocols.verdicts import first_ai_index
 from botchat.ratings.bradley_terry import ranks_from_order
 from botchat.ratings.comparisons import Comparisons, comparisons_of
-from botchat.records import BLIND_PAGE, HUMAN, UNDECIDED, Dialogues, Judgment, Seed, lacks_room
+from botchat.records import BLIND_PAGE, HUMAN, UNDECIDED, Dialogues, Judgment, Seed
 
 MODEL = Column("model", "Model", "name")
 

@@ -7,7 +7,7 @@ this room, and a case in `procedure`; the type checker names both.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache, partial
 from operator import itemgetter
@@ -37,10 +37,10 @@ from botchat.judges.debate import (
     sampled_agents,
 )
 from botchat.judges.discussion import DISCUSSION
-from botchat.judges.voting import Rule, aggregate, first_remarks, is_vote, swap_sides
+from botchat.judges.voting import Rule, aggregate, swap_sides
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
-from botchat.records import UNANSWERED, JudgeId, Judgment, Outcome, Remark, Verdict
+from botchat.records import UNANSWERED, JudgeId, Outcome, Remark, Verdict
 from botchat.workspace.panels import (
     CHATEVAL,
     DECOMPOSER,
@@ -301,68 +301,6 @@ def _reason(
         if not why and remark.verdict == verdict is not None:
             why = case.read(remark.text)[1]
     return f"{'; '.join(parts)}. {' '.join(why.split())}".strip()
-
-
-# ------------------------------------------------------------------------------- controls
-
-
-def is_debate(judgments: Sequence[Judgment]) -> bool:
-    """Return whether agents of the panel hear each other: speak twice, or get feedback.
-
-    A decomposed question has no votes before the debate: first remarks answer a part of it.
-    """
-    speakers: set[str] = set()
-    is_alone = True
-    speaks_twice = False
-    for judgment in judgments:
-        speakers.update([remark.speaker for remark in judgment.transcript])
-        voters = [remark.speaker for remark in judgment.transcript if is_vote(remark)]
-        if len({voter.removesuffix(SWAPPED) for voter in voters}) > 1:
-            is_alone = False
-        if len(set(voters)) < len(voters):
-            speaks_twice = True
-    if is_alone or DECOMPOSER in speakers:
-        return False
-    return speaks_twice or FEEDBACK in speakers
-
-
-def votes_before_debate(
-    judgments: Sequence[Judgment],
-    choices: Collection[Verdict],
-    rule: Rule = "mean",
-) -> list[Judgment]:
-    """Return a panel's judgments without the debate; ``choices``: what each could be."""
-    votes = []
-    for judgment in judgments:
-        first = first_remarks(judgment.transcript)
-        votes.append(
-            msgspec.structs.replace(
-                judgment,
-                judge=str(JudgeId(judgment.judge, "votes_before_debate")),
-                verdict=aggregate((remark.verdict for remark in first), choices, rule),
-                reason="",
-                transcript=(),
-                calls=tuple([remark.call for remark in first if remark.call]),
-            )
-        )
-    return votes
-
-
-def equal_calls_panel(settings: PanelSettings, model: str | None) -> PanelSettings:
-    """Return the panel with as many calls as ``settings``, without roles and debate.
-
-    Each model, ``model`` for agents that name none, gives as many samples as the others.
-    """
-    models = list(dict.fromkeys(member.model or model for member in settings.members))
-    return PanelSettings(
-        strategy="ensemble",
-        agents=tuple(AgentSettings(model=name) for name in models),
-        samples=-(-calls(settings) // len(models)),
-        temperature=1.0,
-        max_tokens=settings.max_tokens,
-        aggregation="majority" if settings.decides == "majority" else "auto",
-        position_calibration=settings.position_calibration,
-    )
 
 
 def calls(settings: PanelSettings) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from botchat.errors import DataError
 from botchat.estimates import Codes, Flags, Floats, Indices, Names
 from botchat.interfaces import settings_digest
-from botchat.records import JudgeId, Judgment, PairJudgment, Verdict, lacks_room
+from botchat.records import NO_ROOM, JudgeId, Judgment, PairJudgment, Verdict
 
 WIN = 1.0
 TIE = 0.5
@@ -55,6 +55,16 @@ class PairVerdict(NamedTuple):
     judge: str
     result: float
     """1, ½ or 0 for ``first``, or between; NaN: unreadable."""
+
+
+def lacks_room(judgment: Judgment | PairJudgment) -> bool:
+    """Return whether a verdict is missing since a reply was cut or showed nothing."""
+    if judgment.verdict is not None:
+        return False
+    if judgment.outcome in NO_ROOM:
+        return True
+    # A panel has an outcome of its own; its agents' votes tell theirs.
+    return any(vote.verdict is None and vote.outcome in NO_ROOM for vote in judgment.transcript)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from botchat.boards.files import p_values, success_changes
+from botchat.boards.changes import FIRST_N, Boards, SavedBoard, mismatches_of
+from botchat.boards.files import p_values
 from botchat.errors import (
     ConfigError,
     DataError,
@@ -20,20 +19,14 @@ from botchat.errors import (
     did_you_mean,
     listed,
 )
-from botchat.estimates import Floats, Indices
 from botchat.interfaces import Row
 from botchat.metrics.statistics import proportion
-from botchat.protocols.rates import PASS_AT
-from botchat.records import HUMAN
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
     from botchat.boards.tables import Table
-
-FIRST_N = PASS_AT[0]
-"""N of the second test: the largest N is blind where few dialogues get so far."""
 
 
 def compare(
@@ -56,7 +49,7 @@ def compare(
     if not 0 < alpha < 1:
         raise UsageError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
     boards = Boards(read_board(workspace, before), read_board(workspace, after))
-    mismatches = list(_mismatches(boards))
+    mismatches = list(mismatches_of(boards))
     if mismatches:
         raise DataError(f"{before} and {after} differ: {'; '.join(mismatches)}; make both alike")
     for name in models:
@@ -101,51 +94,6 @@ def _failure(boards: Boards, p: Mapping[str, float], fell: Sequence[str]) -> Gat
     return None
 
 
-class SavedBoard(msgspec.Struct, frozen=True):
-    """A board as its ``leaderboard.json`` has it."""
-
-    rows: list[Row]
-    """A row a contestant."""
-    signatures: list[str]
-    by_seed: dict[str, dict[str, int | None]] = {}
-    """Model -> seed id -> index of the first AI utterance; 0 if none, None if unknown."""
-    dialogues: dict[str, str] = {}
-    """Model -> digest of its dialogues."""
-    topics: dict[str, str] = {}
-    """Seed id -> topic, where it has one."""
-    path: str = ""
-
-    @property
-    def models(self) -> list[str]:
-        """Contestants but for humans."""
-        return [row["model"] for row in self.rows if row.get("model", HUMAN) != HUMAN]
-
-    @property
-    def seeds(self) -> set[str]:
-        """Ids of the seeds that any model was judged on."""
-        return set(chain.from_iterable(self.by_seed.values()))
-
-    @property
-    def n(self) -> int:
-        """The largest N of its numbers; 0 where none is at an N."""
-        keys = " ".join(chain.from_iterable(self.rows))
-        return max((int(n) for n in re.findall(r"_n(\d+)(?!\S)", keys)), default=0)
-
-    @property
-    def settings(self) -> dict[tuple[str, str], str | None]:
-        """Judge and prompt of each signature: (label, protocol and N) -> part."""
-        settings = {}
-        for signature in self.signatures:
-            parts = signature.split("|")
-            by_label = {part.partition(":")[0]: part for part in parts}
-            protocol = " ".join(parts[1:2])
-            if "n" in by_label:
-                protocol += f" {by_label['n']}"
-            for label in ("judge", "prompt"):
-                settings[label, protocol] = by_label.get(label)
-        return settings
-
-
 def read_board(workspace: Workspace, name: str) -> SavedBoard:
     """Read the board of a set, of a folder, or of a json file; raises as `compare`."""
     path = Path(name)
@@ -166,59 +114,6 @@ def read_board(workspace: Workspace, name: str) -> SavedBoard:
     except msgspec.DecodeError:
         raise DataError(f"{path} is not what leaderboard writes; make the board again") from None
     return msgspec.structs.replace(board, path=str(path))
-
-
-class Boards:
-    """Two boards, and the models that are on both."""
-
-    def __init__(self, old: SavedBoard, new: SavedBoard) -> None:
-        """Raises `DataError` if no model is on both."""
-        self.old = old
-        self.new = new
-        self.tested_n = dict.fromkeys((old.n, FIRST_N))
-        self.models = [name for name in old.models if name in new.models]
-        self.gone = [name for name in old.models if name not in new.models]
-        if not self.models:
-            raise DataError(f"no model is on both boards: {old.path} and {new.path}")
-        self.changed: list[str] = []
-        self.unchanged: list[str] = []
-        """Models whose dialogues are word for word the same on both boards."""
-        for name in self.models:
-            digest = old.dialogues.get(name)
-            if digest is not None and digest == new.dialogues.get(name):
-                self.unchanged.append(name)
-            else:
-                self.changed.append(name)
-
-    def tests(self, models: Sequence[str]) -> list[tuple[str, Floats, Indices]]:
-        """Return `changes` of some models, as far as they changed, at each N."""
-        changed = [name for name in models if name in self.changed]
-        return [(name, *self.changes(name, n)) for name in changed for n in self.tested_n]
-
-    def changes(self, model: str, n: int) -> tuple[Floats, Indices]:
-        """Return `success_changes` of a model at N."""
-        old = self.old.by_seed.get(model, {})
-        new = self.new.by_seed.get(model, {})
-        return success_changes(old, new, n, self.old.n, self.new.topics)
-
-
-def _mismatches(boards: Boards) -> Iterator[str]:
-    """Yield why no difference of two boards is a model's: other seeds, judges, prompts or N."""
-    old = boards.old
-    new = boards.new
-    if old.seeds and new.seeds and old.seeds.isdisjoint(new.seeds):
-        yield "they share no seed"
-    if old.n != new.n:
-        yield f"N is {old.n} before, {new.n} after"
-    lines: dict[str, None] = {}
-    for key, before in sorted(old.settings.items()):
-        after = new.settings.get(key, before)
-        if before != after:
-            line = f"{before} before, {after} after"
-            if key[0] == "prompt":
-                line += f" of {key[1]}"
-            lines[line] = None
-    yield from lines
 
 
 def _lines(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import itemgetter
 from typing import Literal, TypeVar
 
+import msgspec
+
 from botchat.errors import ConfigError, MissingDataError, did_you_mean, listed
+from botchat.judges.debate import SWAPPED
 from botchat.judges.function import JudgeFunction
-from botchat.judges.panel import is_debate, votes_before_debate
+from botchat.judges.voting import Rule, aggregate, first_remarks, is_vote
 from botchat.pipeline.resolved import ResolvedRun
 from botchat.protocols.protocol import Protocol
 from botchat.records import (
@@ -18,12 +21,14 @@ from botchat.records import (
     Dialogues,
     Judged,
     JudgeId,
+    Judgment,
     Seed,
+    Verdict,
     human_dialogue,
 )
 from botchat.workspace import config, panels
 from botchat.workspace.folder import SAMPLE, Workspace
-from botchat.workspace.panels import PanelSettings
+from botchat.workspace.panels import DECOMPOSER, FEEDBACK, PanelSettings
 
 T = TypeVar("T")
 
@@ -153,3 +158,45 @@ def with_controls(workspace: Workspace, judged: Judged, protocol: Protocol) -> J
             votes = votes_before_debate(judged[name], choices, scores)
             judges[str(JudgeId(name, "votes_before_debate"))] = votes
     return judges
+
+
+def is_debate(judgments: Sequence[Judgment]) -> bool:
+    """Return whether agents of the panel hear each other: speak twice, or get feedback.
+
+    A decomposed question has no votes before the debate: first remarks answer a part of it.
+    """
+    speakers: set[str] = set()
+    is_alone = True
+    speaks_twice = False
+    for judgment in judgments:
+        speakers.update([remark.speaker for remark in judgment.transcript])
+        voters = [remark.speaker for remark in judgment.transcript if is_vote(remark)]
+        if len({voter.removesuffix(SWAPPED) for voter in voters}) > 1:
+            is_alone = False
+        if len(set(voters)) < len(voters):
+            speaks_twice = True
+    if is_alone or DECOMPOSER in speakers:
+        return False
+    return speaks_twice or FEEDBACK in speakers
+
+
+def votes_before_debate(
+    judgments: Sequence[Judgment],
+    choices: Collection[Verdict],
+    rule: Rule = "mean",
+) -> list[Judgment]:
+    """Return a panel's judgments without the debate; ``choices``: what each could be."""
+    votes = []
+    for judgment in judgments:
+        first = first_remarks(judgment.transcript)
+        votes.append(
+            msgspec.structs.replace(
+                judgment,
+                judge=str(JudgeId(judgment.judge, "votes_before_debate")),
+                verdict=aggregate((remark.verdict for remark in first), choices, rule),
+                reason="",
+                transcript=(),
+                calls=tuple([remark.call for remark in first if remark.call]),
+            )
+        )
+    return votes

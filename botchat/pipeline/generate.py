@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from botchat.errors import ConfigError, UsageError, log
 from botchat.interfaces import ChatModel, quirks_suffix, settings_digest
 from botchat.parallel import EarlyStop, run_concurrently, together
+from botchat.pipeline.ledger import record_provenance
 from botchat.pipeline.live_models import token_counter
 from botchat.pipeline.plan import plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
@@ -22,7 +23,7 @@ from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.generation import PROMPT, dialogue_faults, generate_dialogue
 from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed
 from botchat.results import Result
-from botchat.workspace import jsonl, usage
+from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace, stage_order
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.usage import call_facts
@@ -95,7 +96,7 @@ async def ask(request: Generating, session: Session, stops: EarlyStop) -> list[G
     calls = {job.contestant: list(_calls(job.dialogues.values())) for job in jobs}
     new = {each.model for each in generated if each.new}
     seed_set = session.run.seed_set.name
-    usage.record_provenance(session.run.workspace, session.ledger, seed_set, "generate", calls, new)
+    record_provenance(session.run.workspace, session.ledger, seed_set, "generate", calls, new)
     return generated
 
 

@@ -12,13 +12,14 @@ from typing import NamedTuple
 from botchat.errors import UnreadableReplies
 from botchat.interfaces import Case, CaseRef, Judge, MakeCase, case_ref, quirks_suffix
 from botchat.parallel import EarlyStop, run_concurrently, together
+from botchat.pipeline.ledger import record_provenance
 from botchat.pipeline.plan import Plan, plan
 from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.session import Session, StageOutcome, run_session
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.protocol import Protocol
 from botchat.records import LOOKED_UP_AGAIN, NO_ROOM, SIGNED, UNANSWERED, Judgment, Outcome
-from botchat.workspace import jsonl, usage
+from botchat.workspace import jsonl
 from botchat.workspace.folder import CaseKey, judgment_key, stage_order
 from botchat.workspace.ledger import Ledger
 
@@ -269,6 +270,6 @@ class JudgmentWriter:
         calls = list(chain.from_iterable(each.calls for each in self.judgments.values()))
         changed = [judge] if self._new else []
         run = self._run
-        usage.record_provenance(
+        record_provenance(
             run.workspace, ledger, run.seed_set.name, self.protocol.name, {judge: calls}, changed
         )

@@ -10,13 +10,13 @@ from msgspec import UNSET, UnsetType
 from botchat.errors import ConfigError, did_you_mean, listed
 from botchat.interfaces import Decoding
 from botchat.judges.function import JudgeFunction
-from botchat.judges.panel import equal_calls_panel
+from botchat.judges.panel import calls
 from botchat.pipeline.spending import JudgeName
 from botchat.records import CONTROL, HUMAN, RULES, JudgeId
 from botchat.workspace import config, panels
 from botchat.workspace.config import Config, JudgeSettings, ModelName
 from botchat.workspace.model_settings import FREE, UTTERANCE_TOKENS, VERDICT_TOKENS, Prices
-from botchat.workspace.panels import PRESETS, PanelSettings
+from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 
 
 @dataclass(frozen=True)
@@ -161,3 +161,20 @@ def _own_limit(model: ModelName) -> int | UnsetType | None:
 def _first_set(*limits: int | UnsetType | None) -> int | None:
     """Return the first limit that is set; None is set, to no limit."""
     return next(limit for limit in limits if not isinstance(limit, UnsetType))
+
+
+def equal_calls_panel(settings: PanelSettings, model: str | None) -> PanelSettings:
+    """Return the panel with as many calls as ``settings``, without roles and debate.
+
+    Each model, ``model`` for agents that name none, gives as many samples as the others.
+    """
+    models = list(dict.fromkeys(member.model or model for member in settings.members))
+    return PanelSettings(
+        strategy="ensemble",
+        agents=tuple(AgentSettings(model=name) for name in models),
+        samples=-(-calls(settings) // len(models)),
+        temperature=1.0,
+        max_tokens=settings.max_tokens,
+        aggregation="majority" if settings.decides == "majority" else "auto",
+        position_calibration=settings.position_calibration,
+    )

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from pathlib import Path
 
 from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.importers import dialogues, hub, tables
-from botchat.importers.dialogues import ImportedDialogue
 from botchat.interfaces import settings_digest
 from botchat.pipeline.live_models import token_counter
-from botchat.records import HUMAN, MIN_HUMAN, N_SEED, SIGNED, Dialogue, Seed, Utterance
+from botchat.records import HUMAN, MIN_HUMAN, N_SEED, SIGNED, Seed
 from botchat.results import Fields, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace, stage_order
@@ -127,13 +123,14 @@ def import_dialogues(
         known = []
         if not is_new:
             known = workspace.seeds(seed_set)
-        matches, new_seeds, left_out = _matches(imported, known, is_new)
+        matches, new_seeds, left_out = dialogues.match_seeds(imported, known, is_new)
         left = "; ".join(f"{n} {why}" for why, n in left_out.items())
         if not matches:
             raise MissingDataError(f"{source}: no dialogue can be imported to {seed_set}: {left}")
         content = [(seed.id, d.utterances, d.outcome) for seed, d in matches]
         signature = f"{SIGNED}|imported:{settings_digest(form, content)}|set:{seed_set}"
-        records = [_dialogue(seed, d, model, signature) for seed, d in matches]
+        count = token_counter().exact
+        records = [dialogues.record(seed, d, model, signature, count) for seed, d in matches]
         path = workspace.dialogues_path(seed_set, model)
         if not replace and path.exists():
             raise ConfigError(
@@ -157,78 +154,6 @@ def import_dialogues(
         f"{left or 'none'}"
     )
     return Result(row | more, [line, [row]])
-
-
-def _matches(
-    imported: Iterable[ImportedDialogue], known: Sequence[Seed], new: bool
-) -> tuple[list[tuple[Seed, ImportedDialogue]], list[Seed], Counter[str]]:
-    """Match dialogues with seeds.
-
-    Returns the pairs, the seeds that are new (of a ``new`` set), and why how many were left out.
-    """
-    seeds: dict[tuple[str, ...], list[Seed]] = {}  # by their ChatSEED, those not used yet
-    for seed in known:
-        seeds.setdefault(_start(seed.utterances), []).append(seed)
-    ids = {seed.id for seed in known}
-    matches = []
-    new_seeds = []
-    left_out = Counter[str]()
-    for dialogue in imported:
-        start = _start(dialogue.utterances)
-        # One that stopped at once says something of the model; one that ended says nothing.
-        is_whole = len(dialogue.utterances) >= N_SEED + (dialogue.outcome == "ok")
-        if is_whole and new and start not in seeds:
-            seed = _new_seed(dialogue, ids)
-            new_seeds.append(seed)
-            ids.add(seed.id)
-            seeds[start] = [seed]
-        if not is_whole:
-            left_out[f"with nothing after the first {N_SEED} utterances"] += 1
-        elif start not in seeds:
-            left_out["that begin with no ChatSEED of the set"] += 1
-        elif not seeds[start]:
-            left_out["that begin with the ChatSEED of an earlier one"] += 1
-        else:
-            match = min(seeds[start], key=lambda seed: seed.id != dialogue.id)
-            seeds[start].remove(match)
-            matches.append((match, dialogue))
-    return matches, new_seeds, left_out
-
-
-def _start(utterances: Sequence[str]) -> tuple[str, ...]:
-    """Return the ChatSEED, white space aside."""
-    return tuple(" ".join(text.split()) for text in utterances[:N_SEED])
-
-
-def _new_seed(dialogue: ImportedDialogue, ids: set[str]) -> Seed:
-    seed_id = dialogue.id
-    start = "\0".join(_start(dialogue.utterances))
-    if not seed_id or seed_id in ids:
-        digest = sha256(start.encode("utf-8", "replace")).hexdigest()
-        seed_id = f"{seed_id or 'seed'}-{digest[:8]}"
-    return Seed(seed_id, dialogue.utterances[:N_SEED])
-
-
-def _dialogue(seed: Seed, imported: ImportedDialogue, model: str, signature: str) -> Dialogue:
-    """Make the record, with the seed's own spelling of the ChatSEED and no ledger keys."""
-    replies = imported.utterances[N_SEED:]
-    count = token_counter().exact
-    facts = [Utterance(tokens=count and count(text)) for text in replies]
-    status = "complete"
-    detail = ""
-    if imported.outcome != "ok":
-        status = f"stopped:{imported.outcome}"
-        detail = f"imported: its utterance {len(imported.utterances) + 1} is no reply"
-    return Dialogue(
-        seed_id=seed.id,
-        model=model,
-        utterances=(*seed.utterances[:N_SEED], *replies),
-        n_seed=N_SEED,
-        facts=tuple(facts),
-        status=status,
-        signature=signature,
-        detail=detail,
-    )
 
 
 def name_of(source: str) -> str:

@@ -8,15 +8,12 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from botchat.interfaces import Identity, Usage, settings_digest
-from botchat.records import VERSION, Provenance
-from botchat.workspace import jsonl
-from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, StoredCall
 
 
@@ -155,70 +152,3 @@ def answered_by(raw: bytes | str) -> str:
 
 CHECK = "check"
 """Stage of calls that only ask whether a model answers."""
-
-
-def record_provenance(
-    workspace: Workspace,
-    ledger: Ledger,
-    seed_set: str,
-    stage: str,
-    calls: Mapping[str, Collection[str]],
-    changed: Collection[str],
-) -> None:
-    """Record the calls of a stage, by contestant or judge; ``changed`` have new calls."""
-    known = workspace.measured(seed_set)
-    recorded = {row.name for row in known if row.stage == stage}
-    new = {name: keys for name, keys in calls.items() if name in changed or name not in recorded}
-    rows: list[Provenance] = []
-    for name, keys in new.items():
-        rows += _provenance(ledger, stage, name, keys)
-    kept = [row for row in known if row.stage != stage or row.name not in new]
-    if rows or len(kept) < len(known):
-        path = workspace.measured_path(seed_set)
-        jsonl.finish(path, kept + rows, attrgetter("stage", "name", "model"))
-
-
-_AMOUNTS = (
-    "SELECT model, count(*), CAST(total(coalesce(prompt_tokens, 0)"
-    " + coalesce(completion_tokens, 0)) AS INTEGER),"
-    " CASE WHEN count(cost_usd) = count(*) THEN round(sum(cost_usd), 9) END,"
-    " date(min(at), 'unixepoch'), date(max(at), 'unixepoch')"
-    " FROM calls WHERE key IN (SELECT value FROM json_each(?)) GROUP BY model"
-)
-_ENDS_OF_DAYS = (  # the first and the last call of every day
-    "WHERE rowid IN (WITH of_model AS (SELECT rowid AS id, at, CAST(at / 86400 AS INTEGER) AS day"
-    " FROM calls WHERE model = ? AND key IN (SELECT value FROM json_each(?)))"
-    " SELECT id FROM (SELECT id, min(at) FROM of_model GROUP BY day"
-    " UNION SELECT id, max(at) FROM of_model GROUP BY day)) ORDER BY at"
-)
-
-
-def _provenance(
-    ledger: Ledger, stage: str, name: str, keys: Collection[str]
-) -> Iterator[Provenance]:
-    listed = json.dumps(sorted(set(keys) - {""}))
-    for model, n_calls, tokens, cost_usd, first, last in ledger.select(_AMOUNTS, listed):
-        ends = [call_facts(call) for call in ledger.calls(_ENDS_OF_DAYS, model, listed)]
-        identity = ends[-1].identity
-        settings = ends[-1].settings
-        if "bot" in identity or not identity:
-            continue
-        revision = identity.get("revision")
-        where = str(identity.get("base_url", ""))
-        yield Provenance(
-            stage=stage,
-            name=name,
-            model=model,
-            asked=str(identity.get("model")),
-            answered=tuple(sorted({end.answered_by for end in ends} - {""})),
-            host=where.partition("//")[2].partition("/")[0] or where,
-            temperature=settings["temperature"],
-            system_prompt=settings["system_prompt"],
-            revision=None if revision is None else str(revision),
-            first=first,
-            last=last,
-            botchat=VERSION,
-            calls=n_calls,
-            tokens=tokens,
-            cost_usd=cost_usd,
-        )
