@@ -106,8 +106,10 @@ def _votes(frame: pd.DataFrame, where: str, once: bool) -> PairVerdicts:
     judges, of_judge = _numbered(frame.get(judge), n)
     _, turn = _numbered(frame.get("turn"), n)
     required = {"model_a": first, "model_b": second}
+    named = models
     if once:
         required |= {"item": of_item, "judge": of_judge}
+        named = ()
     for name, numbers in required.items():
         _refuse(frame, where, numbers < 0, f"{name} is empty; fill it in")
     if len(models) > MAX_MODELS or max(len(each) for each in models) > MAX_NAME:
@@ -118,9 +120,6 @@ def _votes(frame: pd.DataFrame, where: str, once: bool) -> PairVerdicts:
     if (of_judge < 0).any():
         of_judge = np.where(of_judge < 0, len(judges), of_judge)
         judges += ("votes",)
-    named: tuple[str, ...] = ()
-    if not once:
-        named = models
     result = _results(frame, where, named, first, second)
     turn = np.maximum(turn, 0)
     return PairVerdicts.of_columns(

@@ -196,9 +196,9 @@ def verbose(utterances: tuple[str, ...], dice: Dice) -> str:
     never its own words, so in self-chat it stays with the topics of the ChatSEED.
     """
     before = "\n".join(utterances).lower()
-    recent = _VERBOSE["any_topic"]
-    for utterance in utterances:
-        recent = _topics(utterance) or recent
+    recent = next(
+        filter(None, (_topics(each) for each in reversed(utterances))), _VERBOSE["any_topic"]
+    )
     topic = dice.pick(recent)
     others = [each for each in _topics(" ".join(utterances[:N_SEED])) if each != topic]
     other = dice.pick(others or recent)
