@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -120,6 +121,11 @@ class Leaf(NamedTuple):
     value: object
 
 
+@lru_cache(maxsize=1 << 12)
+def _snake_case(key: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", key).lower()
+
+
 def leaves(value: object, key: str = "", depth: int = 0) -> Iterator[Leaf]:
     """Yield all texts and numbers of parsed JSON, also of JSON within a text; no blank ones."""
     if isinstance(value, str) and re.match(r"\s*[{\[]", value):
@@ -127,7 +133,7 @@ def leaves(value: object, key: str = "", depth: int = 0) -> Iterator[Leaf]:
         if inner is not None:
             value = inner
     if type(value) in (str, int, float) and str(value).strip():
-        yield Leaf(depth, re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", key).lower(), value)
+        yield Leaf(depth, _snake_case(key), value)
     elif depth < _DEEPEST:
         pairs = list(of_kind(dict, value).items())
         for each in of_kind(list, value):
