@@ -7,7 +7,7 @@ places in the text stay the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
 
@@ -31,13 +31,21 @@ def plain_name(name: str) -> str:
 
 
 def known_words(language: Language, key: str) -> list[str]:
-    """Return a list of the pack, with the English and foreign words."""
-    words: list[str] = []
+    """Return a list of the pack, with the English and foreign words.
+
+    Raises `KeyError` for a name that no list has: it would be a list without words.
+    """
+    lists: list[Sequence[str]] = []
     for pack in dict.fromkeys((language, ENGLISH)):
         for part in (pack.labels, pack.reading, pack.pack.report):
             if part is not None:
-                words += asdict(part).get(key, ())
-    return words + list(ENGLISH.reading.foreign.get(key, ()))
+                fields = asdict(part)
+                if key in fields:
+                    lists.append(fields[key])
+    if not lists:
+        raise KeyError(key)
+    lists.append(ENGLISH.reading.foreign.get(key, ()))
+    return list(chain.from_iterable(lists))
 
 
 def compiled(template: str, parts: Mapping[str, str]) -> re.Pattern[str]:

@@ -17,6 +17,7 @@ from botchat.papers.stories import STORIES
 from botchat.protocols.catalogue import ARENA, BUILT_IN, GTEVAL, UNIEVAL
 from botchat.protocols.frame import prompt_frame
 from botchat.protocols.mateval import DIAGNOSIS
+from botchat.protocols.replies import known_words
 from botchat.records import Seed
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -160,3 +161,10 @@ def test_spanish_prompts_hold_no_english():
     for name in ("generation", "unieval", "unieval_examples", "arena", "gteval"):
         assert not re.search(r"\b(the|you|and|Choice|Reason|Conversation)\b", ES.text(name))
         assert name == "generation" or "Razón: " in ES.text(name)
+
+
+def test_a_misspelt_list_of_words_is_no_list_without_words():
+    """As a pattern it would be found never, and nobody would know."""
+    assert "wait" in " ".join(known_words(ENGLISH, "withdrawn"))
+    with pytest.raises(KeyError, match="withdrwan"):
+        known_words(ENGLISH, "withdrwan")
