@@ -18,6 +18,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from itertools import chain
 from typing import Annotated, Literal, NoReturn
+from unicodedata import normalize
 
 import msgspec
 
@@ -41,7 +42,12 @@ PLAIN: Mapping[int, str | int] = {
         '  ,,...""""""""""[[[]]]',
     ),
     **str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹०१२३४५६७८९", "0123456789" * 3),
+    **dict.fromkeys([*range(0x2000, 0x200B), 0x202F, 0x205F], " "),
     **{0xFF01 + i: 0x21 + i for i in range(94)},
+    **{
+        code: normalize("NFKC", chr(code))
+        for code in [*range(0x24B6, 0x24EA), *range(0x1D400, 0x1D800)]
+    },
     **str.maketrans("\u0130\u0131\u017f\u212a", "IisK"),
 }
 """Full-width and other digits, letters and marks -> the plain ones that they are read as.
@@ -128,13 +134,22 @@ class ReadingWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     insists: Words = ()  # begins one that is about oneself all the same: "If I had to choose"
     person: Words = ()  # says of one of two dialogues that no machine takes part: "human-written"
     machine: Words = ()  # says that one does: "AI"
+    gloss_begins: Words = ()  # before one of these, right behind a verdict: "which is"
+    gloss_ends: Words = ()  # behind it: "in my view"
     since: Words = ()  # leads to an utterance behind a Yes: "from"
+    nth: Words = ()  # places in words, from 1 up without a gap: "first"
     gives: Words = ()  # may stand between whose score it is and the score: "receives a"
+    score_begins: Words = ()  # may stand before the name of a score: "score for"
     each: Words = ()  # all whose scores are asked for: "both assistants"
     variants: Words = ()  # another way to write a character, and the one of the lists: "選选"
     names: dict[str, Words] = {}  # name of a score in English -> what it is called
     roles: Words = ()  # names of speakers of a debate, as which a reply may go on: "[Critic]:"
     speakers: Words = ()  # names that need no brackets: "Critic:"
+    judges: Words = ()  # names of judges, of whom a reply may play several: "Judge 1:"
+    answers: Words = ()  # names of tags between which a verdict may stand: "<verdict>"
+    examples: Words = ()  # in the line above the next example: "Conversation:"
+    headings: Words = ()  # above the next instructions: "### Instruction"
+    abstains: Words = ()  # stands in place of a verdict or a score: "N/A"
     undecided: Words = ()  # is in a sentence that takes back every verdict before it
     total: Words = ()  # row or field of a whole score: "Overall"
     foreign: dict[str, Words] = {}  # list of labels -> words of languages without a pack

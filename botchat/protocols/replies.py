@@ -1,19 +1,24 @@
 """The words of a judge's reply: patterns made of a language pack's words, and the part that counts.
 
-What does not count (reasoning, suppositions, quotations, further speakers) is blanked out, so that
-places in the text stay the same.
+First comes the judge's own turn: without thoughts, without suppositions, up to where somebody else
+speaks. What does not count is blanked out, so that places in the text stay the same. Only then are
+marks looked for, and the last given one is read. Each pattern has the sentences that it reads in
+``tests/data/rows/parts_of_a_reply.jsonl``.
 """
 
 from __future__ import annotations
 
+import html
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
 
 from msgspec.structs import asdict
 
+from botchat.interfaces import VerdictReason
 from botchat.languages import ENGLISH, PLAIN, Language, built_in
+from botchat.thoughts import find_thoughts
 
 FIELDS = ("choice", "index", "reason")
 MARKS = r"[\"'`*_~\s\[\]]*"
@@ -112,6 +117,9 @@ class ReplyPatterns:
         for pack in (language, ENGLISH):
             for n, word in enumerate(pack.labels.numerals, 1):
                 self.numerals[word.lower()] = n
+        self.ordinals: dict[str, int] = {}
+        for n, word in enumerate(self._known("nth"), 1):
+            self.ordinals |= {word: n, f"the {word}": n}
         self.fields = self._table(dict(zip(FIELDS, FIELDS, strict=True)))
         self.origins = self._table({"person": "person", "machine": "machine"})
         self.answers = self._table({"no": "person", "yes": "machine"})
@@ -122,6 +130,7 @@ class ReplyPatterns:
         names = self._known("first") + self._known("second")
         parts["side"] = any_of(name for name in names if len(name) > 1)
         parts["names"] = any_of(chain.from_iterable(language.reading.names.values()))
+        parts["end_mark"] = re.escape(labels.end.strip("<>"))
         parts["own_marks"] = any_of(labels.choice + labels.index + labels.reason + labels.first)
         # A number in words does not go on, and without blanks digits do not go on in words.
         signs = "A-Za-z"
@@ -132,9 +141,40 @@ class ReplyPatterns:
         parts["number"] = rf"{digits}|(?:{any_of(labels.numerals)})(?![{signs}\d])"
         parts.add("next", r"{edge}(?:{index}|{reason}){MARKS}{label_ends}|[ \t]-[ \t]|[-=]>")
         parts.add("said", r"(?P<said>(?:(?!{next})[^\n;,.(}}\"'`*|<\u2013\u2014\u2192])*)")
+        self._set_own_turn(parts)
         self._set_what_counts(parts)
         self._set_labels(parts)
         self._set_words(parts)
+
+    def _set_own_turn(self, parts: WordParts) -> None:
+        """Set the patterns of where the judge's own turn ends."""
+        # Tags that a verdict may stand between; what stands between others was not said.
+        self.tag = compiled(
+            r"[<\[](?P<closes>/?)(?!(?:{choice}|{index}|{reason}|{also}|{answers})[ \]>])"
+            r"(?P<name>[a-z][\w:.-]{{1,30}})(?:[ ][^<>\[\]\n]*)?[>\]]",
+            parts,
+        )
+        self.framed = compiled(r"<(?:{answers}|{also})>(?=\s*[<\w][^\n:>]{{0,30}}[:>])", parts)
+        # One of several judges whom a reply plays.
+        self.judge = compiled(
+            r"^[ \t>*_#-]*\[?(?:(?:{judges})[ \t]*#?(?:\d{{1,2}}|[A-E]|{numerals})\b"
+            r"|(?:{nth})[ \t]+(?:{judges}))"
+            r"\]?[*_]*(?:[ \t]*\([^()\n]{{0,30}}\))?[ \t]*:",
+            parts,
+        )
+        # Where a reply goes on as another speaker of a debate.
+        self.role = compiled(
+            r"^[ \t>*_#-]*(?:\[(?:{roles})(?:[ #]*\d+)?\][^\n:]{{0,30}}|(?:{speakers})[*_]*):",
+            parts,
+        )
+        # Where it goes on with the next question: our frame, a heading of instructions, a turn.
+        self.next_question = compiled(
+            r"^[ \t>*_]*A[*_]*[ \t]*:[^\n]*<(?:{end_mark}|chat_end)>"
+            r"|^[^\n]{{0,40}}(?:{side}|{examples})[^\n]{{0,20}}\n+[ \t>*_]*A[*_]*[ \t]*:"
+            r"|^[ \t]*(?:#+[ \t]*(?:{headings})\b|\[(?:{headings})\]"
+            r"|(?:{headings})[ \t]*\d*[ \t]*:)",
+            parts,
+        )
 
     def _set_what_counts(self, parts: WordParts) -> None:
         """Set the patterns of text that is no verdict of the judge's own."""
@@ -145,11 +185,6 @@ class ReplyPatterns:
         self.supposed = compiled(
             r"{begins}(?!(?:{insists}){end})(?:{supposed}){end}{sentence}(?:{would}){end}"
             r"(?:{sentence}(?:{say})[ \t]*:?[ \t]*(?:{line})+|{sentence})",
-            parts,
-        )
-        # Where a reply goes on as another speaker of a debate.
-        self.role = compiled(
-            r"^[ \t>*_#-]*(?:\[(?:{roles})(?:[ #]*\d+)?\][^\n:]{{0,30}}|(?:{speakers})[*_]*):",
             parts,
         )
         # A quotation of others, and what others say, or ask for.
@@ -167,7 +202,7 @@ class ReplyPatterns:
         # Without its colon, on a line of its own: a table, brackets, "is", a dash, a heading.
         parts.add(
             "gives",
-            r"(?:{MARKS}(?P<sep>[:=]){MARKS}"
+            r"(?:(?:{blanks}(?:{copula}))?{MARKS}(?P<sep>[:=]){MARKS}"
             r"|[ \t*_`]*\|[ \t*_`]*|\][ \t]*|{blanks}(?:{copula}){blanks}"
             r"|[ \t]*[\u2013\u2014][ \t]*|(?<=\w)>[ \t]*"
             r"|[ \t*_#]*\n\s*(?=[\"'*_`\[]*\w)){left}{said}",
@@ -209,8 +244,23 @@ class ReplyPatterns:
             r"[\"'`*_ \t]*{said}",
             parts,
         )
+        # What says that there is no verdict, in place of one.
+        self.abstains = compiled(r"{MARKS}(?:{abstains}|[?\u2013\u2014-]+)(?!\w)", parts)
+        # What is said of a verdict right behind it, and the words next to whose it says it is.
+        self.gloss = compiled(
+            r"[\s\"'`*_]*[(\[,.;:=|\u2013\u2014-][\s\"'`*_(-]*(?P<said>[^\n.;,:()\]|\u2013\u2014]*)",
+            parts,
+        )
+        self.gloss_begins = re.compile(rf"\A(?:(?:{self._phrases('gloss_begins')}){space})+")
+        self.gloss_ends = re.compile(rf"(?:{space}(?:{self._phrases('gloss_ends')}))+\Z")
+        # One of two dialogues and whose it is, both on one line.
+        self.told = compiled(
+            r"(?P<name>{side})[\"'`*_ \t]*(?:[(:=|\u2013\u2014-]|{blanks}(?:{copula}){blanks})"
+            r"[\"'`*_ \t]*(?P<said>[^\n.;,:()|/\u2013\u2014]*)",
+            parts,
+        )
         # Another number, or the rest of one, behind a number.
-        self.more = compiled(r"[.]\d|\s*(?:{alternative})\s*\d", parts)
+        self.more = compiled(r"[.](?!0(?!\d))\d|,\d{{3}}(?!\d)|\s*(?:{alternative})\s*\d", parts)
         # What ends a sentence, or leads to one's own verdict.
         self.boundary = compiled(
             r"(?:[.!?;]|[^\W\d_]\)|{edge}(?:{lead})[ \t]*[:,]?)[\s*_`\[(]*\Z", parts
@@ -236,6 +286,11 @@ class ReplyPatterns:
         """Return the text with plain digits and marks, as long as it was."""
         return text.translate(self._plain)
 
+    def origin(self, words: str) -> str | None:
+        """Return whether words say that a person or a machine takes part; None: neither."""
+        bare = self.gloss_begins.sub("", self.normal(words))
+        return self.origins.get(bare) or self.origins.get(self.gloss_ends.sub("", bare))
+
     def normal(self, words: str) -> str:
         """Return words without case, marks and surplus white space."""
         return self._bare(self.folded(words))
@@ -256,11 +311,19 @@ class ReplyPatterns:
 reply_patterns = cache(ReplyPatterns)
 
 
-_THOUGHTS = re.compile(
-    r"(?is)\A.*(?:</think(?:ing)?>|\[/think\])|\A.*<\|channel\|>final\b|\Aanalysis.*assistantfinal"
-    r"|(?:<think(?:ing)?>|\[think\]|<\|channel\|>|\Aanalysis(?=[A-Z<])).*"
+_INVISIBLE = re.compile(
+    "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
+    "|(?<=[\x00-\x7f])[\u200c\u200d\U000e0000-\U000e007f]"
+    "|[\u200c\u200d\U000e0000-\U000e007f](?=[\x00-\x7f])"
 )
-"""Reasoning, and the channels of a chat template up to the final one."""
+"""Characters without ink; joiners count where they join other letters than those of ASCII."""
+_TURN = re.compile(
+    r"(?i)<[|\uff5c](?:im_start|im_end|end|e[ou][tm]|e[ot]m?_id|start_header_id|begin_of_text|user"
+    r"|assistant|system|human|(?:end|start)[_\u2581]?of[_\u2581]?(?:text|turn|sentence)(?:_token)?"
+    r"|(?:user|chatbot|system)_token|turn|sep)[|\uff5c]>|</?s>|<(?:start|end)_of_turn>"
+    r"|<[be]os>|<\|turn>|<turn\|>|\[/?INST\]|<</?SYS>>"
+)
+"""Begins or ends somebody's turn, in the marks of chat templates."""
 _TAG = re.compile(
     r"(?i)</?(?:(?P<block>p|div|br|li|ul|ol|tr|table|body|html|h[1-6]|tool_call)"
     r"|b|i|u|em|strong|span|font|code|mark|td|th)(?:\s[^<>\n]*)?/?>"
@@ -270,20 +333,56 @@ _TEMPLATE = re.compile(r"<\|[^|<>\n]{1,40}\|>")
 _BOXED_MARK = re.compile(r"\\boxed\{(?=[^{}\n]*:)")
 
 
-def strip_hypotheticals(text: str, language: Language) -> str:
-    """Return the reply without reasoning, HTML, further speakers and suppositions."""
-    for pattern in (_THOUGHTS, _NOT_OWN, _TEMPLATE):
-        text = pattern.sub(blank, text)
-    text = _TAG.sub(_blank_tag, text)
-    text = _BOXED_MARK.sub(_blank_line, text)
+def read_as_seen(
+    text: str, language: Language, read: Callable[[str], VerdictReason]
+) -> VerdictReason:
+    """Read a reply without invisible characters; of several judges whom it plays what all say."""
+    text = _INVISIBLE.sub("", html.unescape(text))
+    starts = [match.start() for match in reply_patterns(language).judge.finditer(text)]
+    if len(starts) < 2:
+        return read(text)
+    ends = starts[1:] + [len(text)]
+    verdicts = {read(text[start:end])[0] for start, end in zip(starts, ends, strict=True)}
+    if len(verdicts) == 1:
+        return verdicts.pop(), " ".join(text.split())
+    return None, " ".join(text.split())
+
+
+def own_turn(text: str, language: Language, given: re.Pattern[str] | None = None) -> str:
+    """Return a reply without thoughts, HTML, suppositions and what others say behind it.
+
+    ``given``: a mark of a verdict. Behind one, our own frame begins the next question.
+    """
+    for start, end in find_thoughts(text):
+        text = text[:start] + _blanks(text[start:end]) + text[end:]
     w = reply_patterns(language)
-    for match in w.role.finditer(text):
-        start = match.start()
-        if text[:start].strip():
-            text = text[:start] + _blanks(text[start:])
+    text = w.framed.sub(_blank_line, _without_asides(_NOT_OWN.sub(blank, text), w))
+    ends = [match.start() for match in chain(_TURN.finditer(text), w.role.finditer(text))]
+    if given is not None:
+        first = given.search(text.translate(language.plain))
+        if first is not None:
+            ends += [match.start() for match in w.next_question.finditer(text, first.end())]
+    for end in sorted(ends):
+        if re.search(r"\w", text[:end]):
+            text = text[:end] + _blanks(text[end:])
             break
+    text = _TAG.sub(_blank_tag, _TEMPLATE.sub(blank, text))
+    text = _BOXED_MARK.sub(_blank_line, text)
     for match in w.supposed.finditer(text.translate(language.plain)):
         text = f"{text[: match.start()]}{blank(match)}{text[match.end() :]}"
+    return text
+
+
+def _without_asides(text: str, w: ReplyPatterns) -> str:
+    """Blank what stands between tags of other names than those of an answer, such as <draft>."""
+    opened: dict[str, int] = {}
+    for tag in w.tag.finditer(text):
+        name = tag["name"].lower()
+        if not tag["closes"]:
+            opened.setdefault(name, tag.start())
+        elif name in opened:
+            start = opened.pop(name)
+            text = text[:start] + _blanks(text[start : tag.end()]) + text[tag.end() :]
     return text
 
 

@@ -18,9 +18,10 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from botchat.interfaces import Cells, VerdictReason
+from botchat.languages import ENGLISH
 from botchat.protocols.error_reports import read_kinds
 from botchat.protocols.frame import END, neutralise
-from botchat.protocols.replies import plain_name
+from botchat.protocols.replies import own_turn, plain_name
 from botchat.records import Judgment, Utterances, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
@@ -269,7 +270,7 @@ def parse(text: str, utterances: Utterances) -> Report:
     second error of one type in one utterance is not counted.
     """
     results: dict[str, ErrorTypeResult] = {}
-    for head, block in _blocks(_HEAD, text):
+    for head, block in _blocks(_HEAD, own_turn(text, ENGLISH)):
         type_ = _TYPES[plain_name(head["name"])]
         present = {"yes": True, "no": False}.get(head["answer"].lower())
         errors: tuple[ReportedError, ...] = ()
@@ -331,7 +332,7 @@ def parse_text(reply: str, text: str) -> Report:
     Errors after a Yes are the lines that quote, or else the words that follow it.
     """
     results = []
-    for part in read_kinds(reply):
+    for part in read_kinds(own_turn(reply, ENGLISH)):
         if part.present is None and part.score is None:
             continue
         errors = []

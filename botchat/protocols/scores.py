@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import NamedTuple
 
@@ -96,18 +96,24 @@ def read_scores(text: str, scale: Scale, language: Language) -> VerdictReason:
     Of each number the last line that names it counts, also in a table or JSON; where a number is
     not named at all, the last line that holds nothing but all the numbers (FairEval's form).
     """
+    read = partial(_read_numbers, scale=scale, language=language)
     if scale.points_off:
-        return _read_points_off(text, scale, language)
+        read = partial(_read_points_off, scale=scale, language=language)
+    return replies.read_as_seen(text, language, read)
+
+
+def _read_numbers(text: str, scale: Scale, language: Language) -> VerdictReason:
+    """Return (scores, reason) of one judge's reply."""
     spoken = replies.reply_language(text, language)
-    plain = replies.strip_hypotheticals(text, spoken).translate(spoken.plain)
-    # What a box of LaTeX holds stands on a line of its own; places stay the same.
     w = _patterns(scale, spoken)
+    plain = replies.own_turn(text, spoken, w.label).translate(spoken.plain)
+    # What a box of LaTeX holds stands on a line of its own; places stay the same.
     plain = w.boxed.sub(_as_line, plain)
     plain = re.sub(r"\\boxed\{([^{}\n]*)\}", r"\n      \1\n", plain)
     scores = w.find(replies.strip_quotes(plain, spoken))
     after = replies.find_retraction(plain, scores.end, spoken)
     if scores.numbers and after is not None:
-        return read_scores(text[after:], scale, language)
+        return _read_numbers(text[after:], scale, language)
     verdict = encode_scores(scores.numbers, scale)
     before = text[: scores.start]
     for tail in (r"(?:^|\n)[ \t>*_#.)(\d\u2022-]*\Z", r"(?i)(?:\bthe\s)?\bscore\sof\Z"):
@@ -125,24 +131,35 @@ def _as_line(box: re.Match[str]) -> str:
 
 def _read_points_off(text: str, scale: Scale, language: Language) -> VerdictReason:
     """Return (points off, reason) of a report, or of one number for every error type."""
-    values = {part.kind: part.score for part in read_kinds(text, language)}
+    own = replies.own_turn(text, language)
+    values = {part.kind: part.score for part in read_kinds(own, language)}
     w = _patterns(scale, language)
-    plain = replies.strip_hypotheticals(text, language).translate(language.plain)
     if not values:
-        for alike in w.each.finditer(plain):
+        for alike in w.each.finditer(own.translate(language.plain)):
             values = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike)))
     verdict = encode_scores([values.get(kind) for kind in range(w.n)], scale)
     return verdict, " ".join(text.split())
 
 
 _NUMBER = r"(?P<number>[-\u2212\u2013\u2014]?\d+(?:\.\d+)?)"
+_LONGEST_SCORE = 30
+"""Characters behind a name that take the place of its score; more are a sentence."""
 _DIGITS = _NUMBER.replace("?P<number>", "?:")
+
+
+class _Named(NamedTuple):
+    """Score of a name in a reply, None where it cannot be read, and where it stands."""
+
+    place: int
+    number: float | None
+    start: int
+    end: int
 
 
 class _Scores(NamedTuple):
     """Numbers in a reply, none if not all are there, and where they stand."""
 
-    numbers: Sequence[float] = ()
+    numbers: Sequence[float | None] = ()
     start: int = 0
     end: int = 0
 
@@ -157,31 +174,50 @@ class _ScorePatterns:
             for other in others:
                 places |= {name.replace(head, other): place for name, place in known}
         self.n = len(scale.names)
+        self._highest = scale.highest
+        self._ends: Set[float | None] = {float(scale.lowest), float(scale.highest)}
         self._places = {plain_name(name): place for name, place in places.items()}
         self._totals = {plain_name(each) for each in replies.known_words(language, "total")}
-        self._numerals = replies.reply_patterns(language).numerals
+        self._words = replies.reply_patterns(language)
         parts = WordParts(language, {"MARKS": MARKS, "digits": _DIGITS, "start": ""})
         if language.pack.units == "words":
             parts["start"] = _start(scale)
         parts["names"] = _any_of(places)
-        parts["in_words"] = any_of(self._numerals)
-        # A number is a score only where nothing but an end, an aside or the next one follows it.
+        parts["in_words"] = any_of(self._words.numerals)
+        parts.add(
+            "separator",
+            r"[ \t]*(?:\([^()\d\n]{{0,20}}\)[ \t]*)?"
+            r"(?:[,;/|&+~\u2013\u2014-]|[.]{{2,}}|\u2026|{until}|{alternative})",
+        )
+        # A number is a score only where nothing but an end, an aside or the next one follows it,
+        # and no other number: "7, 3" are two, "8,5" is a decimal.
         parts.add(
             "value",
-            r"(?P<number>{digits}|(?:{in_words})(?!\w))"
-            r"(?:[ \t]*(?:/|{out_of})[ \t]*(?:\d+(?:\.0)?|{in_words}))?(?:[ \t]*(?:{points}))?"
+            r"(?:[-+*\u00d7\d. \t]+=[ \t]*)?"
+            r"(?P<number>{digits}(?:,(?:\d|\d5)(?!\d))?|(?:{in_words})(?!\w))"
+            r"(?:[ \t]*\(?(?:/|of|{out_of})[ \t]*(?P<of>\d+(?:\.0)?(?!\d)|{in_words})\)?)?"
+            r"(?:[ \t]*(?:{points}))?"
+            r"(?!{separator}[ \t]*{digits}[ \t]*(?:$|[(.,;|)/]))"
             r"(?=[ \t\"'`*_~]*(?:$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]"
             r"|(?:{aside}|{score}|{names})(?![A-Za-z])))",
         )
         parts.add("gives_it", r"(?:{MARKS}(?:{gives})(?![A-Za-z]))+{MARKS}")
+        # What may stand before a name on its line: "Lack of Empathy" is another quantity.
+        self.begins = compiled("", parts)
+        if language.pack.units == "words":
+            self.begins = compiled(
+                r"(?:\A|[^\w\s-]|(?<!\S)-|-(?=\s))[\s\"'`*_]*(?:(?:\d+|{score_begins})[\s*_]+)*\Z",
+                parts,
+            )
         # "Assistant 1: 7", "Assistant 1 gets a 7"; the only cell of its row with a number.
-        self.named = compiled(
+        self.label = compiled(
             r"{start}(?P<name>{names})(?:"
-            r"(?:['\"]s)?(?:[\s_-]*(?:{score}))?(?:\s*\([^()\n]*\))?{MARKS}"
-            r"(?:[:=]|\|(?=[^|\n]*(?:\|[^\d\n]*)?$)){MARKS}"
-            r"(?:{digits}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?|{gives_it}){value}",
+            r"(?:['\"]s)?(?:[\s_-]*(?:{score}))?(?:\s*\((?![AB12]\))[^()\n]*\))?{MARKS}"
+            r"(?:(?P<sep>[:=])|\|(?=[^|\n]*(?:\|[^\d\n]*)?$)){MARKS}"
+            r"(?:{digits}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?|{gives_it})",
             parts,
         )
+        self.value = compiled("{value}", parts)
         # One number for all, "both get a 7".
         self.each = compiled(r"(?<!\w)(?:{each}){gives_it}[:=]?{MARKS}{value}", parts)
         self.boxed = compiled(r"\\boxed\{{({digits})\}} for ({names})(?![\w'])", parts)
@@ -201,8 +237,8 @@ class _ScorePatterns:
             if numbers:
                 return _Scores(numbers, start, end)
         for match in self.bare.finditer(plain):
-            numbers = [self.number(number) for number in re.finditer(_NUMBER, match[0])]
-            scores = _Scores(numbers, match.start(), match.end())
+            on_line = [self.number(number) for number in re.finditer(_NUMBER, match[0])]
+            scores = _Scores(on_line, match.start(), match.end())
         if self.n > 1:
             for match in self.each.finditer(plain):
                 number = self.number(match)
@@ -211,12 +247,56 @@ class _ScorePatterns:
 
     def _by_name(self, lines: str) -> _Scores:
         """Return the last score of each name."""
-        last = {self._places[plain_name(m["name"])]: m for m in self.named.finditer(lines)}
+        last = {named.place: named for named in self._without_legends(self._named(lines), lines)}
         if len(last) < self.n:
             return _Scores()
-        numbers = [self.number(last[place]) for place in range(self.n)]
-        spans = [match.span() for match in last.values()]
-        return _Scores(numbers, min(spans)[0], max(spans)[1])
+        numbers = [last[place].number for place in range(self.n)]
+        start = min(named.start for named in last.values())
+        return _Scores(numbers, start, max(named.end for named in last.values()))
+
+    def _named(self, lines: str) -> Iterator[_Named]:
+        """Yield every name with what stands behind it, if that is a score or takes its place."""
+        for label in self.label.finditer(lines):
+            before = replies.line_before(lines, label.start())
+            is_other = label["sep"] and not self.begins.search(before)
+            if is_other or before.count('"') % 2:
+                continue
+            place = self._places[plain_name(label["name"])]
+            value = self.value.match(lines, label.end())
+            if value is not None:
+                yield _Named(place, self._score(value), label.start(), value.end())
+                continue
+            rest = lines[label.end() :].partition("\n")[0]
+            # A score that cannot be read, or a sentence on the name.
+            is_short = 0 < len(rest.strip()) <= _LONGEST_SCORE and label["sep"] is not None
+            if self._words.abstains.match(rest) or (is_short and self.begins.fullmatch(before)):
+                yield _Named(place, None, label.start(), label.end() + len(rest))
+
+    def _without_legends(self, named: Iterable[_Named], lines: str) -> list[_Named]:
+        """Leave out lines, one below the other, that explain a name from one end to the other."""
+        kept: list[_Named] = []
+        run: list[_Named] = []
+        for each in named:
+            below = run and lines.count("\n", run[-1].end, each.start) == 1
+            if not below or run[-1].place != each.place:
+                kept += self._unless_legend(run)
+                run = []
+            run.append(each)
+        return kept + self._unless_legend(run)
+
+    def _unless_legend(self, run: list[_Named]) -> list[_Named]:
+        if self._ends <= {each.number for each in run}:
+            return []
+        return run
+
+    def _score(self, value: re.Match[str]) -> float | None:
+        """Return a score on its own scale; None on another."""
+        if (
+            value["of"]
+            and float(self._words.numerals.get(value["of"].lower(), value["of"])) != self._highest
+        ):
+            return None
+        return self.number(value)
 
     def _as_lines(self, plain: str) -> Iterator[tuple[str, int, int]]:
         """Write tables, then JSON, as lines ``name: number``, with (start, end)."""
@@ -257,8 +337,8 @@ class _ScorePatterns:
 
     def number(self, match: re.Match[str]) -> float:
         """Return a number in digits or in words."""
-        digits = re.sub(r"[\u2212\u2013\u2014]", "-", match["number"])
-        return float(self._numerals.get(digits.lower(), digits))
+        digits = re.sub(r"[\u2212\u2013\u2014]", "-", match["number"]).replace(",", ".")
+        return float(self._words.numerals.get(digits.lower(), digits))
 
 
 _patterns = cache(_ScorePatterns)

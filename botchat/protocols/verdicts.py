@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -30,9 +30,10 @@ from botchat.protocols.replies import (
     find_tables,
     known_words,
     line_before,
+    own_turn,
+    read_as_seen,
     reply_language,
     reply_patterns,
-    strip_hypotheticals,
 )
 from botchat.records import UNDECIDED, UNKNOWN_INDEX, Verdict
 
@@ -99,7 +100,7 @@ def detection_reader(n: int, language: Language) -> ReplyReader:
     """Return the reader about ``n`` utterances: ``"No"``, `UNKNOWN_INDEX` or a 1-based index."""
     indices = frozenset(str(index) for index in range(1, n + 1))
 
-    def read(text: str) -> VerdictReason:
+    def read_turn(text: str) -> VerdictReason:
         spoken = reply_language(text, language)
         parsed = read_verdict(text, _label_meaning(spoken, _DETECTION), spoken)
         verdict = None
@@ -110,6 +111,9 @@ def detection_reader(n: int, language: Language) -> ReplyReader:
             if verdict not in indices:
                 verdict = UNKNOWN_INDEX
         return verdict, parsed.reason
+
+    def read(text: str) -> VerdictReason:
+        return read_as_seen(text, language, read_turn)
 
     return ReplyReader(indices | {"No", UNKNOWN_INDEX}, read)
 
@@ -125,10 +129,13 @@ def choice_reader(labels: tuple[str, ...], language: Language) -> ReplyReader:
             return _label_meaning(spoken, _CHOICES)
         return _meanings(own, spoken, phrases=False)
 
-    def read(text: str) -> VerdictReason:
+    def read_turn(text: str) -> VerdictReason:
         spoken = reply_language(text, language)
         parsed = read_verdict(text, meaning(spoken), spoken)
         return parsed.verdict, parsed.reason
+
+    def read(text: str) -> VerdictReason:
+        return read_as_seen(text, language, read_turn)
 
     return ReplyReader(frozenset(own.values()), read)
 
@@ -136,10 +143,10 @@ def choice_reader(labels: tuple[str, ...], language: Language) -> ReplyReader:
 def read_verdict(text: str, meaning: Meaning, language: Language) -> ParsedVerdict:
     """Return the verdict given in a reply, or in the JSON or the table that it holds."""
     w = reply_patterns(language)
-    text, reason = _as_lines(strip_hypotheticals(text, language), w)
+    text, reason = _as_lines(own_turn(text, language, w.choice), w)
     plain = w.folded(text)
-    place = _marked(plain, text, meaning, w, w.choice) or _marked(plain, text, meaning, w, w.also)
-    place = place or _boxed(plain, meaning) or _unmarked(plain, meaning, w) or _NOWHERE
+    place = _marked(plain, text, meaning, w)
+    place = _boxed(plain, meaning, place) or place or _unmarked(plain, meaning, w) or _NOWHERE
     if reason is None:
         reason = _reason(text[place.start :], w)
     if place.verdict is None:
@@ -261,24 +268,35 @@ def _json_fields(text: str, w: ReplyPatterns) -> dict[str, object]:
     return named
 
 
-def _marked(
-    plain: str, text: str, meaning: Meaning, w: ReplyPatterns, marks: re.Pattern[str]
-) -> _Place | None:
-    """Return the last given verdict; none of a mere list."""
+def _marked(plain: str, text: str, meaning: Meaning, w: ReplyPatterns) -> _Place | None:
+    """Return the last given verdict, which may be unreadable, as of a mere list."""
     last: _Place | None = None
-    for match in marks.finditer(plain):
+    label_before = ""
+    matches = sorted([*w.choice.finditer(plain), *w.also.finditer(plain)], key=re.Match.start)
+    for match in matches:
         verdict = _meant(match, plain, meaning, w)
-        if verdict is None or not _is_given(match, plain, text, last, w):
+        if not _is_given(match, plain, text, last, w):
             continue
-        if last is not None and last.verdict != verdict:
+        if verdict is None and (last is None or not _is_final(match, plain, w)):
+            continue  # words about a choice
+        label = match[0].lower().partition(":")[0]
+        if last is not None and last.verdict != verdict and label == label_before:
             between = plain[last.end : match.start()]
             if not re.search(r"\w\w", between):
                 verdict = None  # a list of what may be answered
+        label_before = label
         start = match.start("said")
         last = _Place(verdict, start, start + len(match["said"].rstrip()))
-    if last is None or last.verdict is None:
-        return None
     return last
+
+
+def _is_final(match: re.Match[str], plain: str, w: ReplyPatterns) -> bool:
+    """Return whether a mark behind a verdict takes its place, whatever it says."""
+    if w.abstains.match(plain, match.start("said")):
+        return True
+    if match.re is not w.choice or match["sep"] is None or not match["said"].strip():
+        return False
+    return not re.search(r"[^\W_]", line_before(plain, match.start()))
 
 
 def _is_given(
@@ -308,17 +326,39 @@ def _led_to(line: str, w: ReplyPatterns) -> bool:
 
 
 def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns) -> str | None:
-    """Return the verdict of the words behind a mark, if no other is named next to it."""
+    """Return the verdict of the words behind a mark, if nothing next to them says another."""
     verdict = meaning(match["said"])
+    if verdict is None:
+        return None
     line = plain.rfind("\n", 0, match.start("said")) + 1
-    if verdict and w.side_begins.match(plain, line) and w.side_begins.search(plain, match.end()):
+    if w.side_begins.match(plain, line) and w.side_begins.search(plain, match.end()):
         return None  # "Choice:", then a line for each dialogue
+    sides = list(w.told.finditer(plain[match.start("said") :].partition("\n")[0]))
+    each = _told_by_side(sides, meaning, w)
+    if each is not None:
+        return each
+    gloss = w.gloss.match(plain, match.end())
+    if gloss is not None and w.origin(gloss["said"]) == _OPPOSITE.get(verdict, "person"):
+        return None
     neighbour = w.next_to.match(plain, match.end())
-    if verdict is None or neighbour is None:
+    if neighbour is None:
         return verdict
     other = meaning(w.alternative.sub("", w.normal(neighbour["said"])))
     if other in (None, verdict):
         return verdict
+    return None
+
+
+_OPPOSITE = {"neither": "machine", "no": "machine"}
+"""Verdict -> who, if that is said of it, is its opposite; of all others a person."""
+
+
+def _told_by_side(sides: Sequence[re.Match[str]], meaning: Meaning, w: ReplyPatterns) -> str | None:
+    """Return the verdict of whose each of two dialogues is, if that is said of both."""
+    by_side = [(meaning(side["name"]), w.origin(side["said"])) for side in sides]
+    for verdict, (first, second) in _ONE_BY_ONE.items():
+        if sorted(by_side, key=str) == [("1", first), ("2", second)]:
+            return verdict
     return None
 
 
@@ -335,9 +375,12 @@ def _in_reason(plain: str, after: int, start: int, w: ReplyPatterns) -> bool:
     return bool(reasons) and not re.search(r"\n[ \t]*\n", plain[reasons[-1].end() : start])
 
 
-def _boxed(plain: str, meaning: Meaning) -> _Place | None:
-    """Return the verdict in the last box of LaTeX."""
-    for box in list(_BOX.finditer(plain))[-1:]:
+def _boxed(plain: str, meaning: Meaning, marked: _Place | None) -> _Place | None:
+    """Return the verdict in the last box of LaTeX, if none is marked behind it."""
+    after = 0
+    if marked is not None:
+        after = marked.end
+    for box in list(_BOX.finditer(plain, after))[-1:]:
         verdict = meaning(box["said"].rpartition(":")[2])
         if verdict is not None:
             return _Place(verdict, box.start("said"), box.end("said"))
@@ -416,13 +459,26 @@ def _index(plain: str, text: str, place: _Place, w: ReplyPatterns) -> int | None
         if not re.search(r"\w", line_before(plain, match.start()))
     ]
     for match in behind[:1] or ahead[-1:]:
-        words = match["said"].strip().lower()
-        if w.more.match(plain, match.end()):
-            return None
-        if re.fullmatch(r"\d{1,9}", words):
-            return int(words)
-        return w.numerals.get(words)
+        return _number_behind(match, plain, w)
     return None
+
+
+def _number_behind(match: re.Match[str], plain: str, w: ReplyPatterns) -> int | None:
+    """Return the number that an index says, or the only one in its words."""
+    words = match["said"].strip().lower()
+    if w.more.match(plain, match.end()):
+        return None
+    if re.fullmatch(r"\d{1,9}", words):
+        after = re.match(r"\s*,\s*(\d{1,9})", plain[match.end() :])
+        if after is not None and int(after[1]) < int(words):
+            return None  # a list begins with the first
+        return int(words)
+    phrase = re.split(r"[;\n|}]", plain[match.start("said") :], maxsplit=1)[0]
+    phrase = w.reason.split(phrase)[0].lower()
+    numbers = re.findall(r"(?<![\w.-])\d{1,9}(?=(?:st|nd|rd|th)?(?![\w.]))", phrase)
+    if len(numbers) == 1:
+        return int(numbers[0])
+    return w.numerals.get(words) or w.ordinals.get(w.normal(phrase))
 
 
 def _tells(match: re.Match[str], plain: str, text: str, after: int, w: ReplyPatterns) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
@@ -13,7 +15,10 @@ from botchat import languages
 from botchat.papers.chateval import ASPECTS
 from botchat.protocols.answers import ANSWERS
 from botchat.protocols.catalogue import ARENA, UNIEVAL
+from botchat.protocols.kinds import Score
 from botchat.protocols.mateval import MATEVAL
+from botchat.protocols.replies import reply_patterns
+from botchat.protocols.scores import Scale, _patterns
 from botchat.protocols.verdicts import choice_reader
 from tests.rows import rows
 
@@ -25,6 +30,7 @@ PACKS = {
 }
 ASKED = {protocol.name: protocol for protocol in (ARENA, UNIEVAL, ANSWERS, MATEVAL)}
 ASKED["naturalness"] = ASPECTS["naturalness"]
+ASKED["empathy"] = replace(ASPECTS["naturalness"], answer=Score(Scale(1, 10, ("Empathy",))))
 OUTCOMES = ("right", "missed", "wrong")
 MOST_MISSED = 14  # eight of them in letters of the judge's own
 OPPOSITE = [
@@ -50,7 +56,7 @@ def replies():
 def direction(row):
     """For whom a verdict speaks."""
     verdict, protocol = row["verdict"], row["protocol"]
-    if verdict is None or protocol == "naturalness":
+    if verdict is None or protocol in ("naturalness", "empathy"):
         return "no verdict" if verdict is None else "a number"
     if protocol == "arena":
         return {"1": "first", "2": "second"}.get(verdict, verdict)
@@ -73,12 +79,27 @@ def test_no_reply_is_read_wrongly_and_hardly_any_is_missed_in_either_direction()
         print(f"{kind:28}", *(f"{outcome} {counts[outcome]:3}" for outcome in OUTCOMES), sep="  ")
     total = sum(kinds.values(), Counter())
     assert total["wrong"] == 0, kinds
-    assert total.total() > 1150
+    assert total.total() > 1550
     assert total["missed"] <= MOST_MISSED
     for protocol, first, second in OPPOSITE:
         counts = [directions[protocol, side] for side in (first, second)]
         shares = [each["missed"] / each.total() for each in counts]
         assert abs(shares[0] - shares[1]) <= 0.03, (protocol, shares)
+
+
+def test_every_part_of_a_reply_is_found_in_its_sentences():
+    """Each pattern has at least one; what it finds in it is the third of the row."""
+    parts: dict[str, re.Pattern[str]] = {}
+    for each in (
+        reply_patterns(PACKS["en"]),
+        _patterns(Scale(1, 10, ("Empathy", "Warmth")), PACKS["en"]),
+    ):
+        parts |= {name: part for name, part in vars(each).items() if isinstance(part, re.Pattern)}
+    sentences = rows("parts_of_a_reply")
+    assert {name for name, _, _ in sentences} == set(parts)
+    assert [parts[name].search(text)[0] for name, text, _ in sentences] == [
+        row[2] for row in sentences
+    ]
 
 
 def label(language, key):
