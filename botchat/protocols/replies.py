@@ -12,8 +12,11 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from importlib import resources
 from itertools import chain
+from typing import TypeAlias
 
+import msgspec
 from msgspec.structs import asdict
 
 from botchat.interfaces import VerdictReason
@@ -21,7 +24,6 @@ from botchat.languages import ENGLISH, PLAIN, Language, built_in
 from botchat.thoughts import find_thoughts
 
 FIELDS = ("choice", "index", "reason")
-MARKS = r"[\"'`*_~\s\[\]]*"
 
 
 def any_of(words: Iterable[str]) -> str:
@@ -58,61 +60,103 @@ def compiled(template: str, parts: Mapping[str, str]) -> re.Pattern[str]:
     return re.compile(f"(?im){template}".format_map(parts))
 
 
-class WordParts(dict[str, str]):
-    """Parts of patterns by name; any other name is a list of `known_words`."""
+class _Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A pattern with names of parts, and sentences with what it finds in each."""
 
-    def __init__(self, language: Language, parts: Mapping[str, str]) -> None:
+    pattern: str
+    reads: list[tuple[str, str]]
+
+
+class _Templates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole ``reply_patterns.toml``."""
+
+    parts: dict[str, str]
+    spaced: dict[str, str]
+    unspaced: dict[str, str]
+    reply: dict[str, _Template]
+    score_parts: dict[str, str]
+    score: dict[str, _Template]
+
+
+TEMPLATES = msgspec.toml.decode(
+    resources.files(__package__).joinpath("reply_patterns.toml").read_bytes(), type=_Templates
+)
+
+Pattern: TypeAlias = re.Pattern[str]
+
+
+class WordParts(dict[str, str]):
+    """Parts of patterns by name, each made of others; any other name is a list of `known_words`."""
+
+    def __init__(self, language: Language, templates: Mapping[str, str]) -> None:
         """Take the parts that are no lists of words."""
-        super().__init__(parts)
+        super().__init__()
+        spacing = TEMPLATES.unspaced
+        if language.pack.units == "words":
+            spacing = TEMPLATES.spaced
+        self._templates = {**TEMPLATES.parts, **spacing, **templates}
         self._language = language
 
     def __missing__(self, key: str) -> str:
-        """Return the pattern of a list."""
-        return any_of(known_words(self._language, key))
+        """Return the pattern of a part, or of a list."""
+        if key in self._templates:
+            self[key] = self.filled(self._templates[key])
+        else:
+            self[key] = any_of(known_words(self._language, key))
+        return self[key]
 
-    def add(self, name: str, template: str) -> None:
-        """Add a part that is made of others."""
-        self[name] = template.format_map(self)
+    def filled(self, template: str) -> str:
+        """Return a template, which may have several lines, with its parts."""
+        return template.replace("\n", "").format_map(self)
 
-
-_PARTS = {
-    "MARKS": MARKS,
-    "end": r"(?![A-Za-z])",
-    "begins": r"(?:\A|(?<=\n)|(?<=[.!?;]))[\s*_`>#(-]{0,20}",
-    "sentence": r"(?:[^\n.!?;]|[.](?=\d)){0,400}",
-    "line": r"\n[^\n:]{0,40}[:=][ \t]*[^\s:][^\n]*",
-    # A probability of a verdict; one with another next to it is none.
-    "chance": r"(?:[ \t*_]*[-:=(\u2013]*[ \t]*(?:0?[.]\d+|\d+(?:[.]\d+)?[ \t]*%)[ \t]*\)?)?",
-    "left": r"[\"'`*_~ \t\[(<$\\{]*",
-}
-_SPACED = {
-    "edge": r"(?<![^\W\d_])",
-    "others_begin": r"(?<![^\W\d_])",
-    "label_ends": r"(?:[:=]|(?!\w))",
-    "blanks": r"[ \t]+",
-    "gap": "+",
-}
-_UNSPACED = {
-    "edge": "(?<![A-Za-z])",
-    "others_begin": "",
-    "label_ends": "[:=]",
-    "blanks": r"[ \t]*",
-    "gap": "*",
-}
-"""Parts of a language in which blanks part words, and of another."""
+    def compile_into(self, patterns: object, templates: Mapping[str, _Template]) -> None:
+        """Set the patterns of an object, which declares their names."""
+        for name, template in templates.items():
+            setattr(patterns, name, re.compile(f"(?im){self.filled(template.pattern)}"))
 
 
 class ReplyPatterns:
     """Patterns of a language's words, with the English ones; of texts that are `folded`."""
 
+    tag: Pattern
+    framed: Pattern
+    judge: Pattern
+    role: Pattern
+    next_question: Pattern
+    withdrawn: Pattern
+    undecided: Pattern
+    supposed: Pattern
+    quoted: Pattern
+    others: Pattern
+    marks: Pattern
+    choice: Pattern
+    also: Pattern
+    index: Pattern
+    index_at_once: Pattern
+    reason: Pattern
+    placeholder: Pattern
+    next_to: Pattern
+    abstains: Pattern
+    gloss: Pattern
+    told: Pattern
+    more: Pattern
+    boundary: Pattern
+    anew: Pattern
+    side_begins: Pattern
+    side: Pattern
+    before_sides: Pattern
+    before: Pattern
+    after: Pattern
+    alternative: Pattern
+    gloss_begins: Pattern
+    gloss_ends: Pattern
+
     def __init__(self, language: Language) -> None:
         self._known = partial(known_words, language)
         self._plain = {**language.plain, **str.maketrans("\u201e\u00ab\u00bb", '"""')}
         self._space = ""
-        parts = _PARTS | _UNSPACED
         if language.pack.units == "words":
             self._space = " "
-            parts = _PARTS | _SPACED
         self.numerals: dict[str, int] = {}
         for pack in (language, ENGLISH):
             for n, word in enumerate(pack.labels.numerals, 1):
@@ -123,10 +167,8 @@ class ReplyPatterns:
         self.fields = self._table(dict(zip(FIELDS, FIELDS, strict=True)))
         self.origins = self._table({"person": "person", "machine": "machine"})
         self.answers = self._table({"no": "person", "yes": "machine"})
-        self._set_patterns(language, WordParts(language, parts))
-
-    def _set_patterns(self, language: Language, parts: WordParts) -> None:
         labels = language.labels
+        parts = WordParts(language, {})
         names = self._known("first") + self._known("second")
         parts["side"] = any_of(name for name in names if len(name) > 1)
         parts["names"] = any_of(chain.from_iterable(language.reading.names.values()))
@@ -139,148 +181,10 @@ class ReplyPatterns:
             signs = re.escape("".join(sorted(set("".join(labels.numerals))))) or signs
             digits = rf"-?\d+(?![\d{signs}])"
         parts["number"] = rf"{digits}|(?:{any_of(labels.numerals)})(?![{signs}\d])"
-        parts.add("next", r"{edge}(?:{index}|{reason}){MARKS}{label_ends}|[ \t]-[ \t]|[-=]>")
-        parts.add("said", r"(?P<said>(?:(?!{next})[^\n;,.(}}\"'`*|<\u2013\u2014\u2192])*)")
-        self._set_own_turn(parts)
-        self._set_what_counts(parts)
-        self._set_labels(parts)
-        self._set_words(parts)
-
-    def _set_own_turn(self, parts: WordParts) -> None:
-        """Set the patterns of where the judge's own turn ends."""
-        # Tags that a verdict may stand between; what stands between others was not said.
-        self.tag = compiled(
-            r"[<\[](?P<closes>/?)(?!(?:{choice}|{index}|{reason}|{also}|{answers})[ \]>])"
-            r"(?P<name>[a-z][\w:.-]{{1,30}})(?:[ ][^<>\[\]\n]*)?[>\]]",
-            parts,
-        )
-        self.framed = compiled(r"<(?:{answers}|{also})>(?=\s*[<\w][^\n:>]{{0,30}}[:>])", parts)
-        # One of several judges whom a reply plays.
-        self.judge = compiled(
-            r"^[ \t>*_#-]*\[?(?:(?:{judges})[ \t]*#?(?:\d{{1,2}}|[A-E]|{numerals})\b"
-            r"|(?:{nth})[ \t]+(?:{judges}))"
-            r"\]?[*_]*(?:[ \t]*\([^()\n]{{0,30}}\))?[ \t]*:",
-            parts,
-        )
-        # Where a reply goes on as another speaker of a debate.
-        self.role = compiled(
-            r"^[ \t>*_#-]*(?:\[(?:{roles})(?:[ #]*\d+)?\][^\n:]{{0,30}}|(?:{speakers})[*_]*):",
-            parts,
-        )
-        # Where it goes on with the next question: our frame, a heading of instructions, a turn.
-        self.next_question = compiled(
-            r"^[ \t>*_]*A[*_]*[ \t]*:[^\n]*<(?:{end_mark}|chat_end)>"
-            r"|^[^\n]{{0,40}}(?:{side}|{examples})[^\n]{{0,20}}\n+[ \t>*_]*A[*_]*[ \t]*:"
-            r"|^[ \t]*(?:#+[ \t]*(?:{headings})\b|\[(?:{headings})\]"
-            r"|(?:{headings})[ \t]*\d*[ \t]*:)",
-            parts,
-        )
-
-    def _set_what_counts(self, parts: WordParts) -> None:
-        """Set the patterns of text that is no verdict of the judge's own."""
-        self.withdrawn = compiled(
-            r"(?P<begins>{begins}(?:\w{{1,8}}[,.!\u2026]+\s*){{0,2}})?(?P<cue>{withdrawn})", parts
-        )
-        self.undecided = compiled(r'{begins}[^\n.!?;:"]{{0,40}}(?:{undecided})', parts)
-        self.supposed = compiled(
-            r"{begins}(?!(?:{insists}){end})(?:{supposed}){end}{sentence}(?:{would}){end}"
-            r"(?:{sentence}(?:{say})[ \t]*:?[ \t]*(?:{line})+|{sentence})",
-            parts,
-        )
-        # A quotation of others, and what others say, or ask for.
-        self.quoted = compiled(r'(?:{others}){end}[^\n".]{{0,20}}"[^"]*"', parts)
-        self.others = compiled(
-            r"{others_begin}(?:{others}){end}|(?<!\w)[AB][*_ ]*:[\s*_`]*\Z", parts
-        )
-        # What only an answer in this language has.
-        self.marks = compiled(
-            r"(?:{own_marks}|{withdrawn})[\"'`*_~\s]*:|(?:{names})[ \t]*[12]", parts
-        )
-
-    def _set_labels(self, parts: WordParts) -> None:
-        """Set the patterns of labelled verdicts, indices and reasons."""
-        # Without its colon, on a line of its own: a table, brackets, "is", a dash, a heading.
-        parts.add(
-            "gives",
-            r"(?:(?:{blanks}(?:{copula}))?{MARKS}(?P<sep>[:=]){MARKS}"
-            r"|[ \t*_`]*\|[ \t*_`]*|\][ \t]*|{blanks}(?:{copula}){blanks}"
-            r"|[ \t]*[\u2013\u2014][ \t]*|(?<=\w)>[ \t]*"
-            r"|[ \t*_#]*\n\s*(?=[\"'*_`\[]*\w)){left}{said}",
-        )
-        self.choice = compiled(r"{edge}(?:{choice}){gives}", parts)
-        self.also = compiled(r"{edge}(?:{also}){gives}", parts)  # where nothing else is a mark
-        self.index = compiled(
-            r"{edge}(?:{index})(?:{MARKS}[:=]|[ \t*_`]*\||(?<=\w)>)[\s\"'`*_~\[(#]*"
-            r"(?:(?:{ordinal})[\s.#\[(]*)*(?P<said>{number}|[^\n;,}}|<]*)",
-            parts,
-        )
-        # An index without its label, directly behind a verdict.
-        self.index_at_once = compiled(
-            r"[ \t]*\((?P<said>\d{{1,9}})\)|[ \t,;(]*(?:{since})[ \t]*"
-            r"(?:{ordinal})[ \t#]*(?P<other>\d{{1,9}})",
-            parts,
-        )
-        self.reason = compiled(
-            r"{edge}(?:{reason}){MARKS}(?:[:=]|(?<=\])|(?<=\w)>|[ \t]*\|)\s*", parts
-        )
-        # The form of a reply, as the prompt gives it, behind a verdict in it.
-        self.placeholder = compiled(
-            r"(?:\W*(?:{index}){MARKS}[:=][^\n]*)?\W*{edge}(?:{reason}){MARKS}[:=]{MARKS}"
-            r"(?:{placeholder})",
-            parts,
-        )
-
-    def _set_words(self, parts: WordParts) -> None:
-        """Set the patterns of the words of a verdict and of the words next to them."""
-        space = self._space
-        before = self._phrases("before")
-        after = self._phrases("after")
-        alternative = self._phrases("alternative")
-        self.before = re.compile(rf"\A(?:(?:{before}){space})+")
-        self.after = re.compile(rf"{space}(?:{after})\Z")
-        self.alternative = re.compile(rf"\A(?:(?:{alternative}){space})+")
-        self.next_to = compiled(
-            r"{chance}[\"'`*_ \t]*(?:[,;(/|\u2013\u2014-]|\s*(?:{alternative})\s+)"
-            r"[\"'`*_ \t]*{said}",
-            parts,
-        )
-        # What says that there is no verdict, in place of one.
-        self.abstains = compiled(r"{MARKS}(?:{abstains}|[?\u2013\u2014-]+)(?!\w)", parts)
-        # What is said of a verdict right behind it, and the words next to whose it says it is.
-        self.gloss = compiled(
-            r"[\s\"'`*_]*[(\[,.;:=|\u2013\u2014-][\s\"'`*_(-]*(?P<said>[^\n.;,:()\]|\u2013\u2014]*)",
-            parts,
-        )
-        self.gloss_begins = re.compile(rf"\A(?:(?:{self._phrases('gloss_begins')}){space})+")
-        self.gloss_ends = re.compile(rf"(?:{space}(?:{self._phrases('gloss_ends')}))+\Z")
-        # One of two dialogues and whose it is, both on one line.
-        self.told = compiled(
-            r"(?P<name>{side})[\"'`*_ \t]*(?:[(:=|\u2013\u2014-]|{blanks}(?:{copula}){blanks})"
-            r"[\"'`*_ \t]*(?P<said>[^\n.;,:()|/\u2013\u2014]*)",
-            parts,
-        )
-        # Another number, or the rest of one, behind a number.
-        self.more = compiled(r"[.](?!0(?!\d))\d|,\d{{3}}(?!\d)|\s*(?:{alternative})\s*\d", parts)
-        # What ends a sentence, or leads to one's own verdict.
-        self.boundary = compiled(
-            r"(?:[.!?;]|[^\W\d_]\)|{edge}(?:{lead})[ \t]*[:,]?)[\s*_`\[(]*\Z", parts
-        )
-        # The verdict behind a withdrawn one, and what leads to it.
-        self.anew = compiled(r"\W*(?:(?:{anew})\W{gap})*{said}", parts)
-        # One of two dialogues and whose it is, on a line that says nothing else.
-        parts.add(
-            "side_begins",
-            r"^[^\w\n>\[~]*(?:\d[.)][^\w\n>\[~]*)?(?P<name>{side})[\"'`*_ \t]*"
-            r"(?:[:=|\u2013\u2014]+|[ \t]-[ \t])",
-        )
-        self.side_begins = compiled("{side_begins}", parts)
-        self.side = compiled(r"{side_begins}(?P<said>[^\n?%:|;,./(]*+)[^\w\n?%]*$", parts)
-        self.before_sides = compiled(
-            r"(?:\A|[.!?;]|[-|=`{{]\n|^[\W_]*(?:{choice}|{also})[*_ \t]*[:\n])[\s*_]*\Z", parts
-        )
-
-    def _phrases(self, key: str) -> str:
-        return any_of({self._bare(word) for word in self._known(key)})
+        parts["space"] = self._space
+        for key in ("before", "after", "alternative", "gloss_begins", "gloss_ends"):
+            parts[f"bare_{key}"] = any_of({self._bare(word) for word in self._known(key)})
+        parts.compile_into(self, TEMPLATES.reply)
 
     def folded(self, text: str) -> str:
         """Return the text with plain digits and marks, as long as it was."""
@@ -354,7 +258,7 @@ def own_turn(text: str, language: Language, given: re.Pattern[str] | None = None
     ``given``: a mark of a verdict. Behind one, our own frame begins the next question.
     """
     for start, end in find_thoughts(text):
-        text = text[:start] + _blanks(text[start:end]) + text[end:]
+        text = _without(text, start, end)
     w = reply_patterns(language)
     text = w.framed.sub(_blank_line, _without_asides(_NOT_OWN.sub(blank, text), w))
     ends = [match.start() for match in chain(_TURN.finditer(text), w.role.finditer(text))]
@@ -364,13 +268,18 @@ def own_turn(text: str, language: Language, given: re.Pattern[str] | None = None
             ends += [match.start() for match in w.next_question.finditer(text, first.end())]
     for end in sorted(ends):
         if re.search(r"\w", text[:end]):
-            text = text[:end] + _blanks(text[end:])
+            text = _without(text, end, len(text))
             break
     text = _TAG.sub(_blank_tag, _TEMPLATE.sub(blank, text))
     text = _BOXED_MARK.sub(_blank_line, text)
     for match in w.supposed.finditer(text.translate(language.plain)):
-        text = f"{text[: match.start()]}{blank(match)}{text[match.end() :]}"
+        text = _without(text, match.start(), match.end())
     return text
+
+
+def _without(text: str, start: int, end: int) -> str:
+    """Return a text with blanks in place of a part; lines stay lines."""
+    return text[:start] + _blanks(text[start:end]) + text[end:]
 
 
 def _without_asides(text: str, w: ReplyPatterns) -> str:
@@ -381,8 +290,7 @@ def _without_asides(text: str, w: ReplyPatterns) -> str:
         if not tag["closes"]:
             opened.setdefault(name, tag.start())
         elif name in opened:
-            start = opened.pop(name)
-            text = text[:start] + _blanks(text[start : tag.end()]) + text[tag.end() :]
+            text = _without(text, opened.pop(name), tag.end())
     return text
 
 

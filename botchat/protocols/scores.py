@@ -21,7 +21,7 @@ from botchat.interfaces import VerdictReason
 from botchat.languages import Language
 from botchat.protocols import replies
 from botchat.protocols.error_reports import read_kinds
-from botchat.protocols.replies import MARKS, WordParts, any_of, compiled, plain_name
+from botchat.protocols.replies import TEMPLATES, Pattern, WordParts, any_of, plain_name
 from botchat.records import MISSING, Verdict
 
 
@@ -141,10 +141,9 @@ def _read_points_off(text: str, scale: Scale, language: Language) -> VerdictReas
     return verdict, " ".join(text.split())
 
 
-_NUMBER = r"(?P<number>[-\u2212\u2013\u2014]?\d+(?:\.\d+)?)"
+_NUMBER = f"(?P<number>{TEMPLATES.score_parts['digits']})"
 _LONGEST_SCORE = 30
 """Characters behind a name that take the place of its score; more are a sentence."""
-_DIGITS = _NUMBER.replace("?P<number>", "?:")
 
 
 class _Named(NamedTuple):
@@ -167,6 +166,13 @@ class _Scores(NamedTuple):
 class _ScorePatterns:
     """The forms in which scores are given; of texts with plain marks."""
 
+    begins: Pattern
+    label: Pattern
+    value: Pattern
+    each: Pattern
+    boxed: Pattern
+    bare: Pattern
+
     def __init__(self, scale: Scale, language: Language) -> None:
         places = {name: place for place, name in enumerate(scale.names)}
         for head, others in language.reading.names.items():  # what "Assistant 1" is called
@@ -179,53 +185,19 @@ class _ScorePatterns:
         self._places = {plain_name(name): place for name, place in places.items()}
         self._totals = {plain_name(each) for each in replies.known_words(language, "total")}
         self._words = replies.reply_patterns(language)
-        parts = WordParts(language, {"MARKS": MARKS, "digits": _DIGITS, "start": ""})
+        parts = WordParts(language, TEMPLATES.score_parts)
+        parts["start"] = ""
+        parts["leads"] = ""
         if language.pack.units == "words":
             parts["start"] = _start(scale)
+            parts["leads"] = parts["spaced_leads"]
         parts["names"] = _any_of(places)
         parts["in_words"] = any_of(self._words.numerals)
-        parts.add(
-            "separator",
-            r"[ \t]*(?:\([^()\d\n]{{0,20}}\)[ \t]*)?"
-            r"(?:[,;/|&+~\u2013\u2014-]|[.]{{2,}}|\u2026|{until}|{alternative})",
-        )
-        # A number is a score only where nothing but an end, an aside or the next one follows it,
-        # and no other number: "7, 3" are two, "8,5" is a decimal.
-        parts.add(
-            "value",
-            r"(?:[-+*\u00d7\d. \t]+=[ \t]*)?"
-            r"(?P<number>{digits}(?:,(?:\d|\d5)(?!\d))?|(?:{in_words})(?!\w))"
-            r"(?:[ \t]*\(?(?:/|of|{out_of})[ \t]*(?P<of>\d+(?:\.0)?(?!\d)|{in_words})\)?)?"
-            r"(?:[ \t]*(?:{points}))?"
-            r"(?!{separator}[ \t]*{digits}[ \t]*(?:$|[(.,;|)/]))"
-            r"(?=[ \t\"'`*_~]*(?:$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]"
-            r"|(?:{aside}|{score}|{names})(?![A-Za-z])))",
-        )
-        parts.add("gives_it", r"(?:{MARKS}(?:{gives})(?![A-Za-z]))+{MARKS}")
-        # What may stand before a name on its line: "Lack of Empathy" is another quantity.
-        self.begins = compiled("", parts)
-        if language.pack.units == "words":
-            self.begins = compiled(
-                r"(?:\A|[^\w\s-]|(?<!\S)-|-(?=\s))[\s\"'`*_]*(?:(?:\d+|{score_begins})[\s*_]+)*\Z",
-                parts,
-            )
-        # "Assistant 1: 7", "Assistant 1 gets a 7"; the only cell of its row with a number.
-        self.label = compiled(
-            r"{start}(?P<name>{names})(?:"
-            r"(?:['\"]s)?(?:[\s_-]*(?:{score}))?(?:\s*\((?![AB12]\))[^()\n]*\))?{MARKS}"
-            r"(?:(?P<sep>[:=])|\|(?=[^|\n]*(?:\|[^\d\n]*)?$)){MARKS}"
-            r"(?:{digits}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?|{gives_it})",
-            parts,
-        )
-        self.value = compiled("{value}", parts)
-        # One number for all, "both get a 7".
-        self.each = compiled(r"(?<!\w)(?:{each}){gives_it}[:=]?{MARKS}{value}", parts)
-        self.boxed = compiled(r"\\boxed\{{({digits})\}} for ({names})(?![\w'])", parts)
-        # Nothing but the numbers on a line; one number alone must be the whole reply.
-        self.bare = compiled(r"\A\s*[*_]*{digits}[*_]*\s*\Z", parts)
+        parts["more"] = str(self.n - 1)
+        parts["bare"] = parts["bare_one"]
         if self.n > 1:
-            parts["more"] = str(self.n - 1)
-            self.bare = compiled(r"^[ \t]*{digits}(?:[ \t,]+{digits}){{{more}}}[ \t]*\r?$", parts)
+            parts["bare"] = parts["bare_several"]
+        parts.compile_into(self, TEMPLATES.score)
 
     def find(self, plain: str) -> _Scores:
         """Return the scores in the first of the forms that has all of them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from botchat.protocols.answers import ANSWERS
 from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.protocols.kinds import Score
 from botchat.protocols.mateval import MATEVAL
-from botchat.protocols.replies import reply_patterns
+from botchat.protocols.replies import TEMPLATES, reply_patterns
 from botchat.protocols.scores import Scale, _patterns
 from botchat.protocols.verdicts import choice_reader
 from tests.rows import rows
@@ -87,19 +86,17 @@ def test_no_reply_is_read_wrongly_and_hardly_any_is_missed_in_either_direction()
         assert abs(shares[0] - shares[1]) <= 0.03, (protocol, shares)
 
 
-def test_every_part_of_a_reply_is_found_in_its_sentences():
-    """Each pattern has at least one; what it finds in it is the third of the row."""
-    parts: dict[str, re.Pattern[str]] = {}
-    for each in (
-        reply_patterns(PACKS["en"]),
-        _patterns(Scale(1, 10, ("Empathy", "Warmth")), PACKS["en"]),
+def test_every_pattern_is_declared_and_finds_what_its_sentences_say():
+    """Of replies and of scores; each has at least one sentence."""
+    scores = _patterns(Scale(1, 10, ("Empathy", "Warmth")), PACKS["en"])
+    for templates, of in (
+        (TEMPLATES.reply, reply_patterns(PACKS["en"])),
+        (TEMPLATES.score, scores),
     ):
-        parts |= {name: part for name, part in vars(each).items() if isinstance(part, re.Pattern)}
-    sentences = rows("parts_of_a_reply")
-    assert {name for name, _, _ in sentences} == set(parts)
-    assert [parts[name].search(text)[0] for name, text, _ in sentences] == [
-        row[2] for row in sentences
-    ]
+        assert templates.keys() == type(of).__annotations__.keys()
+        for name, template in templates.items():
+            found = [[text, vars(of)[name].search(text)[0]] for text, _ in template.reads]
+            assert found == [list(each) for each in template.reads] != [], name
 
 
 def label(language, key):
