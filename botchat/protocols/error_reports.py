@@ -16,7 +16,7 @@ from functools import cache
 from msgspec.structs import asdict
 
 from botchat.languages import ENGLISH, PLAIN, Language
-from botchat.protocols.replies import compiled, plain_name
+from botchat.protocols.replies import TEMPLATES, Pattern, WordParts, plain_name
 
 
 @dataclass
@@ -82,18 +82,19 @@ def read_kinds(text: str, language: Language = ENGLISH) -> list[KindReport]:
     return [reports[kind] for kind in sorted(reports) if kind >= 0]
 
 
-# The patterns meet texts whose marks are plain.
-_PARTS = {
-    "marks": r"[ \t*_`~'\"]*",
-    "lead": r"[ \t>*_#`{|([\u2022\u00b7-]*(?:\(?\d{1,2}[.,)][ \t*_#`]*)?[ \t*_`~'\"]*",
-    "colon": "[:=]",
-    "dash": r"[-\u2212\u2013\u2014]",
-    "brackets": r"(?:[ \t]*\([^()\n]*\))?",
-}
-
-
 class _ReportPatterns:
     """The patterns of a language's words, the English ones among them."""
+
+    name: Pattern
+    total: Pattern
+    ends: Pattern
+    kind_question: Pattern
+    headed: Pattern
+    answer: Pattern
+    score: Pattern
+    deduction: Pattern
+    pair: Pattern
+    closing: Pattern
 
     def __init__(self, language: Language) -> None:
         self.kinds: dict[str, int] = {}
@@ -109,59 +110,10 @@ class _ReportPatterns:
                 for key, listed in words.items():
                     lists[key] += listed
                     lists[f"first_{key}"] += listed[:1]
-        parts = _PARTS | {key: _any_of(words) for key, words in lists.items()}
-        self._set_points(parts)
-        self.name = compiled("{name}", parts)
-        # Ends a part: a line on the whole report, and a question, whatever it asks about.
-        total = r"{lead}(?:{total}){marks}(?:$|{colon}|{dash}|\d)"
-        self.total = compiled(total, parts)
-        self.ends = compiled(rf"{total}|{{lead}}(?:{{first_question}}){{marks}}{{colon}}", parts)
-        self.kind_question = compiled(
-            r"{lead}(?:{question})|.*['\"][ \t]*(?:{name})[ \t]*['\"][ \t]*[?]", parts
-        )
-        parts["yes_or_no"] = "(?:(?P<no>{no})|(?P<yes>{yes}))".format_map(parts)
-        # A kind as a heading, perhaps with the answer.
-        self.headed = compiled(
-            r"{lead}(?P<name>{name}){brackets}{marks}(?:[?]"
-            r"|(?:{colon}|[|]|{dash}){marks}(?=[{{\[]?[ \t]*$|{yes_or_no})|[ \t]*$)",
-            parts,
-        )
-        # Points off may stand next to it: "Yes (-1)".
-        self.answer = compiled(
-            r"{lead}(?:(?:{answer}){marks}{colon})?{marks}{yes_or_no}"
-            r"(?:{marks}[(,;:]{marks}(?P<number>{signed}|0(?:\.0)?{last})"
-            r"(?:[ \t]*(?:{points}))?[ \t)]*(?=$|[.,;)*_|]|{dash}))?",
-            parts,
-        )
-
-    def _set_points(self, parts: dict[str, str]) -> None:
-        """Set the patterns of points off: of one kind, of one passage, of a kind with its name."""
-        parts["last"] = (
-            r"(?![.\d]*\d)(?![ \t]*(?:(?:{until})[ \t]*{dash}?|[-\u2013~]{dash}?)[ \t]*\d)"
-        ).format_map(parts)
-        parts["signed"] = (
-            r"(?:(?:{minus})[ \t]*{dash}?|{dash})[ \t]*\d+(?:\.\d+)?{last}"
-        ).format_map(parts)
-        # Without its sign a number is a score only where its line ends, or an aside follows.
-        parts["number"] = (
-            r"(?P<number>{signed}|0(?:\.0)?{last}|\d+(?:\.\d+)?{last}"
-            r"(?=(?:[ \t]*/[ \t]*\d+)?(?:[ \t]*(?:{points}))?"
-            r"[ \t*_`]*(?:$|[,;(){{}}\]|'\"]|{aside}|{dash}[ \t]|[.][ \t*_`]*(?:$|{name}))))"
-        ).format_map(parts)
-        self.score = compiled(
-            r"(?:{first_score}|(?:^{lead}|(?:[.,;)]|[ \t][-\u2013\u2014])[ \t]*)(?:{score}))"
-            r"(?:(?:[^:=\n\d.]{{0,60}}{colon})?{marks}(?:[-+*\u00d7\d. \t]+=[ \t]*)?{number}"
-            r"|{marks}{colon}{marks}(?:{nothing}|(?P<unclear>\S)))",
-            parts,
-        )
-        self.deduction = compiled(r"(?:{deduction}){marks}{colon}?{marks}{number}", parts)
-        # A kind and its score.
-        pair = (
-            r"(?P<name>{name})(?:['\"]s)?(?:[ \t_-]*(?:{score}))?"
-            r"{brackets}{marks}(?:{colon}|\|){marks}{number}"
-        )
-        self.pair = compiled(pair, parts)
-        self.closing = compiled("{lead}" + pair, parts)
+        parts = WordParts(language, TEMPLATES.report_parts)
+        for key, of_key in lists.items():
+            parts[key] = _any_of(of_key)
+        parts.compile_into(self, TEMPLATES.report)
 
     def heading(self, line: str) -> tuple[int | None, int]:
         """Return (kind, end of the heading) of a line that opens a part, (None, 0) of others."""

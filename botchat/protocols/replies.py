@@ -55,11 +55,6 @@ def known_words(language: Language, key: str) -> list[str]:
     return list(chain.from_iterable(lists))
 
 
-def compiled(template: str, parts: Mapping[str, str]) -> re.Pattern[str]:
-    """Return the pattern in which ``{name}`` stands for a part; its own braces are doubled."""
-    return re.compile(f"(?im){template}".format_map(parts))
-
-
 class _Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A pattern with names of parts, and sentences with what it finds in each."""
 
@@ -76,6 +71,8 @@ class _Templates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reply: dict[str, _Template]
     score_parts: dict[str, str]
     score: dict[str, _Template]
+    report_parts: dict[str, str]
+    report: dict[str, _Template]
 
 
 TEMPLATES = msgspec.toml.decode(
@@ -138,7 +135,7 @@ class ReplyPatterns:
     next_to: Pattern
     abstains: Pattern
     gloss: Pattern
-    told: Pattern
+    side_origin: Pattern
     more: Pattern
     boundary: Pattern
     anew: Pattern

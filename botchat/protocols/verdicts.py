@@ -333,7 +333,7 @@ def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns)
     line = plain.rfind("\n", 0, match.start("said")) + 1
     if w.side_begins.match(plain, line) and w.side_begins.search(plain, match.end()):
         return None  # "Choice:", then a line for each dialogue
-    sides = list(w.told.finditer(plain[match.start("said") :].partition("\n")[0]))
+    sides = list(w.side_origin.finditer(plain[match.start("said") :].partition("\n")[0]))
     each = _told_by_side(sides, meaning, w)
     if each is not None:
         return each
