@@ -189,8 +189,14 @@ class ReplyPatterns:
 
     def origin(self, words: str) -> str | None:
         """Return whether words say that a person or a machine takes part; None: neither."""
-        bare = self.gloss_begins.sub("", self.normal(words))
-        return self.origins.get(bare) or self.origins.get(self.gloss_ends.sub("", bare))
+        bare = self.normal(words)
+        begun = self.gloss_begins.sub("", bare)
+        ended = self.gloss_ends.sub("", begun)
+        return self.origins.get(bare) or self.origins.get(begun) or self.origins.get(ended)
+
+    def origin_or_answer(self, words: str) -> str | None:
+        """Return the same, where Yes and No answer whether a machine does."""
+        return self.answers.get(self.normal(words)) or self.origin(words)
 
     def normal(self, words: str) -> str:
         """Return words without case, marks and surplus white space."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
@@ -334,7 +333,7 @@ def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns)
     if w.side_begins.match(plain, line) and w.side_begins.search(plain, match.end()):
         return None  # "Choice:", then a line for each dialogue
     sides = list(w.side_origin.finditer(plain[match.start("said") :].partition("\n")[0]))
-    each = _told_by_side(sides, meaning, w)
+    each = _told_by_side(sides, meaning, w.origin)
     if each is not None:
         return each
     gloss = w.gloss.match(plain, match.end())
@@ -353,11 +352,11 @@ _OPPOSITE = {"neither": "machine", "no": "machine"}
 """Verdict -> who, if that is said of it, is its opposite; of all others a person."""
 
 
-def _told_by_side(sides: Sequence[re.Match[str]], meaning: Meaning, w: ReplyPatterns) -> str | None:
+def _told_by_side(sides: Sequence[re.Match[str]], meaning: Meaning, origin: Meaning) -> str | None:
     """Return the verdict of whose each of two dialogues is, if that is said of both."""
-    by_side = [(meaning(side["name"]), w.origin(side["said"])) for side in sides]
+    by_side = {(meaning(side["name"]), origin(side["said"])) for side in sides}
     for verdict, (first, second) in _ONE_BY_ONE.items():
-        if sorted(by_side, key=str) == [("1", first), ("2", second)]:
+        if by_side == {("1", first), ("2", second)}:
             return verdict
     return None
 
@@ -409,19 +408,16 @@ def _one_by_one(plain: str, meaning: Meaning, w: ReplyPatterns) -> _Place | None
         return None
     if _quoted(before, start, "\n\n") or w.choice.search(after):
         return None
-    known = w.origins
+    origin = w.origin
     # What Yes and No answer may be said around them.
     if not re.search(r"\w", before + w.reason.split(after)[0]):
-        known = w.answers | w.origins
-    origins = defaultdict[str | None, set[str | None]](set)
-    for side in sides:
-        if side[0].count('"') % 2 or side[0].count("'") % 2:
-            return None
-        origins[meaning(side["name"])].add(known.get(w.normal(side["said"])))
-    for verdict, (first, second) in _ONE_BY_ONE.items():
-        if origins == {"1": {first}, "2": {second}}:
-            return _Place(verdict, start, end)
-    return None
+        origin = w.origin_or_answer
+    if any(side[0].count('"') % 2 or side[0].count("'") % 2 for side in sides):
+        return None
+    verdict = _told_by_side(sides, meaning, origin)
+    if verdict is None:
+        return None
+    return _Place(verdict, start, end)
 
 
 def _unmarked(plain: str, meaning: Meaning, w: ReplyPatterns) -> _Place | None:
