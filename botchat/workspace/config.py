@@ -27,7 +27,7 @@ from botchat.workspace.model_settings import (
     Rate,
 )
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
-from botchat.workspace.secrets import SECRET_NAME, public, public_url
+from botchat.workspace.secrets import SECRET_NAME, Env, public, public_url
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -244,14 +244,14 @@ def _read_prompt(file: TomlFile, name: str, settings: CriterionSettings) -> Crit
         return with_prompt(settings, (file.path.parent / settings.prompt).read_text("utf-8"))
     except OSError as error:
         fault = f"cannot read {settings.prompt}: {error.strerror}"
-        raise file.error(table, "prompt", fault) from None
     except UnicodeDecodeError as error:
-        raise file.error(table, "prompt", f"cannot read {settings.prompt}: {error}") from None
+        fault = f"cannot read {settings.prompt}: {error}"
     except ValueError as error:
-        raise file.error(table, "prompt", str(error)) from None
+        fault = str(error)
+    raise file.error(table, "prompt", fault)
 
 
-def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -> ModelName:
+def model_name(name: str, config: Config, env: Env = os.environ) -> ModelName:
     """Resolve the name of a model; raises ConfigError for an unknown form.
 
     ``NAME`` or ``NAME@REVISION`` of botchat.toml, ``openai:MODEL``, ``http(s)://host/v1#MODEL``,
