@@ -137,7 +137,7 @@ async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -
         return last[agent.name]
 
     for _ in range(settings.n_rounds):
-        present = [agent for agent in panel.agents if goes_on(agent, last)]
+        present = present_agents(panel, last)
         spoken: list[Remark] = []
         if settings.how.in_turn:
             for agent in present:
@@ -201,9 +201,10 @@ def usable(remarks: Iterable[Remark]) -> list[Remark]:
     return [remark for remark in remarks if is_usable(remark)]
 
 
-def goes_on(agent: Agent, last: Mapping[str, Remark]) -> bool:
-    """Return whether an agent takes part: none does after a reply that failed."""
-    return agent.name not in last or is_usable(last[agent.name])
+def present_agents(panel: PanelAgents, last: Mapping[str, Remark]) -> list[Agent]:
+    """Return the agents that take part: none does after a ``last`` reply that failed."""
+    failed = [name for name in last if not is_usable(last[name])]
+    return [agent for agent in panel.agents if agent.name not in failed]
 
 
 def format_transcript(remarks: Iterable[Remark]) -> str:

@@ -23,8 +23,8 @@ from botchat.judges.debate import (
     PanelAgents,
     Procedure,
     format_transcript,
-    goes_on,
     is_usable,
+    present_agents,
     usable,
 )
 from botchat.languages import Language
@@ -83,8 +83,7 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
         closing = ""
         if is_decomposed and not is_last:
             closing = _SUBQUESTION
-        present = [agent for agent in panel.agents if goes_on(agent, last)]
-        for agent in present:
+        for agent in present_agents(panel, last):
             remarks = await _state(settings, language, agent, case, part, closing, known)
             spoken += remarks
             last[agent.name] = remarks[-1]

@@ -52,7 +52,11 @@ def aggregate(
         return None
     if "No" in choices:
         return _upper_median(readable)
-    if rule != "majority" and _are_scores(choices):
+    # Two choices, "1" and "2", are labels of two texts. Three tell: a scale of several numbers may
+    # have a million.
+    some = list(islice(choices, 3))
+    are_scores = len(some) > 2 and all(_NUMBERS.fullmatch(each) for each in some)
+    if are_scores and rule != "majority":
         columns = zip(*(vote.split() for vote in readable), strict=True)
         return " ".join(_mean(each) for each in columns)
     return _majority(readable, choices)
@@ -112,12 +116,6 @@ def _majority(readable: Sequence[Verdict], choices: Collection[Verdict]) -> Verd
     if "tie" in choices:
         return "tie"
     return None
-
-
-def _are_scores(choices: Collection[Verdict]) -> bool:
-    """Return whether these are numbers; "1" and "2" alone are labels of two texts."""
-    # Three choices tell; a scale of several numbers may have a million.
-    return len(choices) > 2 and all(_NUMBERS.fullmatch(each) for each in islice(choices, 3))
 
 
 def _mean(column: Iterable[str]) -> str:

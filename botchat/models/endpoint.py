@@ -8,7 +8,6 @@ the model thinks: it is asked again with room for that, and later calls have it 
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec.structs import replace
 
+from botchat.errors import log
 from botchat.frames import read_json
 from botchat.interfaces import (
     Decoding,
@@ -43,8 +43,6 @@ from botchat.records import NO_ROOM
 from botchat.workspace.ledger import Ledger, identity_key
 from botchat.workspace.model_settings import ModelSettings, identity, reasoning_room
 from botchat.workspace.secrets import public_url
-
-log = logging.getLogger("botchat")
 
 _LONGEST_DETAIL = 500
 _LONGEST_NAME = 100

@@ -12,7 +12,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
@@ -113,11 +113,6 @@ class Prompt(NamedTuple):
     texts: Sequence[str]
 
 
-def page_name(place: int) -> str:
-    """Return the file name of a judge's page, by its place."""
-    return f"judge-{place + 1}.html" if place else "index.html"
-
-
 def files(
     views: Sequence[View],
     archive: Archive | None = None,
@@ -134,23 +129,26 @@ def files(
     """
     archive = archive or Archive()
     pages = dict(archive.files)
-    judges = [(page_name(i), view.board.judge, view) for i, view in enumerate(views)]
-    for place, (page, _, _) in enumerate(judges):
-        pages[page] = _page(place, judges, archive, compared, talks, usd)
+    judges: dict[str, View] = {}
+    for place, view in enumerate(views):
+        judges[f"judge-{place + 1}.html" if place else "index.html"] = view
+    for page in judges:
+        pages[page] = _page(page, judges, archive, compared, talks, usd)
     return pages
 
 
 def _page(
-    place: int,
-    judges: Sequence[tuple[str, str, View]],
+    page: str,
+    judges: Mapping[str, View],
     archive: Archive,
     compared: Sequence[JudgeComparison],
     talks: Sequence[Prompt],
     usd: float | None,
 ) -> str:
-    """Return the page at a place; ``judges``: file, judge and view of each page."""
-    view = judges[place][2]
+    """Return a page; ``judges``: the view of each page by its file."""
+    view = judges[page]
     board = view.board
+    place = list(judges).index(page)
     protocols = list({part.protocol.base: part.protocol for part in board.parts}.values())
     links = Links(archive.view)
     heads, lines = main_table(board, links, view.costs, ranked=not view.trust.failed)
@@ -158,13 +156,13 @@ def _page(
         folder=FOLDER,
         view=links.view,
         protocols=archive.protocols,
-        pages=[page for page, _, _ in judges],
+        pages=list(judges),
         judge=place,
         order=list(board.main.frame["model"]),
         lang=_language(protocols).code,
         invented=board.invented,
     )
-    checks = [check_lines(each.trust) for _, _, each in judges]
+    checks = [check_lines(each.trust) for each in judges.values()]
     signatures = chain.from_iterable(table.signatures for table in board.tables)
     reasons = {check.reason for check in view.trust.checks}
     tables = []
@@ -229,9 +227,9 @@ def _title(headline: Headline) -> tuple[Pieces, Pieces]:
     return head, rest
 
 
-def text(name: str, package: str = "botchat.report") -> str:
-    """Return the text of a file in a package's folder."""
-    return resources.files(package).joinpath(name).read_text("utf-8")
+def text(name: str) -> str:
+    """Return the text of a file in this folder."""
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
 
 
 def join_files(names: Iterable[str]) -> str:
@@ -240,11 +238,11 @@ def join_files(names: Iterable[str]) -> str:
 
 
 @cache
-def template(name: str, package: str = "botchat.report") -> Template:
+def template(name: str) -> Template:
     """Return a page to fill in; what is filled in is shown as text."""
     return Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    ).from_string(text(name, package))
+    ).from_string(text(name))
 
 
 def policy(script: str, *also: str, chunks: bool = False) -> str:
