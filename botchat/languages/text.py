@@ -62,8 +62,7 @@ class ReadText:
         """Count formal marks in 100 words; see `botchat.judges.criteria.Thresholds`."""
         marks = _FORMAL_PHRASE * len(self.formal_phrases) + len(_FULL.findall(self.low))
         marks += sum(len(word) >= _LISTS.long_word for word in self.words)
-        contractions = filter(_SPOKEN.fullmatch, (word for word in self.words if "'" in word))
-        marks -= len(list(contractions))
+        marks -= sum(_SPOKEN.fullmatch(word) is not None for word in self.words if "'" in word)
         return max(0.0, 100 * marks / (len(self.words) + _FORMAL_DAMPING))
 
     def layout_marks(self) -> int:

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -342,10 +342,7 @@ class Retrieval:
 
     def _sharing(self, keys: Iterable[str]) -> set[int]:
         """Return the dialogues that hold any utterance."""
-        dialogues: set[int] = set()
-        for key in keys:
-            dialogues |= self._holders[key]
-        return dialogues
+        return set(chain.from_iterable(self._holders[key] for key in keys))
 
 
 def _index(documents: Sequence[Sequence[str]]) -> Callable[[Iterable[str]], NDArray[np.float64]]:

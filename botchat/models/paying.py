@@ -92,7 +92,11 @@ class PayingModel:
             place = self.server_limit.place()
         try:
             async with place as sent_at:
-                self._check_open()
+                if self.ending:
+                    raise asyncio.CancelledError
+                if self.fatal is not None:
+                    raise self.fatal
+                self.ledger.check_writable()
                 self.in_flight.add(call.key)
                 cost = CallCost(None, None)  # also of a call that is cancelled in flight
                 attempt = await self.sender.attempt(call)
@@ -112,14 +116,6 @@ class PayingModel:
                 self.budget.give_back(most)
             else:
                 self.budget.settle(most, cost)
-
-    def _check_open(self) -> None:
-        """Raise why nothing may be sent any more, if anything forbids it."""
-        if self.ending:
-            raise asyncio.CancelledError
-        if self.fatal is not None:
-            raise self.fatal
-        self.ledger.check_writable()
 
     def _price(self, call: Call, reply: Reply) -> Reply:
         """Return a reply with its key, its believable usage, and its cost."""
