@@ -89,7 +89,7 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
             last[agent.name] = remarks[-1]
             known += usable(remarks[-1:])
         if not usable(last.values()):
-            return DebateResult(tuple(spoken), tuple(last.values()))
+            return DebateResult(spoken, list(last.values()))
         if settings.feedback:
             asked = language.fill(
                 "discussion_feedback",
@@ -104,10 +104,10 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
     report = await _report(
         settings, panel, non_voting[SUMMARIZER], case, "discussion_report", values
     )
-    votes = tuple(last.values())
+    spoken += report.remarks
     if settings.decides == "summary":
-        votes = report.votes
-    return DebateResult(tuple(spoken) + report.remarks, votes, report.digest)
+        return report._replace(remarks=spoken)
+    return DebateResult(spoken, list(last.values()), report.digest)
 
 
 async def _state(
@@ -202,7 +202,7 @@ async def _report(
     asked = fill(language.text(prompt), {"question": case.prompt, "form": form} | dict(values))
     report = await writer.respond(asked, case)
     if not is_usable(report):
-        return DebateResult((report,), (report,))
+        return DebateResult([report], [report])
     asked = language.fill("discussion_prose", report=report.text.strip())
     prose = await panel.non_voting[SUMMARIZER].respond(asked)
-    return DebateResult((report, prose), (report,), prose.text)
+    return DebateResult([report, prose], [report], prose.text)

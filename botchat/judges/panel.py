@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import cache, partial
 from operator import itemgetter
 from typing import assert_never
@@ -106,7 +106,7 @@ async def vote_alone(settings: PanelSettings, panel: PanelAgents, case: Case) ->
         asked = language.fill("ensemble_steps", question=case.task)
         planned = [await panel.non_voting[DECOMPOSER].respond(asked)]
         if not is_usable(planned[0]):
-            return DebateResult(tuple(planned), tuple(planned))
+            return DebateResult(planned, planned)
         closing = language.fill("ensemble_form", steps=planned[0].text.strip())
 
     def prompt(agent: Agent) -> str:
@@ -114,7 +114,7 @@ async def vote_alone(settings: PanelSettings, panel: PanelAgents, case: Case) ->
         return "\n\n".join([part for part in parts if part])
 
     votes = await together(agent.respond(prompt(agent), case) for agent in panel.agents)
-    return DebateResult(tuple(planned + votes), tuple(votes))
+    return DebateResult(planned + votes, votes)
 
 
 def _vote_prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
@@ -176,7 +176,7 @@ def build_panel(
         role = _role(member, language, subject)
         agents += sampled_agents(Agent(str(member.name), role, model, decoding), settings.samples)
     names = tuple([agent.name for agent in agents])
-    agents = [replace(agent, others=names) for agent in agents]
+    agents = [agent._replace(others=names) for agent in agents]
     summarizer = agents[0].model
     if settings.summarizer:
         summarizer = model_of(settings.summarizer)
@@ -190,7 +190,7 @@ def build_panel(
     return Panel(
         name,
         partial(procedure(settings).hold, settings, PanelAgents(agents, non_voting, language)),
-        tuple(models),
+        models,
         _digest(settings, agents, summarizer, language),
         rule=settings.decides,
         both_orders=settings.position_calibration,

@@ -26,7 +26,7 @@ from botchat.languages import ENGLISH, Language
 from botchat.languages.text import split
 from botchat.models.attempts import Answered, Attempt, Call
 from botchat.models.reader import package_data
-from botchat.records import N_SEED
+from botchat.records import N_SEED, Utterances
 
 _DATA = package_data("bots.toml")
 BASELINES: Mapping[str, str] = _DATA["about"]
@@ -65,7 +65,7 @@ class Bot:
 
     name: str
     identity: Identity
-    speak: Callable[[tuple[str, ...], Dice], str]
+    speak: Callable[[Utterances, Dice], str]
     """Returns the next utterance after some, oldest first, each in one line."""
     context_window = None
     parallel = 8
@@ -84,9 +84,7 @@ class Bot:
         return Answered(reply, billed=False)
 
 
-def baseline(
-    name: str, human_dialogues: Sequence[tuple[str, ...]], language: Language = ENGLISH
-) -> Bot:
+def baseline(name: str, human_dialogues: Sequence[Utterances], language: Language = ENGLISH) -> Bot:
     """Make ``bot:<name>``; only ``retrieval`` uses the seed set's ``human_dialogues``.
 
     Raises `ConfigError` for an unknown name, fewer than two dialogues, or another language.
@@ -155,7 +153,7 @@ def _sentence_case(text: str) -> str:
 _PARROT = _DATA["parrot"]
 
 
-def parrot(utterances: tuple[str, ...], dice: Dice) -> str:
+def parrot(utterances: Utterances, dice: Dice) -> str:
     """Return a pleasantry for a pleasantry, else an echo of the last clause, "I" and "you" swapped.
 
     Its failing: repetition without end (BotChat's "repetitive phrasing"), after 4 to 8 utterances.
@@ -189,7 +187,7 @@ _OWN_WORDS = frozenset(_words(json.dumps(list(_VERBOSE.values()))))
 _DULL = _OWN_WORDS | _SETS["function_words"]
 
 
-def verbose(utterances: tuple[str, ...], dice: Dice) -> str:
+def verbose(utterances: Utterances, dice: Dice) -> str:
     """Return opening, considerations and closing offer on what the last utterance was about.
 
     Its failings: 60 to 200 words, formality, lists; sometimes it calls itself an AI. Topics are
@@ -271,13 +269,13 @@ class Retrieval:
     contexts alone would copy a dialogue to its end.
     """
 
-    def __init__(self, human_dialogues: Sequence[tuple[str, ...]], language: Language) -> None:
+    def __init__(self, human_dialogues: Sequence[Utterances], language: Language) -> None:
         """Index the contexts of every human utterance but the dialogues' first ones."""
         if len(human_dialogues) < 2:
             has = f"this set has {len(human_dialogues)}"
             raise ConfigError(f"bot:retrieval needs at least 2 human dialogues and {has}")
         self._language = language
-        self._seeds: set[tuple[str, ...]] = set()
+        self._seeds: set[Utterances] = set()
         self._holders: dict[str, set[int]] = defaultdict(set)  # dialogues that hold an utterance
         self._replies: list[tuple[str, str]] = []  # key and text
         contexts = []
@@ -293,7 +291,7 @@ class Retrieval:
         self._score_last = _index([last for last, _ in contexts])
         self._score_earlier = _index([earlier for _, earlier in contexts])
 
-    def speak(self, utterances: tuple[str, ...], dice: Dice) -> str:
+    def speak(self, utterances: Utterances, dice: Dice) -> str:
         """Reply in the best context left (``sample`` n: n-th best); nothing if none is left."""
         keys = [self._key(utterance) for utterance in utterances]
         hints = keys

@@ -60,8 +60,7 @@ class CostBound:
             self._tokens = max(self._tokens, cost.tokens - (most.tokens - most.overrun_tokens))
 
 
-@dataclass(frozen=True)
-class Retry:
+class Retry(NamedTuple):
     """Rules for repeating an attempt, by what it may have cost (see `Fault`).
 
     Waits grow twofold, each a half to the whole of its step, and are never less than the endpoint

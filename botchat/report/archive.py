@@ -13,7 +13,6 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
 from operator import attrgetter
@@ -247,8 +246,7 @@ class _Packed:
         return content
 
 
-@dataclass(frozen=True, eq=False)
-class PairOutcomes:
+class PairOutcomes(NamedTuple):
     """Verdicts of a judge in one protocol on p pairs of contestants, each in the order shown."""
 
     pairs: Indices

@@ -13,7 +13,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from importlib import resources
@@ -70,15 +69,14 @@ ICON = (
 )
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """A board with its headline, its judge's trust level and its figures."""
 
     board: Board
     headline: Headline
     trust: JudgeTrust
-    charts: Sequence[Chart] = ()
-    costs: Costs = field(default_factory=dict)
+    charts: Sequence[Chart]
+    costs: Costs
 
     @classmethod
     def of(

@@ -10,9 +10,8 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar, get_args
+from typing import Annotated, NamedTuple, TypeVar, get_args
 
 import msgspec
 
@@ -138,8 +137,7 @@ def load(path: Path) -> Config:
     return config
 
 
-@dataclass(frozen=True)
-class TomlFile:
+class TomlFile(NamedTuple):
     """A settings file whose mistakes are reported with file, line, table and key."""
 
     path: Path

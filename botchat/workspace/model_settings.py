@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import unquote, unquote_plus, urlsplit
 
@@ -38,8 +37,7 @@ VERDICT_TOKENS = 512
 """Longest utterance, and verdict without debate, by default; the paper states no limit."""
 
 
-@dataclass(frozen=True)
-class Prices:
+class Prices(NamedTuple):
     """USD per million tokens; None is unknown, which is never free."""
 
     input: float | None = None
@@ -74,7 +72,7 @@ class Prices:
 
     def in_batch(self) -> Prices:
         """Return the prices of the Batch API: half of these, at OpenAI and most others."""
-        return replace(self, share=0.5)
+        return self._replace(share=0.5)
 
 
 FREE = Prices(0.0, 0.0)  # models on this machine
