@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cache, partial
-from operator import itemgetter
 from typing import assert_never
 
 import msgspec
@@ -274,14 +273,14 @@ def _outcome(votes: Sequence[Remark]) -> Outcome:
     for outcome in UNANSWERED:
         if outcome in failures:
             return outcome
-    return failures[0] if failures else "ok"
+    return next(iter(failures), "ok")
 
 
 def _reason(
     case: Case, verdict: Verdict | None, votes: Sequence[Remark], talk: DebateResult
 ) -> str:
     """Return the votes, the speakers without one, and the summary or the winning side's reason."""
-    tally = Counter([vote.verdict for vote in votes if vote.verdict is not None])
+    tally = Counter(sorted([vote.verdict for vote in votes if vote.verdict is not None]))
     absent = []
     for vote in votes:
         if vote.verdict is None:
@@ -289,8 +288,7 @@ def _reason(
             absent.append(f"{vote.speaker} ({end})")
     part = f"{tally.total()} of {len(votes)} votes"
     if tally:
-        by_number = sorted(sorted(tally.items()), key=itemgetter(1), reverse=True)
-        part += ": " + ", ".join([f"{vote} ×{n}" for vote, n in by_number])
+        part += ": " + ", ".join([f"{vote} ×{n}" for vote, n in tally.most_common()])
     parts = [part]
     if tally and verdict is None:
         parts.append("an even split that is no tie here")

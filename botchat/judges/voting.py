@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 from itertools import islice
+from statistics import mean
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -122,5 +123,5 @@ def _mean(column: Iterable[str]) -> str:
     numbers = [Fraction(number) for number in column if number != MISSING]
     if not numbers:
         return MISSING
-    mean = float(round(sum(numbers, Fraction()) / len(numbers), 4))
-    return f"{mean:.4f}".rstrip("0").rstrip(".")
+    rounded = float(round(mean(numbers), 4))
+    return f"{rounded:.4f}".rstrip("0").rstrip(".")

@@ -119,7 +119,7 @@ def _stem(word: str) -> str:
     stem = stem[:32]
     for ending in _ENDINGS:
         if stem.endswith(ending) and len(stem) - len(ending) >= _SHORTEST_STEM:
-            stem = stem[: -len(ending)]
+            stem = stem.removesuffix(ending)
             break
     if len(stem) > _SHORTEST_STEM and stem[-1] == stem[-2]:
         stem = stem[:-1]
@@ -128,9 +128,7 @@ def _stem(word: str) -> str:
     return stem
 
 
-_COURTESY = frozenset(
-    _stem(each) for each in chain.from_iterable(map(WORD.findall, _LISTS.courtesy))
-)
+_COURTESY = frozenset(map(_stem, WORD.findall(" ".join(_LISTS.courtesy))))
 
 
 def split(text: str, spaced: bool) -> list[str]:

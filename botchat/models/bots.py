@@ -248,8 +248,9 @@ def _topics(text: str) -> list[str]:
         if _is_noun(first) and not noun.endswith("'s") and _OWN_WORDS.isdisjoint(noun.split()):
             topics.append(f"the {noun}")
     if not topics:
-        new = [word for word in _WORD.findall(text) if len(word) >= 3 and word.lower() not in _DULL]
-        for word in new:
+        for word in _WORD.findall(text):
+            if len(word) < 3 or word.lower() in _DULL:
+                continue
             if not word[0].isupper():
                 word = f'"{word}"'
             topics.append(word)

@@ -245,7 +245,7 @@ def _length_charts(board: Board) -> Iterator[Chart]:
     spoken = board.utterance_lengths
     lengths = {name: values for name, values in spoken.by_contestant.items() if len(values)}
     if lengths:
-        order = sorted(lengths, key=lambda name: float(lengths[name].mean()))[:MOST_DRAWN]
+        order = sorted(lengths, key=lambda name: lengths[name].mean())[:MOST_DRAWN]
         yield Chart(
             "lengths",
             f"Length of utterances ({spoken.unit})",
@@ -286,7 +286,8 @@ def judge_charts(report: AgreementReport) -> Iterator[Chart]:
             6 + len(points),
         )
     if report.agreement.pairs:
-        same = pd.DataFrame(math.nan, index=list(names.values()), columns=list(names.values()))
+        short = list(names.values())
+        same = pd.DataFrame(math.nan, short, short)
         for pair in report.agreement.pairs:
             a = names[pair.judge_a]
             b = names[pair.judge_b]

@@ -449,11 +449,12 @@ def _with_names(lines: Sequence[CurveLine], height: int) -> list[CurveLine]:
 
 def _steps(rate: Floats, first: int, end: int, last: int) -> str:
     """Return the path of a step curve between two N, in percent from the top."""
-    path = f"M{first} {100 - 100 * rate[first - 1]:.1f}"
-    for n in range(first + 1, end + 1):
+    heights = 100 - 100 * rate[first - 1 :]
+    path = f"M{first} {heights[0]:.1f}"
+    for n, (before, height) in zip(range(first + 1, end + 1), pairwise(heights), strict=False):
         path += f"H{n}"
-        if rate[n - 1] != rate[n - 2]:
-            path += f"V{100 - 100 * rate[n - 1]:.1f}"
+        if height != before:
+            path += f"V{height:.1f}"
     return path + f"H{last + 0.5}" if end == last else path
 
 
