@@ -202,7 +202,7 @@ def wording(
     subjects: Sequence[Subject] = ("answers",),
 ) -> dict[str, str]:
     """Return the texts that agents read with questions about ``subjects``: title -> text."""
-    texts: dict[str, str] = {}
+    texts = {}
     for member in settings.members:
         roles = dict.fromkeys(_role(member, language, subject) for subject in subjects)
         texts[f"role of {member.name}"] = "\n\n".join(roles)

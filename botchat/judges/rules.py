@@ -76,7 +76,7 @@ class RulesJudge:
 
     def _report(self, dialogue: ShownDialogue) -> str:
         flags_ = self._flags(dialogue)
-        lines: list[str] = []
+        lines = []
         for error_type, criteria in _DIAGNOSED.items():
             of_type = [flag for flag in flags_ if flag.criterion in criteria]
             verdict = "Yes" if of_type else "No" if criteria else "Not judged"

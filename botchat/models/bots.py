@@ -352,7 +352,7 @@ def _index(documents: Sequence[Sequence[str]]) -> Callable[[Iterable[str]], NDAr
     lengths = np.array([len(terms) for terms in documents], dtype=float)
     damping = 1.2 * (0.25 + 0.75 * lengths / max(lengths.mean(), 1.0))
     # Term -> numbers of its documents, one for each time.
-    postings: dict[str, list[int]] = defaultdict(list)
+    postings = defaultdict(list)
     for number, terms in enumerate(documents):
         for term in terms:
             postings[term].append(number)

@@ -67,7 +67,7 @@ class EndpointModel:
         self._was_window_asked = False
         self._odd_end: str | None = None
         """Unknown end of the last reply, if it was unknown."""
-        self._arrangements: list[tuple[Layout, SystemRole]] = [
+        self._arrangements = [
             (layout, system)
             for layout, system in ARRANGEMENTS
             if self.settings.message_layout in ("auto", layout)

@@ -419,7 +419,7 @@ def stacks(rates: pd.DataFrame, figure: Figure) -> None:
 def _steps(curves: Mapping[str, SuccessCurve], figure: Figure) -> None:
     """Draw success rates at each N; the best ten are named at their ends."""
     axes = figure.subplots()
-    ends: list[tuple[float, str]] = []
+    ends = []
     for name, curve in curves.items():
         rate = 100 * curve.rate[np.isfinite(curve.rate)]
         n = np.arange(N_SEED, len(rate) + 1)
@@ -437,7 +437,7 @@ def _name_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str]]) ->
     low, high = axes.get_ylim()
     apart = (high - low) / (figure.get_figheight() - 1) * 0.15
     free = math.inf
-    heights: list[float] = []
+    heights = []
     for y, _ in ends:
         free = min(y, free - apart)
         heights.append(free)

@@ -176,7 +176,7 @@ def _columns(
 
 def protocol_columns(board: Board) -> list[ProtocolResult]:
     """Return the protocols with a column on the first screen, the one of the ranks first."""
-    by_base: dict[str, ProtocolResult] = {}
+    by_base = {}
     if board.ranked_by is not None:
         by_base[board.ranked_by.protocol.base] = board.ranked_by
     for part in board.parts:
@@ -461,7 +461,7 @@ def _steps(rate: Floats, first: int, end: int, last: int) -> str:
 def _apart(heights: Mapping[str, float], height: int) -> dict[str, float]:
     """Return heights of names near these, 17 pixels apart or more, within the plot."""
     order = sorted(heights, key=heights.__getitem__)
-    placed: dict[str, float] = {}
+    placed = {}
     above = -math.inf
     for name in order:
         above = placed[name] = max(heights[name], above + 17)

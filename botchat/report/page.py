@@ -127,7 +127,7 @@ def files(
     """
     archive = archive or Archive()
     pages = dict(archive.files)
-    judges: dict[str, View] = {}
+    judges = {}
     for place, view in enumerate(views):
         judges[f"judge-{place + 1}.html" if place else "index.html"] = view
     for page in judges:
