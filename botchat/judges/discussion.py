@@ -184,7 +184,7 @@ async def _report(
     writer: Agent,
     case: Case,
     prompt: str,
-    values: Mapping[str, str],
+    values: dict[str, str],
 ) -> DebateResult:
     """Ask for the report in questions and answers, then for its text (empty if that failed).
 
@@ -199,7 +199,7 @@ async def _report(
             "none": ["discussion_form", "discussion_answer"],
         }[case.report]
     form = "\n".join([language.text(name) for name in names])
-    asked = fill(language.text(prompt), {"question": case.prompt, "form": form} | dict(values))
+    asked = fill(language.text(prompt), values | {"question": case.prompt, "form": form})
     report = await writer.respond(asked, case)
     if not is_usable(report):
         return DebateResult([report], [report])

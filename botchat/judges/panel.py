@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
 from functools import cache, partial
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 import msgspec
 
@@ -50,15 +49,13 @@ from botchat.workspace.panels import (
 )
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
     """Agents that give one verdict."""
 
     name: str
     deliberate: Callable[[Case], Deliberation]
     models: Sequence[ChatModel]
     digest: str
-    _: KW_ONLY
     rule: Rule = "mean"
     """See `botchat.judges.voting.aggregate`."""
     both_orders: bool = False

@@ -291,9 +291,8 @@ def _evidence(part: ProtocolResult, name: str, links: Links) -> str:
 def _against_next(arena: Arena, names: Sequence[str], links: Links) -> ShownColumn:
     """Return the results of each model against the next one below."""
     rated = set(arena.table.frame["model"]) - {HUMAN}
-    below = dict(pairwise(name for name in names if name in rated))
     cells = {}
-    for name, other in below.items():
+    for name, other in pairwise(name for name in names if name in rated):
         wins, ties, losses = arena.pair(name, other)
         href = links.to("pair", protocol=arena.protocol.name, a=name, b=other)
         value = str(wins - losses)

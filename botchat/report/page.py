@@ -173,7 +173,7 @@ def _page(
         icon=ICON,
         style=join_files(STYLES),
         script=script,
-        policy=policy(script, "img-src data:", chunks=True),
+        policy=policy(script, scripts=" 'self'", images="img-src data:; "),
         version=VERSION,
         view=view,
         title=_title(view.headline),
@@ -243,15 +243,16 @@ def template(name: str) -> Template:
     ).from_string(text(name))
 
 
-def policy(script: str, *also: str, chunks: bool = False) -> str:
-    """Return the Content-Security-Policy of a page: its inline script and ``also``, nothing else.
+def policy(script: str, scripts: str = "", images: str = "") -> str:
+    """Return the Content-Security-Policy of a page: its inline script, and nothing else.
 
-    ``chunks``: scripts in its folder, too.
+    ``scripts``: where others may come from; ``images``: the directive of images.
     """
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    scripts = f"script-src 'sha256-{digest}'" + (" 'self'" if chunks else "")
-    ours = ["default-src 'none'", scripts, "style-src 'unsafe-inline'"]
-    return "; ".join(ours + list(also) + ["base-uri 'none'", "form-action 'none'"])
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'{scripts}; style-src 'unsafe-inline'; "
+        f"{images}base-uri 'none'; form-action 'none'"
+    )
 
 
 def inert(value: object) -> str:
