@@ -12,7 +12,7 @@ from pathlib import PurePath
 from types import CodeType, FunctionType, MethodType
 
 from botchat.errors import ConfigError, FatalModelError, LimitReached
-from botchat.interfaces import Case, ChatModel, JudgeAnswer, settings_digest
+from botchat.interfaces import Case, JudgeAnswer, settings_digest
 from botchat.records import Remark
 
 
@@ -23,7 +23,7 @@ class JudgeFunction:
     plain one is called in a thread, for one case at a time.
     """
 
-    models: tuple[ChatModel, ...] = ()
+    models = ()
 
     def __init__(self, function: Callable[..., object]) -> None:
         """Raises `ConfigError` if it cannot be called with a case."""

@@ -286,8 +286,7 @@ def judge_charts(report: AgreementReport) -> Iterator[Chart]:
             6 + len(points),
         )
     if report.agreement.pairs:
-        short = list(names.values())
-        same = pd.DataFrame(math.nan, short, short)
+        same = pd.DataFrame(math.nan, list(names.values()), list(names.values()))
         for pair in report.agreement.pairs:
             a = names[pair.judge_a]
             b = names[pair.judge_b]

@@ -357,7 +357,7 @@ class Curve(NamedTuple):
         return [(n, 100 * (n - N_SEED) / (self.last + 0.5 - N_SEED)) for n in ns]
 
 
-def success_curve(board: Board, leader: str | None, *, ranked: bool = True) -> Curve | None:
+def success_curve(board: Board, leader: str | None, *, ranked: bool) -> Curve | None:
     """Return the curves of the first protocol that finds the first AI utterance, or None.
 
     Bots are dotted; without models, or where the judge fails and models are faint, they are not.
