@@ -210,5 +210,5 @@ def format_transcript(remarks: Iterable[Remark]) -> str:
 
 
 def _defused(remark: Remark) -> str:
-    own = f"[{remark.speaker}]:"
-    return _MARK.sub(r"\1(\2)\3 -", remark.text.strip().removeprefix(own).strip())
+    text = remark.text.strip().removeprefix(f"[{remark.speaker}]:")
+    return _MARK.sub(r"\1(\2)\3 -", text.strip())

@@ -110,8 +110,8 @@ class JudgeFunction:
             raise self._failure(case, error) from error
 
     def _failure(self, case: Case, error: Exception) -> FatalModelError:
-        frames = traceback.extract_tb(error.__traceback__)[:2]
-        place = f"{PurePath(frames[-1].filename).name}, line {frames[-1].lineno}"
+        frame = traceback.extract_tb(error.__traceback__)[:2][-1]
+        place = f"{PurePath(frame.filename).name}, line {frame.lineno}"
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         return FatalModelError(
             f"the judge function {self.name} failed on {case.seed_id} "

@@ -260,8 +260,7 @@ def _role(member: AgentSettings, language: Language, subject: Subject) -> str:
 
 
 def _swapped(remark: Remark, verdict: Verdict | None) -> Remark:
-    speaker = f"{remark.speaker}{SWAPPED}"
-    return msgspec.structs.replace(remark, speaker=speaker, verdict=verdict)
+    return msgspec.structs.replace(remark, speaker=remark.speaker + SWAPPED, verdict=verdict)
 
 
 def _outcome(votes: Sequence[Remark]) -> Outcome:

@@ -56,10 +56,10 @@ class SingleJudge(NamedTuple):
 
 def repeated_judge(name: str, model: ChatModel, decoding: Decoding, n_samples: int) -> Panel:
     """Return a judge asked ``n_samples`` times a case, its votes counted."""
-    agents = sampled_agents(Agent(name, "", model, decoding), n_samples)
+    panel = PanelAgents(sampled_agents(Agent(name, "", model, decoding), n_samples))
     return Panel(
         str(JudgeId(name).sampled(n_samples)),
-        partial(vote_alone, PanelSettings(strategy="ensemble"), PanelAgents(agents)),
+        partial(vote_alone, PanelSettings(strategy="ensemble"), panel),
         (model,),
         settings_digest(model.identity, decoding.settings, n_samples),
     )

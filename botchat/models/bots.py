@@ -273,8 +273,10 @@ class Retrieval:
     def __init__(self, human_dialogues: Sequence[Utterances], language: Language) -> None:
         """Index the contexts of every human utterance but the dialogues' first ones."""
         if len(human_dialogues) < 2:
-            has = f"this set has {len(human_dialogues)}"
-            raise ConfigError(f"bot:retrieval needs at least 2 human dialogues and {has}")
+            raise ConfigError(
+                "bot:retrieval needs at least 2 human dialogues and this set has "
+                f"{len(human_dialogues)}"
+            )
         self._language = language
         self._seeds: set[Utterances] = set()
         self._holders: dict[str, set[int]] = defaultdict(set)  # dialogues that hold an utterance

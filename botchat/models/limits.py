@@ -188,8 +188,10 @@ class Budget:
         if self.max_tokens is not None:
             tokens = sum([each.tokens or 0 for each in self._open + [most]])
             if self.tokens + tokens > self.max_tokens:
-                limit = f"--max-tokens {self.max_tokens}"
-                return f"{limit}: the next call may take up to {most.tokens} tokens"
+                return (
+                    f"--max-tokens {self.max_tokens}: the next call may take up to {most.tokens} "
+                    "tokens"
+                )
         return None
 
 

@@ -143,15 +143,17 @@ class PayingModel:
         elif not isinstance(attempt, Pending):
             if limit is not None and isinstance(attempt, Again) and attempt.fault.facts.is_patient:
                 limit.overloaded(sent_at, attempt.after_s)
-            name = self.sender.name
-            self.ledger.add_attempt(call.key, attempt.reply, model=name, status=attempt.status)
+            self.ledger.add_attempt(
+                call.key, attempt.reply, model=self.sender.name, status=attempt.status
+            )
 
     async def keep(self, call: Call, reply: Reply) -> None:
         """Store a reply as the answer to a call."""
         if call.replaces:
             self.ledger.forget([call.key])
-        name = self.sender.name
-        await self.ledger.keep(call.key, call.request, reply, model=name, stage=self.stage)
+        await self.ledger.keep(
+            call.key, call.request, reply, model=self.sender.name, stage=self.stage
+        )
 
 
 def believable_usage(usage: Usage, messages: Sequence[Message], text: str) -> Usage:

@@ -117,8 +117,7 @@ def build(
         part = slice(n * SEEDS, (n + 1) * SEEDS)
         files[f"{FOLDER}/seeds-{n}.js"] = script(f"seeds-{n}", packed.content[part])
         if known_calls is not None:
-            of_part = packed.calls(part, known_calls)
-            files[f"{FOLDER}/calls-{n}.js"] = script(f"calls-{n}", of_part)
+            files[f"{FOLDER}/calls-{n}.js"] = script(f"calls-{n}", packed.calls(part, known_calls))
     shows = {protocol.name: protocol.shows for protocol in protocols}
     return Archive(files, _first_view(protocols, packed.judges), shows)
 

@@ -297,8 +297,7 @@ def _against_next(arena: Arena, names: Sequence[str], links: Links) -> ShownColu
         href = links.to("pair", protocol=arena.protocol.name, a=name, b=other)
         value = str(wins - losses)
         cells[name] = Cell(f"{wins} · {ties} · {losses}", "", f"against {other}", href, value)
-    head = Head("vs_next", "vs next", "won · tied · lost", room="room1 room2")
-    return ShownColumn(head, cells)
+    return ShownColumn(Head("vs_next", "vs next", "won · tied · lost", room="room1 room2"), cells)
 
 
 def _more(

@@ -83,6 +83,7 @@ class StoredCall(msgspec.Struct, frozen=True):
         """Return the reply as it was stored."""
         usage = msgspec.convert(self, Usage, from_attributes=True)
         reply = msgspec.convert(self, Reply, from_attributes=True)
+        # Of a reply, `model` is who answered.
         return msgspec.structs.replace(reply, usage=usage, model="")
 
     def row(self) -> Cells:
