@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import os
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from contextlib import closing, suppress
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -39,6 +39,10 @@ _RECORDS: dict[str, type[msgspec.Struct]] = {
     "judgments": Judgment,
     "measured": Provenance,
 }
+
+
+Files: TypeAlias = dict[str, bytes]
+"""Path in a repository -> content."""
 
 
 class Manifest(msgspec.Struct, forbid_unknown_fields=True):
@@ -92,11 +96,12 @@ def publish(
     for kind, files in repositories.items():
         revision = None if dry_run else _commit(seed_set, name, kind, files, private)
         row = {
+            "repository": f"{kind}s/{name}",
             "files": len(files),
             "bytes": sum(len(each) for each in files.values()),
             "revision": revision,
         }
-        rows.append({"repository": f"{kind}s/{name}"} | row)
+        rows.append(row)
     listed = {kind: list(files) for kind, files in repositories.items()}
     pieces: list[Piece] = [rows]
     if dry_run:
@@ -105,15 +110,15 @@ def publish(
     return Result({"rows": rows, "files": listed}, pieces)
 
 
-def _page(out: Path) -> dict[str, bytes]:
-    """Return path -> content of a board's page, with its tables and figures."""
+def _page(out: Path) -> Files:
+    """Return a board's page, with its tables and figures."""
     paths = [path for path in sorted(out.rglob("*")) if path.suffix in _PAGE]
     # A board may be kept as v1.json.
     return {p.relative_to(out).as_posix(): jsonl.content(p) for p in paths if p.is_file()}
 
 
-def _dataset(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
-    """Return path -> content of the dataset; a torn last line of a stage file is left out."""
+def _dataset(workspace: Workspace, seed_set: str) -> Files:
+    """Return the files of the dataset; a torn last line of a stage file is left out."""
     workspace.seeds(seed_set)  # raises for an unknown set
     paths = {f"seeds/{seed_set}.jsonl": workspace.seed_sets()[seed_set]}
     paths[f"seeds/{seed_set}.toml"] = workspace.about_path(seed_set)  # the sample is elsewhere
@@ -147,21 +152,20 @@ def _text(name: str, **values: str) -> bytes:
     return page.format_map(values).encode()
 
 
-def _commit(seed_set: str, name: str, kind: str, files: dict[str, bytes], private: bool) -> str:
+def _commit(seed_set: str, name: str, kind: str, files: Files, private: bool) -> str:
     """Make a repository hold exactly these files, if it is BotChat's, and return its revision."""
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
     api = HfApi()
     sdk = None
+    ours = {"README.md"}
     if kind == "space":
         sdk = "static"
+        # A new Space has a page of its own.
+        ours |= {"index.html", "style.css"}
     with hub_errors(name):
         api.create_repo(name, repo_type=kind, private=private, exist_ok=True, space_sdk=sdk)
         stored = set(api.list_repo_files(name, repo_type=kind)) - {".gitattributes"}
-        # A new Space has a page of its own.
-        ours = {"README.md"}
-        if kind == "space":
-            ours |= {"index.html", "style.css"}
         others = stored - ours
         if others and MANIFEST not in stored:
             raise ConfigError(
@@ -173,11 +177,11 @@ def _commit(seed_set: str, name: str, kind: str, files: dict[str, bytes], privat
         return str(api.create_commit(name, changes, repo_type=kind, commit_message=message).oid)
 
 
-def _calls(workspace: Workspace, contents: Mapping[str, bytes]) -> bytes:
+def _calls(workspace: Workspace, contents: Files) -> bytes:
     """Return the calls that the records of a run name, as lines."""
     keys = set()
     for file, content in contents.items():
-        keys |= _named_calls(_records(file, content, file))
+        keys |= _named_calls(_records(file, content))
     with closing(workspace.ledger(readonly=True)) as ledger:
         calls = [call for call in ledger.calls("ORDER BY key, at") if call.key in keys]
     if calls:
@@ -185,12 +189,12 @@ def _calls(workspace: Workspace, contents: Mapping[str, bytes]) -> bytes:
     return b""
 
 
-def _records(file: str, content: bytes, place: str) -> list[msgspec.Struct]:
+def _records(file: str, content: bytes) -> list[msgspec.Struct]:
     """Read a stage file of a run; of other files nothing. Raises DataError."""
     record = _RECORDS.get(file.partition("/")[0])
     if record is None or not file.endswith(".jsonl"):
         return []
-    return jsonl.records(content, record, place)
+    return jsonl.records(content, record, file)
 
 
 def _named_calls(records: Iterable[msgspec.Struct]) -> set[str]:
@@ -217,7 +221,7 @@ def _named_rows(path: Path, named: Container[str], place: str) -> Iterator[Cells
         log.warning(f"{place}: left out {n_others} calls that none of its records names")
 
 
-def _refuse_secrets(workspace: Workspace, files: dict[str, bytes]) -> None:
+def _refuse_secrets(workspace: Workspace, files: Files) -> None:
     """Raise ConfigError for a text with a key of the environment, or with the form of one."""
     keys: list[str | None] = list(secrets_in(os.environ))
     for settings in workspace.config.models.values():
@@ -294,7 +298,7 @@ def _check(
     try:
         if file.endswith(".toml"):
             msgspec.toml.decode(content, type=AboutSet)
-        records = _records(file, content, file)
+        records = _records(file, content)
     except Exception as error:
         raise DataError(f"{place}: a line is no record: {error}; nothing is taken") from None
     path = workspace.root / file

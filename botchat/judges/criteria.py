@@ -175,7 +175,7 @@ def _closing_chains(texts: Iterable[ReadText]) -> list[int]:
 
 def _runs(texts: Iterable[ReadText]) -> list[list[str]]:
     """Return the longest stretch of each utterance whose word 4-grams all occurred before."""
-    ngrams: set[tuple[str, ...]] = set()
+    ngrams = set()
     runs = []
     for text in texts:
         longest: list[str] = []

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -37,8 +37,7 @@ _MARK = re.compile(rf"(?m)^({_LEAD})\[([^\]\n]{{1,80}})\]([*_ \t]*):")
 _HEADING = re.compile(r"(?m)^\[[^\]\n]{2,80}\][ \t]*$")
 
 
-@dataclass(frozen=True)
-class Agent:
+class Agent(NamedTuple):
     """A model with a name that the others know, and perhaps a role."""
 
     name: str
@@ -69,29 +68,28 @@ def sampled_agents(agent: Agent, n: int) -> list[Agent]:
     """Return an agent that is asked the same ``n`` times; of several each has a name of its own."""
     if n == 1:
         return [agent]
-    draws = [replace(agent.decoding, sample=sample) for sample in range(n)]
-    return [
-        replace(agent, name=f"{agent.name} #{draw.sample + 1}", decoding=draw) for draw in draws
-    ]
+    agents = []
+    for sample in range(n):
+        decoding = replace(agent.decoding, sample=sample)
+        agents.append(agent._replace(name=f"{agent.name} #{sample + 1}", decoding=decoding))
+    return agents
 
 
-@dataclass(frozen=True)
-class PanelAgents:
+class PanelAgents(NamedTuple):
     """Agents of a panel."""
 
     agents: Sequence[Agent]
     """Agents in the order in which they speak."""
-    non_voting: Mapping[str, Agent] = field(default_factory=dict)
+    non_voting: Mapping[str, Agent] = {}
     """Speakers without a vote by name: decomposer, feedback, summariser."""
     language: Language = ENGLISH
 
 
-@dataclass(frozen=True)
-class DebateResult:
+class DebateResult(NamedTuple):
     """The transcript about a case, and the remarks whose votes count."""
 
-    remarks: tuple[Remark, ...]
-    votes: tuple[Remark, ...]
+    remarks: Sequence[Remark]
+    votes: Sequence[Remark]
     """The last remark of each voter, whether or not a vote can be read from it."""
     digest: str = ""
     """A summary of the talk, where the strategy makes one."""
@@ -103,8 +101,7 @@ CommunicationStrategy: TypeAlias = Callable[[PanelSettings, PanelAgents, Case], 
 """A way for agents to work on a case; raises only what `ChatModel.chat` raises."""
 
 
-@dataclass(frozen=True)
-class Procedure:
+class Procedure(NamedTuple):
     """All that differs by the kind of a panel's strategy."""
 
     hold: CommunicationStrategy
@@ -137,7 +134,7 @@ async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -
         return last[agent.name]
 
     for _ in range(settings.n_rounds):
-        present = [agent for agent in panel.agents if goes_on(agent, last)]
+        present = present_agents(panel, last)
         spoken: list[Remark] = []
         if settings.how.in_turn:
             for agent in present:
@@ -158,7 +155,7 @@ async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -
                 summaries.append(summary)
                 known = summaries
                 digest = summary.text
-    return DebateResult(tuple(transcript), tuple(last[a.name] for a in panel.agents), digest)
+    return DebateResult(transcript, [last[agent.name] for agent in panel.agents], digest)
 
 
 def _prompts(_settings: PanelSettings, _language: Language) -> tuple[str, ...]:
@@ -201,9 +198,10 @@ def usable(remarks: Iterable[Remark]) -> list[Remark]:
     return [remark for remark in remarks if is_usable(remark)]
 
 
-def goes_on(agent: Agent, last: Mapping[str, Remark]) -> bool:
-    """Return whether an agent takes part: none does after a reply that failed."""
-    return agent.name not in last or is_usable(last[agent.name])
+def present_agents(panel: PanelAgents, last: Mapping[str, Remark]) -> list[Agent]:
+    """Return the agents that take part: none does after a ``last`` reply that failed."""
+    failed = [name for name in last if not is_usable(last[name])]
+    return [agent for agent in panel.agents if agent.name not in failed]
 
 
 def format_transcript(remarks: Iterable[Remark]) -> str:
@@ -212,5 +210,5 @@ def format_transcript(remarks: Iterable[Remark]) -> str:
 
 
 def _defused(remark: Remark) -> str:
-    own = f"[{remark.speaker}]:"
-    return _MARK.sub(r"\1(\2)\3 -", remark.text.strip().removeprefix(own).strip())
+    text = remark.text.strip().removeprefix(f"[{remark.speaker}]:")
+    return _MARK.sub(r"\1(\2)\3 -", text.strip())

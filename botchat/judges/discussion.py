@@ -23,8 +23,8 @@ from botchat.judges.debate import (
     PanelAgents,
     Procedure,
     format_transcript,
-    goes_on,
     is_usable,
+    present_agents,
     usable,
 )
 from botchat.languages import Language
@@ -83,14 +83,13 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
         closing = ""
         if is_decomposed and not is_last:
             closing = _SUBQUESTION
-        present = [agent for agent in panel.agents if goes_on(agent, last)]
-        for agent in present:
+        for agent in present_agents(panel, last):
             remarks = await _state(settings, language, agent, case, part, closing, known)
             spoken += remarks
             last[agent.name] = remarks[-1]
             known += usable(remarks[-1:])
         if not usable(last.values()):
-            return DebateResult(tuple(spoken), tuple(last.values()))
+            return DebateResult(spoken, list(last.values()))
         if settings.feedback:
             asked = language.fill(
                 "discussion_feedback",
@@ -105,10 +104,10 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
     report = await _report(
         settings, panel, non_voting[SUMMARIZER], case, "discussion_report", values
     )
-    votes = tuple(last.values())
+    spoken += report.remarks
     if settings.decides == "summary":
-        votes = report.votes
-    return DebateResult(tuple(spoken) + report.remarks, votes, report.digest)
+        return report._replace(remarks=spoken)
+    return DebateResult(spoken, list(last.values()), report.digest)
 
 
 async def _state(
@@ -185,7 +184,7 @@ async def _report(
     writer: Agent,
     case: Case,
     prompt: str,
-    values: Mapping[str, str],
+    values: dict[str, str],
 ) -> DebateResult:
     """Ask for the report in questions and answers, then for its text (empty if that failed).
 
@@ -200,10 +199,10 @@ async def _report(
             "none": ["discussion_form", "discussion_answer"],
         }[case.report]
     form = "\n".join([language.text(name) for name in names])
-    asked = fill(language.text(prompt), {"question": case.prompt, "form": form} | dict(values))
+    asked = fill(language.text(prompt), values | {"question": case.prompt, "form": form})
     report = await writer.respond(asked, case)
     if not is_usable(report):
-        return DebateResult((report,), (report,))
+        return DebateResult([report], [report])
     asked = language.fill("discussion_prose", report=report.text.strip())
     prose = await panel.non_voting[SUMMARIZER].respond(asked)
-    return DebateResult((report, prose), (report,), prose.text)
+    return DebateResult([report, prose], [report], prose.text)

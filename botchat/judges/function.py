@@ -12,7 +12,7 @@ from pathlib import PurePath
 from types import CodeType, FunctionType, MethodType
 
 from botchat.errors import ConfigError, FatalModelError, LimitReached
-from botchat.interfaces import Case, ChatModel, JudgeAnswer, settings_digest
+from botchat.interfaces import Case, JudgeAnswer, settings_digest
 from botchat.records import Remark
 
 
@@ -23,14 +23,24 @@ class JudgeFunction:
     plain one is called in a thread, for one case at a time.
     """
 
-    models: tuple[ChatModel, ...] = ()
+    models = ()
 
     def __init__(self, function: Callable[..., object]) -> None:
         """Raises `ConfigError` if it cannot be called with a case."""
         self._function = function
         self._one_at_a_time = threading.Lock()
-        self.name = _name_of(function)
-        self.is_async = _is_async(function)
+        called = function
+        while isinstance(called, partial):
+            called = called.func
+        kind = type(called)
+        try:
+            self.name = called.__name__
+        except AttributeError:
+            self.name = kind.__name__
+        # A plain function may give an awaitable, too, but later.
+        self.is_async = inspect.iscoroutinefunction(called) or inspect.iscoroutinefunction(
+            kind.__call__
+        )
         self.parallel = 1
         if self.is_async:
             self.parallel = 16
@@ -100,8 +110,8 @@ class JudgeFunction:
             raise self._failure(case, error) from error
 
     def _failure(self, case: Case, error: Exception) -> FatalModelError:
-        frames = traceback.extract_tb(error.__traceback__)[:2]
-        place = f"{PurePath(frames[-1].filename).name}, line {frames[-1].lineno}"
+        frame = traceback.extract_tb(error.__traceback__)[:2][-1]
+        place = f"{PurePath(frame.filename).name}, line {frame.lineno}"
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         return FatalModelError(
             f"the judge function {self.name} failed on {case.seed_id} "
@@ -120,25 +130,6 @@ class JudgeFunction:
                 f"the judge function {self.name} cannot be called with a case alone: {error}; let "
                 "it take one argument, the case"
             ) from None
-
-
-def _name_of(function: Callable[..., object]) -> str:
-    """Return the name of a function, of the one in a partial, or of an object's class."""
-    while isinstance(function, partial):
-        function = function.func
-    try:
-        return function.__name__
-    except AttributeError:
-        return type(function).__name__
-
-
-def _is_async(function: Callable[..., object]) -> bool:
-    """Return whether a call gives an awaitable at once; a plain function may give one later."""
-    while isinstance(function, partial):
-        function = function.func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        type(function).__call__
-    )
 
 
 def _content_of(function: Callable[..., object]) -> object:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache, partial
-from operator import itemgetter
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 import msgspec
 
@@ -51,15 +49,13 @@ from botchat.workspace.panels import (
 )
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
     """Agents that give one verdict."""
 
     name: str
     deliberate: Callable[[Case], Deliberation]
     models: Sequence[ChatModel]
     digest: str
-    _: KW_ONLY
     rule: Rule = "mean"
     """See `botchat.judges.voting.aggregate`."""
     both_orders: bool = False
@@ -106,7 +102,7 @@ async def vote_alone(settings: PanelSettings, panel: PanelAgents, case: Case) ->
         asked = language.fill("ensemble_steps", question=case.task)
         planned = [await panel.non_voting[DECOMPOSER].respond(asked)]
         if not is_usable(planned[0]):
-            return DebateResult(tuple(planned), tuple(planned))
+            return DebateResult(planned, planned)
         closing = language.fill("ensemble_form", steps=planned[0].text.strip())
 
     def prompt(agent: Agent) -> str:
@@ -114,7 +110,7 @@ async def vote_alone(settings: PanelSettings, panel: PanelAgents, case: Case) ->
         return "\n\n".join([part for part in parts if part])
 
     votes = await together(agent.respond(prompt(agent), case) for agent in panel.agents)
-    return DebateResult(tuple(planned + votes), tuple(votes))
+    return DebateResult(planned + votes, votes)
 
 
 def _vote_prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
@@ -176,7 +172,7 @@ def build_panel(
         role = _role(member, language, subject)
         agents += sampled_agents(Agent(str(member.name), role, model, decoding), settings.samples)
     names = tuple([agent.name for agent in agents])
-    agents = [replace(agent, others=names) for agent in agents]
+    agents = [agent._replace(others=names) for agent in agents]
     summarizer = agents[0].model
     if settings.summarizer:
         summarizer = model_of(settings.summarizer)
@@ -190,7 +186,7 @@ def build_panel(
     return Panel(
         name,
         partial(procedure(settings).hold, settings, PanelAgents(agents, non_voting, language)),
-        tuple(models),
+        models,
         _digest(settings, agents, summarizer, language),
         rule=settings.decides,
         both_orders=settings.position_calibration,
@@ -203,7 +199,7 @@ def wording(
     subjects: Sequence[Subject] = ("answers",),
 ) -> dict[str, str]:
     """Return the texts that agents read with questions about ``subjects``: title -> text."""
-    texts: dict[str, str] = {}
+    texts = {}
     for member in settings.members:
         roles = dict.fromkeys(_role(member, language, subject) for subject in subjects)
         texts[f"role of {member.name}"] = "\n\n".join(roles)
@@ -264,8 +260,7 @@ def _role(member: AgentSettings, language: Language, subject: Subject) -> str:
 
 
 def _swapped(remark: Remark, verdict: Verdict | None) -> Remark:
-    speaker = f"{remark.speaker}{SWAPPED}"
-    return msgspec.structs.replace(remark, speaker=speaker, verdict=verdict)
+    return msgspec.structs.replace(remark, speaker=remark.speaker + SWAPPED, verdict=verdict)
 
 
 def _outcome(votes: Sequence[Remark]) -> Outcome:
@@ -274,14 +269,14 @@ def _outcome(votes: Sequence[Remark]) -> Outcome:
     for outcome in UNANSWERED:
         if outcome in failures:
             return outcome
-    return failures[0] if failures else "ok"
+    return next(iter(failures), "ok")
 
 
 def _reason(
     case: Case, verdict: Verdict | None, votes: Sequence[Remark], talk: DebateResult
 ) -> str:
     """Return the votes, the speakers without one, and the summary or the winning side's reason."""
-    tally = Counter([vote.verdict for vote in votes if vote.verdict is not None])
+    tally = Counter(sorted([vote.verdict for vote in votes if vote.verdict is not None]))
     absent = []
     for vote in votes:
         if vote.verdict is None:
@@ -289,8 +284,7 @@ def _reason(
             absent.append(f"{vote.speaker} ({end})")
     part = f"{tally.total()} of {len(votes)} votes"
     if tally:
-        by_number = sorted(sorted(tally.items()), key=itemgetter(1), reverse=True)
-        part += ": " + ", ".join([f"{vote} ×{n}" for vote, n in by_number])
+        part += ": " + ", ".join([f"{vote} ×{n}" for vote, n in tally.most_common()])
     parts = [part]
     if tally and verdict is None:
         parts.append("an even split that is no tie here")

@@ -56,17 +56,17 @@ class RulesJudge:
             verdict, reason = case.read(self._report(case.dialogues[0]))
             return JudgeAnswer(verdict, reason)
         first_flags = [next(iter(self._flags(dialogue)), None) for dialogue in case.dialogues]
-        if len(first_flags) == 1 and "No" in case.choices:
-            verdict = "No"
-            if first_flags[0]:
-                verdict = str(first_flags[0].index)
-            reason = _reason(first_flags[0])
-        elif len(first_flags) == 2 and case.choices <= {"1", "2", "both", "neither"}:
-            first, second = first_flags
-            verdict = _compare(first, second, case.choices)
-            reason = f"conversation 1: {_reason(first)}; conversation 2: {_reason(second)}"
-        else:
-            return JudgeAnswer(None, _NOT_MINE)
+        match first_flags:
+            case [flag] if "No" in case.choices:
+                verdict = "No"
+                if flag:
+                    verdict = str(flag.index)
+                reason = _reason(flag)
+            case [first, second] if case.choices <= {"1", "2", "both", "neither"}:
+                verdict = _compare(first, second, case.choices)
+                reason = f"conversation 1: {_reason(first)}; conversation 2: {_reason(second)}"
+            case _:
+                return JudgeAnswer(None, _NOT_MINE)
         if verdict not in case.choices:
             return JudgeAnswer(None, f"no offered choice says what the rules found: {reason}")
         return JudgeAnswer(verdict, reason)
@@ -76,7 +76,7 @@ class RulesJudge:
 
     def _report(self, dialogue: ShownDialogue) -> str:
         flags_ = self._flags(dialogue)
-        lines: list[str] = []
+        lines = []
         for error_type, criteria in _DIAGNOSED.items():
             of_type = [flag for flag in flags_ if flag.criterion in criteria]
             verdict = "Yes" if of_type else "No" if criteria else "Not judged"

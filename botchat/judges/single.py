@@ -5,8 +5,8 @@ Several are counted as an ensemble's are (FairEval's MEC: k samples of a judge, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from botchat.interfaces import Case, ChatModel, Decoding, JudgeAnswer, Message, settings_digest
 from botchat.judges.debate import Agent, PanelAgents, sampled_agents
@@ -15,8 +15,7 @@ from botchat.records import JudgeId, Remark
 from botchat.workspace.panels import PanelSettings
 
 
-@dataclass(frozen=True)
-class SingleJudge:
+class SingleJudge(NamedTuple):
     """Asks one model once. A reply that failed or cannot be read is no verdict, with its reason."""
 
     name: str
@@ -57,10 +56,10 @@ class SingleJudge:
 
 def repeated_judge(name: str, model: ChatModel, decoding: Decoding, n_samples: int) -> Panel:
     """Return a judge asked ``n_samples`` times a case, its votes counted."""
-    agents = sampled_agents(Agent(name, "", model, decoding), n_samples)
+    panel = PanelAgents(sampled_agents(Agent(name, "", model, decoding), n_samples))
     return Panel(
         str(JudgeId(name).sampled(n_samples)),
-        partial(vote_alone, PanelSettings(strategy="ensemble"), PanelAgents(agents)),
+        partial(vote_alone, PanelSettings(strategy="ensemble"), panel),
         (model,),
         settings_digest(model.identity, decoding.settings, n_samples),
     )

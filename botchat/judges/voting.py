@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 from itertools import islice
+from statistics import mean
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -52,7 +53,11 @@ def aggregate(
         return None
     if "No" in choices:
         return _upper_median(readable)
-    if rule != "majority" and _are_scores(choices):
+    # Two choices, "1" and "2", are labels of two texts. Three tell: a scale of several numbers may
+    # have a million.
+    some = list(islice(choices, 3))
+    are_scores = len(some) > 2 and all(_NUMBERS.fullmatch(each) for each in some)
+    if are_scores and rule != "majority":
         columns = zip(*(vote.split() for vote in readable), strict=True)
         return " ".join(_mean(each) for each in columns)
     return _majority(readable, choices)
@@ -114,15 +119,9 @@ def _majority(readable: Sequence[Verdict], choices: Collection[Verdict]) -> Verd
     return None
 
 
-def _are_scores(choices: Collection[Verdict]) -> bool:
-    """Return whether these are numbers; "1" and "2" alone are labels of two texts."""
-    # Three choices tell; a scale of several numbers may have a million.
-    return len(choices) > 2 and all(_NUMBERS.fullmatch(each) for each in islice(choices, 3))
-
-
 def _mean(column: Iterable[str]) -> str:
     numbers = [Fraction(number) for number in column if number != MISSING]
     if not numbers:
         return MISSING
-    mean = float(round(sum(numbers, Fraction()) / len(numbers), 4))
-    return f"{mean:.4f}".rstrip("0").rstrip(".")
+    rounded = float(round(mean(numbers), 4))
+    return f"{rounded:.4f}".rstrip("0").rstrip(".")

@@ -241,8 +241,9 @@ def load(folder: Traversable, code: str) -> Language:
         stored = {f.name for f in inside.iterdir()}
     unknown = sorted(f for f in stored if f.endswith(".txt") and f[:-4] not in wanted)
     if unknown:
-        names = listed(wanted)
-        raise ConfigError(f"{inside / unknown[0]}: no prompt has that name; prompts: {names}")
+        raise ConfigError(
+            f"{inside / unknown[0]}: no prompt has that name; prompts: {listed(wanted)}"
+        )
     files = {name: inside / f"{name}.txt" for name in wanted}
     contents = {FILE: _read(folder / FILE)}
     contents |= {name: _read(file) for name, file in files.items() if file.is_file()}
@@ -284,7 +285,7 @@ def _read(file: Traversable) -> str:
 def every_prompt() -> frozenset[str]:
     """Return the names of all prompts that a pack may have, roles among them."""
     folders = ("", "roles/", "roles/dialogues/", "roles/texts/")
-    names = set(chain.from_iterable(prompts.names(folder) for folder in folders))
+    names = chain.from_iterable(prompts.names(folder) for folder in folders)
     # These have data, or answers, in English.
     return frozenset(name for name in names if not re.fullmatch("diagnosis|answers|aspect.*", name))
 

@@ -62,8 +62,7 @@ class ReadText:
         """Count formal marks in 100 words; see `botchat.judges.criteria.Thresholds`."""
         marks = _FORMAL_PHRASE * len(self.formal_phrases) + len(_FULL.findall(self.low))
         marks += sum(len(word) >= _LISTS.long_word for word in self.words)
-        contractions = filter(_SPOKEN.fullmatch, (word for word in self.words if "'" in word))
-        marks -= len(list(contractions))
+        marks -= sum(_SPOKEN.fullmatch(word) is not None for word in self.words if "'" in word)
         return max(0.0, 100 * marks / (len(self.words) + _FORMAL_DAMPING))
 
     def layout_marks(self) -> int:
@@ -120,7 +119,7 @@ def _stem(word: str) -> str:
     stem = stem[:32]
     for ending in _ENDINGS:
         if stem.endswith(ending) and len(stem) - len(ending) >= _SHORTEST_STEM:
-            stem = stem[: -len(ending)]
+            stem = stem.removesuffix(ending)
             break
     if len(stem) > _SHORTEST_STEM and stem[-1] == stem[-2]:
         stem = stem[:-1]
@@ -129,9 +128,7 @@ def _stem(word: str) -> str:
     return stem
 
 
-_COURTESY = frozenset(
-    _stem(each) for each in chain.from_iterable(map(WORD.findall, _LISTS.courtesy))
-)
+_COURTESY = frozenset(map(_stem, WORD.findall(" ".join(_LISTS.courtesy))))
 
 
 def split(text: str, spaced: bool) -> list[str]:

@@ -7,7 +7,6 @@ money) → a `Sender`: an endpoint, its Batch API, or a bot.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeAlias
 
 from botchat.interfaces import Decoding, Message, ModelFacts, Reply
@@ -26,8 +25,7 @@ class Call(NamedTuple):
     """Whether the ledger has an answer that gives way to this one."""
 
 
-@dataclass(frozen=True)
-class Answered:
+class Answered(NamedTuple):
     """The endpoint answered for good, if only with a refusal."""
 
     reply: Reply
@@ -35,8 +33,7 @@ class Answered:
     """Whether it may have been billed."""
 
 
-@dataclass(frozen=True)
-class Again:
+class Again(NamedTuple):
     """No answer: the same request may be answered when it is sent again."""
 
     reply: Reply
@@ -54,8 +51,7 @@ class Again:
         return self.fault.facts.may_be_billed
 
 
-@dataclass(frozen=True)
-class Adapted:
+class Adapted(NamedTuple):
     """The endpoint refused a form of the request, and the next attempt has another one."""
 
     reply: Reply
@@ -63,18 +59,16 @@ class Adapted:
     billed: bool = False
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(NamedTuple):
     """No answer, and none will come of this request in this run."""
 
     reply: Reply
     fault: Fault
     status: int | None = None
-    billed = False
+    billed: bool = False
 
 
-@dataclass(frozen=True)
-class Pending:
+class Pending(NamedTuple):
     """A call that is sent, and whose answer comes in a later run."""
 
     reason: str
@@ -88,8 +82,8 @@ def map_replies(attempt: Attempt, change: Callable[[Reply], Reply]) -> Attempt:
     if isinstance(attempt, Pending):
         return attempt
     if isinstance(attempt, Again) and attempt.kept is not None:
-        attempt = replace(attempt, kept=change(attempt.kept))
-    return replace(attempt, reply=change(attempt.reply))
+        attempt = attempt._replace(kept=change(attempt.kept))
+    return attempt._replace(reply=change(attempt.reply))
 
 
 class Sender(ModelFacts, Protocol):

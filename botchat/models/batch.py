@@ -75,8 +75,10 @@ class BatchModel(EndpointModel):
         if call.key in self._collected:
             return self._collected.pop(call.key)
         states = ", ".join(sorted(self._states))
-        how = "which takes minutes to 24 hours; run the same command again to collect them"
-        return Pending(f"calls of {self.name} are in a batch ({states}), {how}")
+        return Pending(
+            f"calls of {self.name} are in a batch ({states}), which takes minutes to 24 hours; run "
+            "the same command again to collect them"
+        )
 
     async def _send_and_collect(self) -> None:
         """File the replies of the batches that have ended, and send what no batch holds."""
@@ -176,14 +178,15 @@ class BatchModel(EndpointModel):
                     if batch.status in _FAILED:
                         continue  # it was not run, and goes with a new one
                     # It was paid for: another run may ask again.
-                    kept = attempt.kept
-                    attempt = Refused(attempt.reply, attempt.fault, attempt.status)
-                    if kept is not None:
-                        attempt = Answered(kept)
+                    if attempt.kept is None:
+                        attempt = Refused(attempt.reply, attempt.fault, attempt.status)
+                    else:
+                        attempt = Answered(attempt.kept)
                 self._collected[key] = attempt
                 if isinstance(attempt, Answered):
-                    cost_usd = self.prices.cost_of(attempt.reply.usage, attempt.reply.cost_usd)
-                    reply = replace(attempt.reply, cost_usd=cost_usd)
+                    reply = attempt.reply
+                    cost_usd = self.prices.cost_of(reply.usage, reply.cost_usd)
+                    reply = replace(reply, cost_usd=cost_usd)
                     await self.ledger.keep(
                         key, requests[key], reply, model=self.name, stage=self.stage
                     )

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from botchat.languages import ENGLISH, Language
 from botchat.languages.text import split
 from botchat.models.attempts import Answered, Attempt, Call
 from botchat.models.reader import package_data
-from botchat.records import N_SEED
+from botchat.records import N_SEED, Utterances
 
 _DATA = package_data("bots.toml")
 BASELINES: Mapping[str, str] = _DATA["about"]
@@ -65,7 +65,7 @@ class Bot:
 
     name: str
     identity: Identity
-    speak: Callable[[tuple[str, ...], Dice], str]
+    speak: Callable[[Utterances, Dice], str]
     """Returns the next utterance after some, oldest first, each in one line."""
     context_window = None
     parallel = 8
@@ -84,9 +84,7 @@ class Bot:
         return Answered(reply, billed=False)
 
 
-def baseline(
-    name: str, human_dialogues: Sequence[tuple[str, ...]], language: Language = ENGLISH
-) -> Bot:
+def baseline(name: str, human_dialogues: Sequence[Utterances], language: Language = ENGLISH) -> Bot:
     """Make ``bot:<name>``; only ``retrieval`` uses the seed set's ``human_dialogues``.
 
     Raises `ConfigError` for an unknown name, fewer than two dialogues, or another language.
@@ -155,7 +153,7 @@ def _sentence_case(text: str) -> str:
 _PARROT = _DATA["parrot"]
 
 
-def parrot(utterances: tuple[str, ...], dice: Dice) -> str:
+def parrot(utterances: Utterances, dice: Dice) -> str:
     """Return a pleasantry for a pleasantry, else an echo of the last clause, "I" and "you" swapped.
 
     Its failing: repetition without end (BotChat's "repetitive phrasing"), after 4 to 8 utterances.
@@ -189,7 +187,7 @@ _OWN_WORDS = frozenset(_words(json.dumps(list(_VERBOSE.values()))))
 _DULL = _OWN_WORDS | _SETS["function_words"]
 
 
-def verbose(utterances: tuple[str, ...], dice: Dice) -> str:
+def verbose(utterances: Utterances, dice: Dice) -> str:
     """Return opening, considerations and closing offer on what the last utterance was about.
 
     Its failings: 60 to 200 words, formality, lists; sometimes it calls itself an AI. Topics are
@@ -250,8 +248,9 @@ def _topics(text: str) -> list[str]:
         if _is_noun(first) and not noun.endswith("'s") and _OWN_WORDS.isdisjoint(noun.split()):
             topics.append(f"the {noun}")
     if not topics:
-        new = [word for word in _WORD.findall(text) if len(word) >= 3 and word.lower() not in _DULL]
-        for word in new:
+        for word in _WORD.findall(text):
+            if len(word) < 3 or word.lower() in _DULL:
+                continue
             if not word[0].isupper():
                 word = f'"{word}"'
             topics.append(word)
@@ -271,13 +270,15 @@ class Retrieval:
     contexts alone would copy a dialogue to its end.
     """
 
-    def __init__(self, human_dialogues: Sequence[tuple[str, ...]], language: Language) -> None:
+    def __init__(self, human_dialogues: Sequence[Utterances], language: Language) -> None:
         """Index the contexts of every human utterance but the dialogues' first ones."""
         if len(human_dialogues) < 2:
-            has = f"this set has {len(human_dialogues)}"
-            raise ConfigError(f"bot:retrieval needs at least 2 human dialogues and {has}")
+            raise ConfigError(
+                "bot:retrieval needs at least 2 human dialogues and this set has "
+                f"{len(human_dialogues)}"
+            )
         self._language = language
-        self._seeds: set[tuple[str, ...]] = set()
+        self._seeds: set[Utterances] = set()
         self._holders: dict[str, set[int]] = defaultdict(set)  # dialogues that hold an utterance
         self._replies: list[tuple[str, str]] = []  # key and text
         contexts = []
@@ -293,7 +294,7 @@ class Retrieval:
         self._score_last = _index([last for last, _ in contexts])
         self._score_earlier = _index([earlier for _, earlier in contexts])
 
-    def speak(self, utterances: tuple[str, ...], dice: Dice) -> str:
+    def speak(self, utterances: Utterances, dice: Dice) -> str:
         """Reply in the best context left (``sample`` n: n-th best); nothing if none is left."""
         keys = [self._key(utterance) for utterance in utterances]
         hints = keys
@@ -342,10 +343,7 @@ class Retrieval:
 
     def _sharing(self, keys: Iterable[str]) -> set[int]:
         """Return the dialogues that hold any utterance."""
-        dialogues: set[int] = set()
-        for key in keys:
-            dialogues |= self._holders[key]
-        return dialogues
+        return set(chain.from_iterable(self._holders[key] for key in keys))
 
 
 def _index(documents: Sequence[Sequence[str]]) -> Callable[[Iterable[str]], NDArray[np.float64]]:
@@ -356,7 +354,7 @@ def _index(documents: Sequence[Sequence[str]]) -> Callable[[Iterable[str]], NDAr
     lengths = np.array([len(terms) for terms in documents], dtype=float)
     damping = 1.2 * (0.25 + 0.75 * lengths / max(lengths.mean(), 1.0))
     # Term -> numbers of its documents, one for each time.
-    postings: dict[str, list[int]] = defaultdict(list)
+    postings = defaultdict(list)
     for number, terms in enumerate(documents):
         for term in terms:
             postings[term].append(number)

@@ -194,8 +194,9 @@ class Server:
                 yield client
         except openai.OpenAIError as error:
             fault = " ".join(self.redactor.clean(f"in its Batch API: {error}").split())[:500]
-            advice = "run it again, or leave --batch out"
-            raise FatalModelError(f"{self.name} failed {fault}; {advice}") from None
+            raise FatalModelError(
+                f"{self.name} failed {fault}; run it again, or leave --batch out"
+            ) from None
 
     async def aclose(self) -> None:
         """Close the connections."""

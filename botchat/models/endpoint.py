@@ -8,7 +8,6 @@ the model thinks: it is asked again with room for that, and later calls have it 
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec.structs import replace
 
+from botchat.errors import log
 from botchat.frames import read_json
 from botchat.interfaces import (
     Decoding,
@@ -34,17 +34,22 @@ from botchat.interfaces import (
     SystemRole,
     reply_tokens,
 )
-from botchat.models import reader
 from botchat.models.attempts import Adapted, Again, Answered, Attempt, Call, Refused, map_replies
 from botchat.models.connection import Failure, HttpResponse, Response, Server
 from botchat.models.faults import Fault, classify, named_parameter, window_of
-from botchat.models.reader import Completion, ErrorBody
+from botchat.models.reader import (
+    Completion,
+    ErrorBody,
+    has_error,
+    read_completion,
+    read_error,
+    read_models,
+    seconds_in,
+)
 from botchat.records import NO_ROOM
 from botchat.workspace.ledger import Ledger, identity_key
 from botchat.workspace.model_settings import ModelSettings, identity, reasoning_room
 from botchat.workspace.secrets import public_url
-
-log = logging.getLogger("botchat")
 
 _LONGEST_DETAIL = 500
 _LONGEST_NAME = 100
@@ -69,7 +74,7 @@ class EndpointModel:
         self._was_window_asked = False
         self._odd_end: str | None = None
         """Unknown end of the last reply, if it was unknown."""
-        self._arrangements: list[tuple[Layout, SystemRole]] = [
+        self._arrangements = [
             (layout, system)
             for layout, system in ARRANGEMENTS
             if self.settings.message_layout in ("auto", layout)
@@ -121,7 +126,7 @@ class EndpointModel:
         response = await self.server.send("/models", None, _WINDOW_TIMEOUT_S)
         # Whatever is no list and no "there is none" may be one when the server has started.
         if response.status in (200, 404):
-            windows = {model.id: model.window for model in reader.read_models(response.content)}
+            windows = {model.id: model.window for model in read_models(response.content)}
             self._learn(replace(self.quirks, context_window=windows.get(self.settings.model)))
 
     def _learn(self, quirks: Quirks) -> None:
@@ -194,8 +199,8 @@ class EndpointModel:
         if isinstance(parsed, list) and len(parsed) == 1:
             (parsed,) = parsed
         is_success = 200 <= response.status < 300
-        if is_success and isinstance(parsed, dict) and not reader.has_error(parsed):
-            return self._read_completion(reader.read_completion(parsed), sent)
+        if is_success and isinstance(parsed, dict) and not has_error(parsed):
+            return self._read_completion(read_completion(parsed), sent)
         return self._read_error(response, sent)
 
     def _read_completion(self, completion: Completion, sent: Sent) -> Attempt:
@@ -242,7 +247,7 @@ class EndpointModel:
 
     def _read_error(self, response: HttpResponse, sent: Sent) -> Attempt:
         """Say what is done about an error."""
-        error = reader.read_error(response.content)
+        error = read_error(response.content)
         fault = classify(response.status, error)
         reason = error.message
         if response.status < 300 and not error.is_json:
@@ -366,8 +371,8 @@ def seconds_to_wait(headers: Mapping[str, str], error: ErrorBody) -> float:
     now = _timestamp(headers.get("date", ""), time.time())
     waits = [
         error.wait_s,
-        reader.seconds_in(f"retry after {header}"),
-        reader.seconds_in(f"retry after {headers.get('retry-after-ms')}ms"),
+        seconds_in(f"retry after {header}"),
+        seconds_in(f"retry after {headers.get('retry-after-ms')}ms"),
         _timestamp(header, now) - now,
     ]
     return min(max(waits), LONGEST_WAIT_S)

@@ -60,8 +60,7 @@ class CostBound:
             self._tokens = max(self._tokens, cost.tokens - (most.tokens - most.overrun_tokens))
 
 
-@dataclass(frozen=True)
-class Retry:
+class Retry(NamedTuple):
     """Rules for repeating an attempt, by what it may have cost (see `Fault`).
 
     Waits grow twofold, each a half to the whole of its step, and are never less than the endpoint
@@ -189,8 +188,10 @@ class Budget:
         if self.max_tokens is not None:
             tokens = sum([each.tokens or 0 for each in self._open + [most]])
             if self.tokens + tokens > self.max_tokens:
-                limit = f"--max-tokens {self.max_tokens}"
-                return f"{limit}: the next call may take up to {most.tokens} tokens"
+                return (
+                    f"--max-tokens {self.max_tokens}: the next call may take up to {most.tokens} "
+                    "tokens"
+                )
         return None
 
 

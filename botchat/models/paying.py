@@ -92,7 +92,11 @@ class PayingModel:
             place = self.server_limit.place()
         try:
             async with place as sent_at:
-                self._check_open()
+                if self.ending:
+                    raise asyncio.CancelledError
+                if self.fatal is not None:
+                    raise self.fatal
+                self.ledger.check_writable()
                 self.in_flight.add(call.key)
                 cost = CallCost(None, None)  # also of a call that is cancelled in flight
                 attempt = await self.sender.attempt(call)
@@ -112,14 +116,6 @@ class PayingModel:
                 self.budget.give_back(most)
             else:
                 self.budget.settle(most, cost)
-
-    def _check_open(self) -> None:
-        """Raise why nothing may be sent any more, if anything forbids it."""
-        if self.ending:
-            raise asyncio.CancelledError
-        if self.fatal is not None:
-            raise self.fatal
-        self.ledger.check_writable()
 
     def _price(self, call: Call, reply: Reply) -> Reply:
         """Return a reply with its key, its believable usage, and its cost."""
@@ -147,15 +143,17 @@ class PayingModel:
         elif not isinstance(attempt, Pending):
             if limit is not None and isinstance(attempt, Again) and attempt.fault.facts.is_patient:
                 limit.overloaded(sent_at, attempt.after_s)
-            name = self.sender.name
-            self.ledger.add_attempt(call.key, attempt.reply, model=name, status=attempt.status)
+            self.ledger.add_attempt(
+                call.key, attempt.reply, model=self.sender.name, status=attempt.status
+            )
 
     async def keep(self, call: Call, reply: Reply) -> None:
         """Store a reply as the answer to a call."""
         if call.replaces:
             self.ledger.forget([call.key])
-        name = self.sender.name
-        await self.ledger.keep(call.key, call.request, reply, model=name, stage=self.stage)
+        await self.ledger.keep(
+            call.key, call.request, reply, model=self.sender.name, stage=self.stage
+        )
 
 
 def believable_usage(usage: Usage, messages: Sequence[Message], text: str) -> Usage:

@@ -107,7 +107,7 @@ def read_completion(parsed: JsonObject) -> Completion:
     filters = str([choice.get("content_filter_results"), parsed.get("prompt_filter_results")])
     is_blocked = "'filtered': True" in filters
     refusal = of_kind(str, message, "refusal").strip()
-    signs: dict[str, object] = {
+    signs = {
         "filtered": is_blocked or json_get(parsed, "promptFeedback.blockReason"),
         "refused": refusal,
         "no_message": text is None,

@@ -94,8 +94,10 @@ class RetryingModel:
             return
         self._n_empty += 1
         if self._n_empty >= MOST_EMPTY:
-            fault = f"its first {MOST_EMPTY} replies hold no visible text, so it is asked no more"
-            raise FatalModelError(f"{reply.detail}; {fault}")
+            raise FatalModelError(
+                f"{reply.detail}; its first {MOST_EMPTY} replies hold no visible text, so it is "
+                "asked no more"
+            )
 
     async def _give_up(self, call: Call, attempt: Again, n_attempts: int) -> Reply:
         """Return what is left of a call; raises `FatalModelError` if the model cannot answer."""
@@ -103,8 +105,8 @@ class RetryingModel:
             await self.paying.keep(call, attempt.kept)
             self._take_note_of(attempt.kept)
             return attempt.kept
-        detail = f"{attempt.reply.detail} (tried {n_attempts} times)"
-        reply = replace(attempt.reply, detail=detail)
+        reply = attempt.reply
+        reply = replace(reply, detail=f"{reply.detail} (tried {n_attempts} times)")
         if self.paying.ending:
             return reply
         if attempt.fault is Fault.UNREACHABLE and not self._has_answered:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Sequence
 
+from botchat.errors import log
 from botchat.interfaces import Message, ModelFacts, Reply
-
-log = logging.getLogger("botchat")
 
 _BYTES_PER_TOKEN = 12
 """Three times what a token holds of most texts: a smaller count is of a prompt that was cut."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 import base64
 import math
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
 from operator import attrgetter
@@ -117,8 +117,7 @@ def build(
         part = slice(n * SEEDS, (n + 1) * SEEDS)
         files[f"{FOLDER}/seeds-{n}.js"] = script(f"seeds-{n}", packed.content[part])
         if known_calls is not None:
-            of_part = packed.calls(part, known_calls)
-            files[f"{FOLDER}/calls-{n}.js"] = script(f"calls-{n}", of_part)
+            files[f"{FOLDER}/calls-{n}.js"] = script(f"calls-{n}", packed.calls(part, known_calls))
     shows = {protocol.name: protocol.shows for protocol in protocols}
     return Archive(files, _first_view(protocols, packed.judges), shows)
 
@@ -144,8 +143,7 @@ class _Packed:
     """Dialogues, verdicts, reports and calls by seed; codes and scores by judge."""
 
     def __init__(self, seeds: Sequence[Seed], dialogues: Dialogues) -> None:
-        by_id = {seed.id: seed for seed in seeds}
-        self.seeds = [by_id[name] for name in sorted(by_id, key=natural_sort_key)]
+        self.seeds = sorted(seeds, key=lambda seed: natural_sort_key(seed.id))
         self.numbers = {name: i for i, name in enumerate(sorted(dialogues))}
         self.judges: list[PageJudge] = []
         self.content: list[PageSeed] = []
@@ -247,8 +245,7 @@ class _Packed:
         return content
 
 
-@dataclass(frozen=True, eq=False)
-class PairOutcomes:
+class PairOutcomes(NamedTuple):
     """Verdicts of a judge in one protocol on p pairs of contestants, each in the order shown."""
 
     pairs: Indices
@@ -279,30 +276,25 @@ class PairOutcomes:
 
     def scores(self) -> dict[str, PageScore]:
         """Return who is ahead, over both orders; contestants, the smaller number first -> score."""
-        pair, seed = np.nonzero(self.outcomes < PairOutcome.UNREADABLE)
-        m = int(self.pairs.max(initial=0)) + 1
-        key = self.pairs.min(axis=1) * m + self.pairs.max(axis=1)
-        keys, row = np.unique(key[pair], return_inverse=True)
-        n = len(keys)
-        is_first = self.pairs[pair, 0] < self.pairs[pair, 1]
-        outcome = self.outcomes[pair, seed] * np.where(is_first, 1, -1)
-        share = clustered_proportions(row, seed, (outcome + 1) / 2, n)
-        counts = np.bincount(row * 3 + outcome + 1, minlength=n * 3).reshape(n, 3)
-        n_seeds = self.outcomes.shape[1]
-        seeds = np.bincount(np.unique(row * n_seeds + seed) // n_seeds, minlength=n)
+        sides = np.sort(self.pairs, axis=1)
         scores = {}
-        for i, pair_key in enumerate(keys.tolist()):
-            first, second = divmod(pair_key, m)
-            score = share.at(i)
-            lost, tied, won = counts[i].tolist()
+        for first, second in np.unique(sides, axis=0).tolist():
+            rows = (sides == (first, second)).all(axis=1)
+            order, seed = np.nonzero(self.outcomes[rows] < PairOutcome.UNREADABLE)
+            if not len(seed):
+                continue
+            is_first = self.pairs[rows, 0] == first
+            outcome = self.outcomes[rows][order, seed] * np.where(is_first, 1, -1)[order]
+            share = clustered_proportions(np.zeros_like(seed), seed, (outcome + 1) / 2, 1).at(0)
+            counts = Counter(outcome.tolist())
             scores[f"{first},{second}"] = PageScore(
-                score=round(score.value, 4),
-                low=round(score.low, 4),
-                high=round(score.high, 4),
-                won=won,
-                tied=tied,
-                lost=lost,
-                seeds=int(seeds[i]),
+                score=round(share.value, 4),
+                low=round(share.low, 4),
+                high=round(share.high, 4),
+                won=counts[PairOutcome.WIN],
+                tied=counts[PairOutcome.TIE],
+                lost=counts[PairOutcome.LOSS],
+                seeds=len(np.unique(seed)),
             )
         return scores
 
@@ -371,10 +363,10 @@ def _dialogue(dialogue: Dialogue | None) -> PageDialogue | None:
 
 def _opening(seed: Seed, dialogues: Dialogues) -> str:
     """Return the first words of a seed, or of a dialogue where the seed has no text."""
-    texts = list(seed.utterances)
+    texts = seed.utterances
     for by_seed in dialogues.values():
         if not texts and seed.id in by_seed:
-            texts = list(by_seed[seed.id].utterances)
+            texts = by_seed[seed.id].utterances
     line = " ".join(" ".join(texts[:1]).split())
     return line if len(line) <= OPENING else f"{line[: OPENING - 1]}…"
 

@@ -245,7 +245,7 @@ def _length_charts(board: Board) -> Iterator[Chart]:
     spoken = board.utterance_lengths
     lengths = {name: values for name, values in spoken.by_contestant.items() if len(values)}
     if lengths:
-        order = sorted(lengths, key=lambda name: float(lengths[name].mean()))[:MOST_DRAWN]
+        order = sorted(lengths, key=lambda name: lengths[name].mean())[:MOST_DRAWN]
         yield Chart(
             "lengths",
             f"Length of utterances ({spoken.unit})",
@@ -286,7 +286,7 @@ def judge_charts(report: AgreementReport) -> Iterator[Chart]:
             6 + len(points),
         )
     if report.agreement.pairs:
-        same = pd.DataFrame(math.nan, index=list(names.values()), columns=list(names.values()))
+        same = pd.DataFrame(math.nan, list(names.values()), list(names.values()))
         for pair in report.agreement.pairs:
             a = names[pair.judge_a]
             b = names[pair.judge_b]
@@ -418,7 +418,7 @@ def stacks(rates: pd.DataFrame, figure: Figure) -> None:
 def _steps(curves: Mapping[str, SuccessCurve], figure: Figure) -> None:
     """Draw success rates at each N; the best ten are named at their ends."""
     axes = figure.subplots()
-    ends: list[tuple[float, str]] = []
+    ends = []
     for name, curve in curves.items():
         rate = 100 * curve.rate[np.isfinite(curve.rate)]
         n = np.arange(N_SEED, len(rate) + 1)
@@ -436,7 +436,7 @@ def _name_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str]]) ->
     low, high = axes.get_ylim()
     apart = (high - low) / (figure.get_figheight() - 1) * 0.15
     free = math.inf
-    heights: list[float] = []
+    heights = []
     for y, _ in ends:
         free = min(y, free - apart)
         heights.append(free)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
@@ -95,15 +95,10 @@ class Head(NamedTuple):
 
 
 class ShownColumn(NamedTuple):
-    """A column with its cells, one a contestant."""
+    """A column with its cells by contestant; others have no number."""
 
     head: Head
-    cells: Sequence[Cell]
-
-    @classmethod
-    def of(cls, head: Head, names: Sequence[str], cells: Mapping[str, Cell]) -> ShownColumn:
-        """Make a column of the cells of some contestants; others have no number."""
-        return cls(head, [cells.get(name, Cell()) for name in names])
+    cells: Mapping[str, Cell]
 
 
 class Line(NamedTuple):
@@ -125,22 +120,22 @@ def kind_of(name: str) -> str:
 
 def printed_rows(board: Board, costs: Costs) -> list[Record]:
     """Return a row a contestant for a terminal: rank, the number of each protocol, and USD."""
-    names = list(board.main.frame["model"])
-    columns = {"rank": board.main.texts("rank"), "model": names}
+    columns = {"rank": board.main.texts("rank"), "model": list(board.main.frame["model"])}
+    frame = pd.DataFrame(columns, index=columns["model"])
     for i, part in enumerate(protocol_columns(board)):
         heading = words(part, part.ranking[0])[0].lower()
         # Named once, and where a criterion is called like another column.
-        if i == 0 or heading in columns:
+        if i == 0 or heading in frame:
             heading += " (95 % CI)"
         values, form = numbers(part.table, part.ranking[0])
         texts = {}
         for name, number in values.items():
             texts[name] = f"{number.value:{form}} ({interval_text(number, form)})"
-        columns[heading] = [texts.get(name, "–") for name in names]
+        frame[heading] = pd.Series(texts, dtype=object)
     if any(costs.values()):
         usd = {name: f"{cost:.4f}" for name, cost in costs.items()}
-        columns["USD/dialogue"] = [usd.get(name, "–") for name in names]
-    rows: list[Any] = pd.DataFrame(columns).to_dict("records")
+        frame["USD/dialogue"] = pd.Series(usd)
+    rows: list[Any] = frame.fillna("–").to_dict("records")
     return rows
 
 
@@ -154,11 +149,11 @@ def main_table(
     names = list(board.main.frame["model"])
     columns = []
     for column in _columns(board, names, links, costs, ranked=ranked):
-        if any(cell.value for cell in column.cells):
+        if any(column.cells.get(name, Cell()).value for name in names):
             columns.append(column)
     lines = []
-    for i, (name, label) in enumerate(zip(names, labels(names), strict=True)):
-        cells = [column.cells[i] for column in columns]
+    for name, label in zip(names, labels(names), strict=True):
+        cells = [column.cells.get(name, Cell()) for column in columns]
         lines.append(Line(name, label, kind_of(name), links.to(a=name), cells))
     return [column.head for column in columns], lines
 
@@ -173,7 +168,7 @@ def _columns(
     for i, part in enumerate(protocols):
         wide = i == 0 or (isinstance(part, DetectionResult) and part.protocol.about_ai)
         yield _numbers(part, part.ranking[0], names, links, wide=wide)
-    yield _costs(names, costs)
+    yield _costs(costs)
     if isinstance(board.ranked_by, Arena) and ranked:
         yield _against_next(board.ranked_by, names, links)
     yield from _more(board, protocols, names)
@@ -181,7 +176,7 @@ def _columns(
 
 def protocol_columns(board: Board) -> list[ProtocolResult]:
     """Return the protocols with a column on the first screen, the one of the ranks first."""
-    by_base: dict[str, ProtocolResult] = {}
+    by_base = {}
     if board.ranked_by is not None:
         by_base[board.ranked_by.protocol.base] = board.ranked_by
     for part in board.parts:
@@ -217,20 +212,20 @@ def words(part: ProtocolResult, column: Column) -> tuple[str, str]:
     return label, unit
 
 
-def _plain_cells(table: Table, key: str) -> list[Cell]:
+def _plain_cells(table: Table, key: str) -> dict[str, Cell]:
     """Return the cells of a column as a table has them."""
-    cells = []
-    for text, number in zip(table.texts(key), table.frame[key], strict=True):
-        cells.append(Cell(text, value="" if pd.isna(number) else f"{number:.6g}"))
+    cells = {}
+    rows = zip(table.frame["model"], table.texts(key), table.frame[key], strict=True)
+    for name, text, number in rows:
+        cells[name] = Cell(text, value="" if pd.isna(number) else f"{number:.6g}")
     return cells
 
 
-def _costs(names: Sequence[str], costs: Costs) -> ShownColumn:
+def _costs(costs: Costs) -> ShownColumn:
     cells = {}
     for name, usd in costs.items():
         cells[name] = Cell(f"{usd:.4f}" if usd else "0", value=f"{usd:.6g}")
-    head = Head("usd_per_dialogue", "USD", "a dialogue", room="room1")
-    return ShownColumn.of(head, names, cells)
+    return ShownColumn(Head("usd_per_dialogue", "USD", "a dialogue", room="room1"), cells)
 
 
 def _numbers(
@@ -256,7 +251,7 @@ def _numbers(
     if wide:
         human = cells.get(HUMAN, Cell()).bar
         head = Head(head.key, label, unit, "wide", ticks=axis_ticks(scale), human=human)
-    return ShownColumn.of(head, names, cells)
+    return ShownColumn(head, cells)
 
 
 def _scale(numbers: Sequence[Estimate]) -> Scale:
@@ -272,19 +267,14 @@ def axis_ticks(scale: Scale) -> list[tuple[float, str]]:
     low, high = scale
     step = 50.0
     if scale != (0.0, 100.0):
-        step = next(step for step in _round_steps() if high - low <= 3 * step)
+        digits = product(range(-6, 300), (1, 1.5, 2, 3, 4, 5, 6, 8))
+        round_steps = (digit * 10.0**power for power, digit in digits)
+        step = next(step for step in round_steps if high - low <= 3 * step)
     ticks = []
     for i in range(math.ceil(low / step), math.floor(high / step) + 1):
         at = 100 * (step * i - low) / (high - low)
         ticks.append((round(at, 1), f"{step * i:g}"))
     return ticks
-
-
-def _round_steps() -> Iterator[float]:
-    """Yield round numbers, ever larger."""
-    for power in range(-6, 300):
-        for digit in (1, 1.5, 2, 3, 4, 5, 6, 8):
-            yield digit * 10.0**power
 
 
 def _evidence(part: ProtocolResult, name: str, links: Links) -> str:
@@ -301,15 +291,13 @@ def _evidence(part: ProtocolResult, name: str, links: Links) -> str:
 def _against_next(arena: Arena, names: Sequence[str], links: Links) -> ShownColumn:
     """Return the results of each model against the next one below."""
     rated = set(arena.table.frame["model"]) - {HUMAN}
-    below = dict(pairwise(name for name in names if name in rated))
     cells = {}
-    for name, other in below.items():
+    for name, other in pairwise(name for name in names if name in rated):
         wins, ties, losses = arena.pair(name, other)
         href = links.to("pair", protocol=arena.protocol.name, a=name, b=other)
         value = str(wins - losses)
         cells[name] = Cell(f"{wins} · {ties} · {losses}", "", f"against {other}", href, value)
-    head = Head("vs_next", "vs next", "won · tied · lost", room="room1 room2")
-    return ShownColumn.of(head, names, cells)
+    return ShownColumn(Head("vs_next", "vs next", "won · tied · lost", room="room1 room2"), cells)
 
 
 def _more(
@@ -368,7 +356,7 @@ class Curve(NamedTuple):
         return [(n, 100 * (n - N_SEED) / (self.last + 0.5 - N_SEED)) for n in ns]
 
 
-def success_curve(board: Board, leader: str | None, *, ranked: bool = True) -> Curve | None:
+def success_curve(board: Board, leader: str | None, *, ranked: bool) -> Curve | None:
     """Return the curves of the first protocol that finds the first AI utterance, or None.
 
     Bots are dotted; without models, or where the judge fails and models are faint, they are not.
@@ -459,18 +447,19 @@ def _with_names(lines: Sequence[CurveLine], height: int) -> list[CurveLine]:
 
 def _steps(rate: Floats, first: int, end: int, last: int) -> str:
     """Return the path of a step curve between two N, in percent from the top."""
-    path = f"M{first} {100 - 100 * rate[first - 1]:.1f}"
-    for n in range(first + 1, end + 1):
+    heights = 100 - 100 * rate[first - 1 :]
+    path = f"M{first} {heights[0]:.1f}"
+    for n, (before, height) in zip(range(first + 1, end + 1), pairwise(heights), strict=False):
         path += f"H{n}"
-        if rate[n - 1] != rate[n - 2]:
-            path += f"V{100 - 100 * rate[n - 1]:.1f}"
+        if height != before:
+            path += f"V{height:.1f}"
     return path + f"H{last + 0.5}" if end == last else path
 
 
 def _apart(heights: Mapping[str, float], height: int) -> dict[str, float]:
     """Return heights of names near these, 17 pixels apart or more, within the plot."""
     order = sorted(heights, key=heights.__getitem__)
-    placed: dict[str, float] = {}
+    placed = {}
     above = -math.inf
     for name in order:
         above = placed[name] = max(heights[name], above + 17)

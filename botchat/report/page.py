@@ -12,8 +12,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from importlib import resources
@@ -70,15 +69,14 @@ ICON = (
 )
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """A board with its headline, its judge's trust level and its figures."""
 
     board: Board
     headline: Headline
     trust: JudgeTrust
-    charts: Sequence[Chart] = ()
-    costs: Costs = field(default_factory=dict)
+    charts: Sequence[Chart]
+    costs: Costs
 
     @classmethod
     def of(
@@ -113,11 +111,6 @@ class Prompt(NamedTuple):
     texts: Sequence[str]
 
 
-def page_name(place: int) -> str:
-    """Return the file name of a judge's page, by its place."""
-    return f"judge-{place + 1}.html" if place else "index.html"
-
-
 def files(
     views: Sequence[View],
     archive: Archive | None = None,
@@ -134,23 +127,26 @@ def files(
     """
     archive = archive or Archive()
     pages = dict(archive.files)
-    judges = [(page_name(i), view.board.judge, view) for i, view in enumerate(views)]
-    for place, (page, _, _) in enumerate(judges):
-        pages[page] = _page(place, judges, archive, compared, talks, usd)
+    judges = {}
+    for place, view in enumerate(views):
+        judges[f"judge-{place + 1}.html" if place else "index.html"] = view
+    for page in judges:
+        pages[page] = _page(page, judges, archive, compared, talks, usd)
     return pages
 
 
 def _page(
-    place: int,
-    judges: Sequence[tuple[str, str, View]],
+    page: str,
+    judges: Mapping[str, View],
     archive: Archive,
     compared: Sequence[JudgeComparison],
     talks: Sequence[Prompt],
     usd: float | None,
 ) -> str:
-    """Return the page at a place; ``judges``: file, judge and view of each page."""
-    view = judges[place][2]
+    """Return a page; ``judges``: the view of each page by its file."""
+    view = judges[page]
     board = view.board
+    place = list(judges).index(page)
     protocols = list({part.protocol.base: part.protocol for part in board.parts}.values())
     links = Links(archive.view)
     heads, lines = main_table(board, links, view.costs, ranked=not view.trust.failed)
@@ -158,13 +154,13 @@ def _page(
         folder=FOLDER,
         view=links.view,
         protocols=archive.protocols,
-        pages=[page for page, _, _ in judges],
+        pages=list(judges),
         judge=place,
         order=list(board.main.frame["model"]),
         lang=_language(protocols).code,
         invented=board.invented,
     )
-    checks = [check_lines(each.trust) for _, _, each in judges]
+    checks = [check_lines(each.trust) for each in judges.values()]
     signatures = chain.from_iterable(table.signatures for table in board.tables)
     reasons = {check.reason for check in view.trust.checks}
     tables = []
@@ -177,7 +173,7 @@ def _page(
         icon=ICON,
         style=join_files(STYLES),
         script=script,
-        policy=policy(script, "img-src data:", chunks=True),
+        policy=policy(script, scripts=" 'self'", images="img-src data:; "),
         version=VERSION,
         view=view,
         title=_title(view.headline),
@@ -229,9 +225,9 @@ def _title(headline: Headline) -> tuple[Pieces, Pieces]:
     return head, rest
 
 
-def text(name: str, package: str = "botchat.report") -> str:
-    """Return the text of a file in a package's folder."""
-    return resources.files(package).joinpath(name).read_text("utf-8")
+def text(name: str) -> str:
+    """Return the text of a file in this folder."""
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
 
 
 def join_files(names: Iterable[str]) -> str:
@@ -240,22 +236,23 @@ def join_files(names: Iterable[str]) -> str:
 
 
 @cache
-def template(name: str, package: str = "botchat.report") -> Template:
+def template(name: str) -> Template:
     """Return a page to fill in; what is filled in is shown as text."""
     return Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    ).from_string(text(name, package))
+    ).from_string(text(name))
 
 
-def policy(script: str, *also: str, chunks: bool = False) -> str:
-    """Return the Content-Security-Policy of a page: its inline script and ``also``, nothing else.
+def policy(script: str, scripts: str = "", images: str = "") -> str:
+    """Return the Content-Security-Policy of a page: its inline script, and nothing else.
 
-    ``chunks``: scripts in its folder, too.
+    ``scripts``: where others may come from; ``images``: the directive of images.
     """
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    scripts = f"script-src 'sha256-{digest}'" + (" 'self'" if chunks else "")
-    ours = ["default-src 'none'", scripts, "style-src 'unsafe-inline'"]
-    return "; ".join(ours + list(also) + ["base-uri 'none'", "form-action 'none'"])
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'{scripts}; style-src 'unsafe-inline'; "
+        f"{images}base-uri 'none'; form-action 'none'"
+    )
 
 
 def inert(value: object) -> str:

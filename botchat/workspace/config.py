@@ -10,9 +10,8 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar, get_args
+from typing import Annotated, NamedTuple, TypeVar, get_args
 
 import msgspec
 
@@ -27,7 +26,7 @@ from botchat.workspace.model_settings import (
     Rate,
 )
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
-from botchat.workspace.secrets import SECRET_NAME, public, public_url
+from botchat.workspace.secrets import SECRET_NAME, Env, public, public_url
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -138,8 +137,7 @@ def load(path: Path) -> Config:
     return config
 
 
-@dataclass(frozen=True)
-class TomlFile:
+class TomlFile(NamedTuple):
     """A settings file whose mistakes are reported with file, line, table and key."""
 
     path: Path
@@ -244,14 +242,14 @@ def _read_prompt(file: TomlFile, name: str, settings: CriterionSettings) -> Crit
         return with_prompt(settings, (file.path.parent / settings.prompt).read_text("utf-8"))
     except OSError as error:
         fault = f"cannot read {settings.prompt}: {error.strerror}"
-        raise file.error(table, "prompt", fault) from None
     except UnicodeDecodeError as error:
-        raise file.error(table, "prompt", f"cannot read {settings.prompt}: {error}") from None
+        fault = f"cannot read {settings.prompt}: {error}"
     except ValueError as error:
-        raise file.error(table, "prompt", str(error)) from None
+        fault = str(error)
+    raise file.error(table, "prompt", fault)
 
 
-def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -> ModelName:
+def model_name(name: str, config: Config, env: Env = os.environ) -> ModelName:
     """Resolve the name of a model; raises ConfigError for an unknown form.
 
     ``NAME`` or ``NAME@REVISION`` of botchat.toml, ``openai:MODEL``, ``http(s)://host/v1#MODEL``,

@@ -56,7 +56,7 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
         if self.shows not in shows:
             raise ValueError(f"shows: a {self.kind} shows {' or '.join(shows)}")
         values = msgspec.structs.asdict(self)
-        for field in msgspec.structs.fields(type(self)):
+        for field in msgspec.structs.fields(self):
             kind = _ONLY.get(field.name, self.kind)
             if kind != self.kind and values[field.name] != field.default:
                 raise ValueError(f"{field.name}: it belongs to kind {kind}")

@@ -81,18 +81,10 @@ class StoredCall(msgspec.Struct, frozen=True):
 
     def reply(self) -> Reply:
         """Return the reply as it was stored."""
-        return Reply(
-            outcome=self.outcome,
-            text=self.text,
-            finish_reason=self.finish_reason,
-            usage=Usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens),
-            latency_s=self.latency_s,
-            cost_usd=self.cost_usd,
-            detail=self.detail,
-            raw=self.raw,
-            sent=self.sent,
-            key=self.key,
-        )
+        usage = msgspec.convert(self, Usage, from_attributes=True)
+        reply = msgspec.convert(self, Reply, from_attributes=True)
+        # Of a reply, `model` is who answered.
+        return msgspec.structs.replace(reply, usage=usage, model="")
 
     def row(self) -> Cells:
         """Return a value for each column of the table, in the order of the fields."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import unquote, unquote_plus, urlsplit
 
@@ -14,7 +13,7 @@ import msgspec
 from botchat.errors import ConfigError
 from botchat.interfaces import MOST_TOKENS, Identity, Quirks, Usage
 from botchat.records import HUMAN
-from botchat.workspace.secrets import KEY, SECRET_NAME, public, public_url
+from botchat.workspace.secrets import KEY, SECRET_NAME, Env, public, public_url
 
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -38,8 +37,7 @@ VERDICT_TOKENS = 512
 """Longest utterance, and verdict without debate, by default; the paper states no limit."""
 
 
-@dataclass(frozen=True)
-class Prices:
+class Prices(NamedTuple):
     """USD per million tokens; None is unknown, which is never free."""
 
     input: float | None = None
@@ -74,7 +72,7 @@ class Prices:
 
     def in_batch(self) -> Prices:
         """Return the prices of the Batch API: half of these, at OpenAI and most others."""
-        return replace(self, share=0.5)
+        return self._replace(share=0.5)
 
 
 FREE = Prices(0.0, 0.0)  # models on this machine
@@ -122,8 +120,17 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     def __post_init__(self) -> None:
         """Refuse what no request can have; a message begins with the key and holds no secret."""
-        for key, fault in _faults(self):
-            raise ValueError(f"{key}: {fault}")
+        _check_names(self)
+        fault = url_fault(self.base_url)
+        if fault:
+            raise ValueError(f"base_url: {fault}")
+        if _VARIABLE.search(self.base_url) and self.identity is None:
+            raise ValueError("base_url: with an environment variable in it, set identity too")
+        _check_headers(self.headers)
+        for key in sorted({"model", "messages", "stream"} & set(self.extra_body)):
+            raise ValueError(f"extra_body: {key} is set by BotChat; leave it out")
+        for key, value in self.extra_body.items():
+            _check_field(key, value)
 
     @property
     def prices(self) -> Prices:
@@ -210,15 +217,12 @@ def access(settings: ModelSettings) -> Access:
 def _query_values(query: str) -> Iterator[str]:
     """Yield the value of each field as servers may read it; of a field without one its name."""
     for field in query.split("&"):
-        name, equals, value = field.partition("=")
-        text = name
-        if equals:
-            text = value
+        text = field.split("=", 1)[-1]
         yield unquote(text)
         yield unquote_plus(text)
 
 
-def address(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str:
+def address(settings: ModelSettings, env: Env = os.environ) -> str:
     """Return the ``base_url`` with the values of environment variables; raises ConfigError."""
     values = _address_values(settings, env)
     if not values:
@@ -230,35 +234,14 @@ def address(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
     return url
 
 
-def _address_values(settings: ModelSettings, env: Mapping[str, str]) -> dict[str, str]:
+def _address_values(settings: ModelSettings, env: Env) -> dict[str, str]:
     """Return the variables in the ``base_url`` with their values; raises ConfigError."""
     missing = f"no address for {settings.model}"
     return {name: _value(env, name, missing) for name in _VARIABLE.findall(settings.base_url)}
 
 
-def _faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
-    """Yield each key that no request can have, and why."""
-    yield from _name_faults(settings)
-    fault = url_fault(settings.base_url)
-    if fault:
-        yield "base_url", fault
-    if _VARIABLE.search(settings.base_url) and settings.identity is None:
-        yield "base_url", "with an environment variable in it, set identity too"
-    for name, value in settings.headers.items():
-        fault = _header_fault(name, value, list(settings.headers))
-        if fault:
-            yield "headers", fault
-    reserved = sorted({"model", "messages", "stream"} & set(settings.extra_body))
-    if reserved:
-        yield "extra_body", f"{reserved[0]} is set by BotChat; leave it out"
-    for key, value in settings.extra_body.items():
-        fault = _body_fault(key, value)
-        if fault:
-            yield "extra_body", fault
-
-
-def _name_faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
-    """Yield each key that holds no name."""
+def _check_names(settings: ModelSettings) -> None:
+    """Refuse each key that holds no name."""
     names = {
         "model": settings.model,
         "display_name": settings.display_name,
@@ -269,46 +252,55 @@ def _name_faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
         if name is None:
             continue
         if public(name) != name:
-            yield key, "a secret stands where a name belongs"
+            raise ValueError(f"{key}: a secret stands where a name belongs")
         if not name.strip() or not (name.isprintable() or key == "model"):
-            yield key, "give a name of printable characters"
+            raise ValueError(f"{key}: give a name of printable characters")
     if settings.model == HUMAN or settings.model.startswith("bot:"):
-        yield "model", f"{settings.model!r} is no model of an endpoint"
+        raise ValueError(f"model: {settings.model!r} is no model of an endpoint")
     variable = settings.api_key_env
     if variable and (not re.fullmatch(r"[A-Za-z_]\w*", variable, re.A) or KEY.search(variable)):
-        yield "api_key_env", "this is no name of an environment variable; put the key into one"
+        raise ValueError(
+            "api_key_env: this is no name of an environment variable; put the key into one"
+        )
 
 
-def _header_fault(name: str, value: str, names: list[str]) -> str | None:
-    if not _HEADER_NAME.fullmatch(name) or not _fits_header(value):
-        return f"{name!r} or its value has a character that no header can have"
-    if _RESERVED_HEADER.fullmatch(name) or [each.lower() for each in names].count(name.lower()) > 1:
-        return f"{name} is set by BotChat, or twice; leave it out"
-    is_secret = SECRET_NAME.search(name) or re.search(r"(?i)token|secret|key|auth|cookie", name)
-    if (is_secret or KEY.search(value)) and not _HEADER_VARIABLE.fullmatch(value):
-        return f'{name} is a secret; put it into an environment variable and write {name} = "$NAME"'
-    return None
+def _check_headers(headers: Mapping[str, str]) -> None:
+    """Refuse a header that cannot be sent, or should not."""
+    names = [name.lower() for name in headers]
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _fits_header(value):
+            raise ValueError(
+                f"headers: {name!r} or its value has a character that no header can have"
+            )
+        if _RESERVED_HEADER.fullmatch(name) or names.count(name.lower()) > 1:
+            raise ValueError(f"headers: {name} is set by BotChat, or twice; leave it out")
+        is_secret = SECRET_NAME.search(name) or re.search(r"(?i)token|secret|key|auth|cookie", name)
+        if (is_secret or KEY.search(value)) and not _HEADER_VARIABLE.fullmatch(value):
+            raise ValueError(
+                f"headers: {name} is a secret; put it into an environment variable and write "
+                f'{name} = "$NAME"'
+            )
 
 
-def _body_fault(key: str, value: object) -> str | None:
-    """Return why a field of a body cannot be sent as JSON, or should not."""
+def _check_field(key: str, value: object) -> None:
+    """Refuse a field of a body that cannot be sent as JSON, or should not."""
     is_secret = KEY.search(key)
     if isinstance(value, str) and value:
         is_secret = is_secret or SECRET_NAME.search(key) or KEY.search(value)
     if is_secret:
-        return f"{key} is a secret; put it into the environment and name it in api_key_env"
-    fields: list[tuple[str, object]] = []
+        raise ValueError(
+            f"extra_body: {key} is a secret; put it into the environment and name it in api_key_env"
+        )
     if isinstance(value, dict):
-        fields += value.items()
+        for name, item in value.items():
+            _check_field(name, item)
     elif isinstance(value, list):
-        fields += [(key, item) for item in value]
+        for item in value:
+            _check_field(key, item)
     elif not _is_json(value):
-        return f"{key} is {str(value)[:40]}, which JSON does not have; write it as text"
-    for name, item in fields:
-        fault = _body_fault(name, item)
-        if fault:
-            return fault
-    return None
+        raise ValueError(
+            f"extra_body: {key} is {str(value)[:40]}, which JSON does not have; write it as text"
+        )
 
 
 def _is_json(value: object) -> bool:
@@ -318,7 +310,7 @@ def _is_json(value: object) -> bool:
     return value is None or isinstance(value, str)
 
 
-def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str | None:
+def api_key(settings: ModelSettings, env: Env = os.environ) -> str | None:
     """Return the key for an endpoint, or None to call it without one.
 
     The variable named by ``api_key_env`` (for OpenAI: ``OPENAI_API_KEY``); else ``BOTCHAT_API_KEY``
@@ -346,7 +338,7 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
 
 
 def header_values(
-    settings: ModelSettings, env: Mapping[str, str] = os.environ
+    settings: ModelSettings, env: Env = os.environ
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the headers of requests, and their values from the environment; raises ConfigError."""
     headers = dict(settings.headers)
@@ -376,7 +368,7 @@ def _host(url: str) -> str | None:
     return urlsplit(url).hostname
 
 
-def _value(env: Mapping[str, str], variable: str, missing: str) -> str:
+def _value(env: Env, variable: str, missing: str) -> str:
     value = env.get(variable, "").strip()
     if value:
         return value

@@ -132,7 +132,7 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         """Refuse keys of other strategies, too few or many agents, and equal names."""
         unused = _OWN_KEYS.difference(self.how.keys)
         values = msgspec.structs.asdict(self)
-        for field in msgspec.structs.fields(type(self)):
+        for field in msgspec.structs.fields(self):
             if field.name in unused and values[field.name] != field.default:
                 raise ValueError(f"{field.name}: the strategy {self.strategy} has none")
         is_discussion = self.how.kind == "discussion"
@@ -181,13 +181,11 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             model = agent.model or self.model
             agents.append(AgentSettings(role=role, text=agent.text, name=name, model=model))
         names = [agent.name for agent in agents]
-        members = []
-        for n, agent in enumerate(agents, 1):
+        for n, agent in enumerate(agents):
             if names.count(agent.name) > 1:
-                number = names[:n].count(agent.name)
-                agent = msgspec.structs.replace(agent, name=f"{agent.name} {number}")
-            members.append(agent)
-        return tuple(members)
+                number = names[:n].count(agent.name) + 1
+                agents[n] = msgspec.structs.replace(agent, name=f"{agent.name} {number}")
+        return tuple(agents)
 
 
 class _Presets(msgspec.Struct):

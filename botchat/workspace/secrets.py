@@ -6,7 +6,11 @@ import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import unescape
+from typing import TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
+
+Env: TypeAlias = Mapping[str, str]
+"""Variables of the environment."""
 
 GONE = "[key]"
 SHORTEST = 4
@@ -116,7 +120,7 @@ def _forms(secret: str) -> Iterator[str]:
         yield from (encode(data).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode))
 
 
-def secrets_in(env: Mapping[str, str]) -> list[str]:
+def secrets_in(env: Env) -> list[str]:
     """Return values of the environment that are secrets by their names."""
     named = [name for name in env if SECRET_NAME.search(name) or name.endswith(("_KEY", "_TOKEN"))]
     return [env[name] for name in named if len(env[name]) >= 2 * SHORTEST]

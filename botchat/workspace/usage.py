@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from botchat.frames import of_kind
 from botchat.interfaces import Identity, Usage, settings_digest
 from botchat.workspace.ledger import Ledger, StoredCall
 
@@ -144,10 +145,8 @@ def answered_by(raw: bytes | str) -> str:
         body = json.loads(raw)
     except (ValueError, RecursionError):
         return ""
-    if not isinstance(body, dict):
-        return ""
-    names = [body.get("model"), body.get("system_fingerprint")]
-    return " ".join(part[:100] for part in names if isinstance(part, str) and part)
+    names = [of_kind(str, body, "model"), of_kind(str, body, "system_fingerprint")]
+    return " ".join(name[:100] for name in names if name)
 
 
 CHECK = "check"
