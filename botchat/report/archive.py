@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import math
 import zlib
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
@@ -276,25 +275,30 @@ class PairOutcomes(NamedTuple):
 
     def scores(self) -> dict[str, PageScore]:
         """Return who is ahead, over both orders; contestants, the smaller number first -> score."""
-        sides = np.sort(self.pairs, axis=1)
+        pair, seed = np.nonzero(self.outcomes < PairOutcome.UNREADABLE)
+        m = int(self.pairs.max(initial=0)) + 1
+        key = self.pairs.min(axis=1) * m + self.pairs.max(axis=1)
+        keys, row = np.unique(key[pair], return_inverse=True)
+        n = len(keys)
+        is_first = self.pairs[pair, 0] < self.pairs[pair, 1]
+        outcome = self.outcomes[pair, seed] * np.where(is_first, 1, -1)
+        share = clustered_proportions(row, seed, (outcome + 1) / 2, n)
+        counts = np.bincount(row * 3 + outcome + 1, minlength=n * 3).reshape(n, 3)
+        n_seeds = self.outcomes.shape[1]
+        seeds = np.bincount(np.unique(row * n_seeds + seed) // n_seeds, minlength=n)
         scores = {}
-        for first, second in np.unique(sides, axis=0).tolist():
-            rows = (sides == (first, second)).all(axis=1)
-            order, seed = np.nonzero(self.outcomes[rows] < PairOutcome.UNREADABLE)
-            if not len(seed):
-                continue
-            is_first = self.pairs[rows, 0] == first
-            outcome = self.outcomes[rows][order, seed] * np.where(is_first, 1, -1)[order]
-            share = clustered_proportions(np.zeros_like(seed), seed, (outcome + 1) / 2, 1).at(0)
-            counts = Counter(outcome.tolist())
+        for i, pair_key in enumerate(keys.tolist()):
+            first, second = divmod(pair_key, m)
+            score = share.at(i)
+            lost, tied, won = counts[i].tolist()
             scores[f"{first},{second}"] = PageScore(
-                score=round(share.value, 4),
-                low=round(share.low, 4),
-                high=round(share.high, 4),
-                won=counts[PairOutcome.WIN],
-                tied=counts[PairOutcome.TIE],
-                lost=counts[PairOutcome.LOSS],
-                seeds=len(np.unique(seed)),
+                score=round(score.value, 4),
+                low=round(score.low, 4),
+                high=round(score.high, 4),
+                won=won,
+                tied=tied,
+                lost=lost,
+                seeds=int(seeds[i]),
             )
         return scores
 
