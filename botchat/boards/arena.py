@@ -76,14 +76,24 @@ class Arena(ProtocolResult):
     results: pd.DataFrame
     """The table that `pair_results` returns."""
     has_elo: bool
+    is_hard: bool
+    """See `Comparisons.is_hard`."""
     counts: ComparisonCounts
     fitted: BradleyTerryResult
 
     def pair(self, a: str, b: str) -> list[int]:
         """Return the wins, ties and losses of one contestant against another, in both orders."""
-        rows = self.results.reindex([(a, b)])
-        counts = rows[["win", "tie", "lose"]].mul(rows["n"], axis=0).fillna(0)
-        return counts.round().astype(int).iloc[0].tolist()
+        row = self.results.reindex([(a, b)]).fillna(0).iloc[0]
+        return [round(row[key] * row["n"]) for key in ("win", "tie", "lose")]
+
+    def record(self, a: str, b: str, end: str) -> str:
+        """Say how one contestant did against another, with ``end`` where they met."""
+        if (a, b) not in self.results.index:
+            return "met only through others"
+        wins, ties, losses = self.pair(a, b)
+        if self.is_hard:
+            return f"won {wins}, tied {ties}, lost {losses}{end}"
+        return f"win rate {100 * self.results['win'][a, b]:.0f} %{end}"
 
     @property
     def n_dialogues(self) -> int:
@@ -189,7 +199,8 @@ def _arena(
     if known.any():
         controlled = fit(comparisons.select(known), length[known])
         ratings.append(_bradley_terry(controlled, "bt_length_controlled"))
-    has_elo = len(comparisons.models) <= MOST_ELO or elo is not None
+    is_hard = comparisons.is_hard
+    has_elo = is_hard and (len(comparisons.models) <= MOST_ELO or elo is not None)
     if has_elo:
         played = bootstrap_elo(comparisons, elo)
         ratings.append(_elo(played, fitted))
@@ -223,7 +234,7 @@ def _arena(
         rows.reset_index(),
         [signature],
     )
-    return Arena(protocol, standing, pairs, results, has_elo, counts, fitted, keys=["bt"])
+    return Arena(protocol, standing, pairs, results, has_elo, is_hard, counts, fitted, keys=["bt"])
 
 
 def _bradley_terry(fitted: BradleyTerryResult, key: str) -> pd.DataFrame:

@@ -90,19 +90,20 @@ def _leads(part: ProtocolResult, models: Sequence[str]) -> list[str]:
     better = part.better(models)
     rivals = [name for i, name in enumerate(models) if i and not better[:, i].any()]
     rival = next(iter(rivals), models[1])
-    counts = ""
-    if isinstance(part, Arena):
-        wins, ties, losses = part.pair(leader, rival)
-        counts = f"won {wins}, tied {ties}, lost {losses}"
-    if not rivals:
-        about = f", {counts}" if counts else ""
-        return [leader, " leads clearly (next: ", rival, f"{about})."]
     verb = "is"
-    against = "it"
+    against = " against it"
     if len(rivals) > 1:
         verb = "are"
-        against = rival
-    end = f" ({counts} against {against})" if counts else ""
+        against = f" against {rival}"
+    if not rivals:
+        against = ""
+    record = ""
+    if isinstance(part, Arena):
+        record = part.record(leader, rival, against)
+    if not rivals:
+        about = f", {record}" if record else ""
+        return [leader, " leads clearly (next: ", rival, f"{about})."]
+    end = f" ({record})" if record else ""
     return [leader, " leads; ", *_join_names(rivals), f" {verb} not ruled out{end}."]
 
 

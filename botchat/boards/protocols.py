@@ -325,7 +325,7 @@ def model_results(comparisons: Comparisons) -> pd.DataFrame:
     """Results of each model that was compared, against all others.
 
     Columns: ``n`` comparisons, and for ``win``, ``tie``, ``lose`` and ``win_or_tie`` the share with
-    the ends of its interval.
+    the ends of its interval. With soft results ``win`` is the mean result, and no tie is known.
     """
     numbers, frame = _results(comparisons, 0)
     return frame.set_axis(pd.Index(comparisons.models, dtype=object)[numbers])
@@ -345,8 +345,12 @@ def _results(comparisons: Comparisons, m: int) -> tuple[Indices, pd.DataFrame]:
         "lose": result == LOSS,
         "win_or_tie": result > LOSS,
     }
-    for key, is_hit in hits.items():
-        shares = clustered_proportions(row, cluster, is_hit.astype(np.float64), len(numbers))
+    if comparisons.is_soft:
+        # The win rate is the mean result, as AlpacaEval's; ties are half of it.
+        hits = {"win": result, "tie": result * np.nan, "lose": 1 - result, "win_or_tie": result}
+    weight = np.tile(comparisons.weights, 2)
+    for key, hit in hits.items():
+        shares = clustered_proportions(row, cluster, hit.astype(np.float64), len(numbers), weight)
         columns |= {key: shares.value, f"{key}_low": shares.low, f"{key}_high": shares.high}
     return numbers, pd.DataFrame(columns)
 

@@ -98,6 +98,8 @@ def _board(part: Arena, name: str, judge: str, signature: str) -> Board:
     notes = []
     if part.fitted.warning:
         notes.append(f"Bradley–Terry: {part.fitted.warning}.")
+    if not part.is_hard:
+        notes.append("No Elo: it takes wins, ties and losses that each count once.")
     nothing = Lengths("words", {})
     return Board(
         seed_set=name,
@@ -123,6 +125,8 @@ def votes_digest(votes: PairVerdicts) -> str:
         "judge": np.array(votes.judges, dtype=object)[votes.judge],
         "item": np.array([*votes.items, ""], dtype=object)[votes.item],
     }
+    if (votes.weight != 1).any():
+        columns["weight"] = votes.weight
     frame = pd.DataFrame(columns)
     names = ["first", "second", "judge", "item"]
     hashed = pd.util.hash_pandas_object(frame.astype(dict.fromkeys(names, "category")), index=False)

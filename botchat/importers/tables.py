@@ -30,6 +30,7 @@ COLUMNS: dict[str, dict[str, Any]] = tomllib.loads(
 """Names of columns in other people's files, of seeds and of votes."""
 
 MAX_UNPACKED = 2**26  # bytes that an xlsx may unpack to
+MAX_CELLS = 10**8  # of a parquet: they are packed to next to nothing, and unpacked in memory
 
 
 class FileRow(NamedTuple):
@@ -37,6 +38,13 @@ class FileRow(NamedTuple):
 
     place: str
     fields: Any
+
+
+class FileTable(NamedTuple):
+    """A file's rows, and names of columns that were not read: not asked for, or named again."""
+
+    frame: pd.DataFrame
+    others: list[str]
 
 
 def json_rows(data: bytes, where: str) -> list[FileRow]:
@@ -55,9 +63,16 @@ def json_rows(data: bytes, where: str) -> list[FileRow]:
 def json_value(text: str | bytes, place: str) -> Any:
     """Decode a JSON value."""
     try:
+        if isinstance(text, str) and _NOT_A_NUMBER.search(text):
+            text = _IN_JSON.sub(lambda part: part[1] or "null", text)
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise DataError(f"{place}: {quoted(text)} is not JSON ({error}); correct it") from None
+
+
+_NOT_A_NUMBER = re.compile(r"\b(NaN|Infinity)\b")
+_IN_JSON = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|-?\b(?:NaN|Infinity)\b')
+"""A text of JSON, or what Python's json writes for a number that is none."""
 
 
 def read_text(data: bytes, where: str) -> str:
@@ -93,18 +108,23 @@ def column_name(name: object) -> str:
     return re.sub(r"\W+", "_", words.lower()).strip("_")
 
 
-def table(data: bytes, where: str, columns: Collection[str] | None = None) -> pd.DataFrame:
+def table(data: bytes, where: str) -> pd.DataFrame:
+    """Return the frame of `read_table`, with all columns."""
+    return read_table(data, where).frame
+
+
+def read_table(data: bytes, where: str, columns: Collection[str] | None = None) -> FileTable:
     """Read a file by the ending of its name ``where``; the frame's index is the row number.
 
-    Names of columns are in small letters, words joined by ``_``; cells of csv are text. Of parquet
-    only ``columns`` are read. Raises `DataError`.
+    Names of columns are in small letters, words joined by ``_``, and of equal ones the first is
+    read; cells of csv are text. None of ``columns``: all are read. Raises `DataError`.
     """
     suffix = PurePath(where).suffix.lower()
     if suffix not in SUFFIXES:
         raise DataError(f"{where}: none of {', '.join(SUFFIXES)}; convert it")
     try:
         if suffix == ".parquet":
-            frame = _parquet(data, columns)
+            frame, others = _parquet(data, columns)
         elif suffix in (".json", ".jsonl"):
             frame = pd.DataFrame(_objects(data, where), dtype=object)
         else:
@@ -115,18 +135,41 @@ def table(data: bytes, where: str, columns: Collection[str] | None = None) -> pd
         raise DataError(
             f"{where}: not readable as {suffix[1:]} ({one_line(error)}); correct or save it again"
         ) from None
+    if suffix != ".parquet":
+        places, others = _chosen(frame.columns, columns)
+        frame = frame.iloc[:, places]
     frame.columns = pd.Index([column_name(name) for name in frame.columns])
-    frame = frame.loc[:, ~frame.columns.duplicated()]
     start = 2
     if suffix in (".json", ".jsonl", ".parquet"):
         start = 1  # below the names of columns
     frame.index = pd.RangeIndex(start, start + len(frame))
-    return frame
+    return FileTable(frame, others)
+
+
+def _chosen(
+    names: Iterable[object], columns: Collection[str] | None
+) -> tuple[list[int], list[str]]:
+    """Return the places of the columns to read, and the names of the others."""
+    places: dict[str, int] = {}
+    others = []
+    for place, name in enumerate(names):
+        key = column_name(name)
+        if key in places:
+            others.append(f"{key} (again)")
+        elif columns is None or key in columns:
+            places[key] = place
+        else:
+            others.append(key)
+    return list(places.values()), others
 
 
 def rows(data: bytes, where: str) -> Iterator[FileRow]:
     """Yield the rows of a file that are not empty; missing cells are left out."""
-    frame = table(data, where)
+    return frame_rows(table(data, where), where)
+
+
+def frame_rows(frame: pd.DataFrame, where: str) -> Iterator[FileRow]:
+    """Yield the rows of a frame of `read_table` as `rows` does."""
     return rows_of(frame.to_dict("records"), where, min(frame.index, default=1))
 
 
@@ -146,11 +189,10 @@ def _has_value(cell: object) -> bool:
 
 def _csv(data: bytes, where: str) -> pd.DataFrame:
     data = data.removeprefix(b"\xef\xbb\xbf").rstrip(b"\n")
-    while True:
-        start = data.rfind(b"\n") + 1
-        if start == 0 or data[start : start + 2] != b"# ":
-            break
-        data = data[: start - 1]  # the signature under our own tables
+    head, newline, last = data.rpartition(b"\n")
+    if newline and last.startswith(b"# botchat:") and head.count(b'"') % 2 == 0:
+        data = head  # the signature under our own tables
+    data = re.sub(rb"\Asep=[,;\t]\r?\n", b"", data)  # Excel's own first line
     header = data.lstrip(b"\r\n").partition(b"\n")[0]
     separator = max((b",", b";", b"\t"), key=header.count).decode()
     if not header:
@@ -178,17 +220,26 @@ def _objects(data: bytes, where: str) -> list[Mapping[str, object]]:
     return [named(value, place) for place, value in json_rows(data, where)]
 
 
-def _parquet(data: bytes, columns: Collection[str] | None) -> pd.DataFrame:
+def _parquet(data: bytes, columns: Collection[str] | None) -> tuple[pd.DataFrame, list[str]]:
     schema = parquet.read_schema(pa.BufferReader(data))
     texts = [field.name for field in schema if field.type in (pa.string(), pa.large_string())]
-    names = [name for name in schema.names if columns is None or column_name(name) in columns]
-    cells = parquet.read_table(pa.BufferReader(data), columns=names, read_dictionary=texts)
+    file = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
+    places, others = _chosen(schema.names, columns)
+    names = [schema.names[place] for place in places]
+    n_cells = file.metadata.num_rows * len(names)
+    if n_cells > MAX_CELLS:
+        raise ValueError(f"it has {n_cells:,} cells; split it into smaller files")
+    cells = file.read(columns=names)
+    cells = cells.select([cells.schema.names.index(name) for name in names])  # the first of a name
     cells.validate(full=True)  # texts may be no UTF-8
-    frame: pd.DataFrame = cells.to_pandas(types_mapper=pd.ArrowDtype)
-    for i, field in enumerate(cells.schema):
-        if pa.types.is_nested(field.type):  # what they are in JSON: pandas cannot count the others
-            frame.isetitem(i, pd.Series(cells.column(i).to_pylist(), dtype=object).array)
-    return frame
+    frame = pd.DataFrame(index=range(len(cells)))
+    for name, column in zip(names, cells.columns, strict=True):
+        kind = column.type
+        if pa.types.is_dictionary(kind) or pa.types.is_primitive(kind):
+            frame[name] = column.to_pandas(types_mapper=pd.ArrowDtype)
+        else:  # what they are in JSON: pandas cannot count the others
+            frame[name] = pd.Series(column.to_pylist(), dtype=object)
+    return frame, others
 
 
 def _xlsx(data: bytes) -> pd.DataFrame:

@@ -165,24 +165,31 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def clustered_proportions(
-    row: Indices, cluster: Indices | None, value: Floats, n_rows: int
+    row: Indices,
+    cluster: Indices | None,
+    value: Floats,
+    n_rows: int,
+    weight: Floats | None = None,
 ) -> Estimates:
     """Mean of the values (0 to 1) of each row, with intervals clustered by ``cluster``.
 
     All arguments have shape (cases,). ``cluster``: numbers from 0; None: every case is independent.
+    ``weight``: how often each case counts; None: once.
     """
+    weight = np.ones(len(row)) if weight is None else weight
     cluster = np.arange(len(row)) if cluster is None else cluster
     size = int(cluster.max(initial=0)) + 1
     cells, cell = distinct(row * size + cluster)
     row_of = cells // size
-    total = np.bincount(row, minlength=n_rows).astype(np.float64)
+    total = np.bincount(row, weight, n_rows)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.bincount(row, value, n_rows) / total
-        apart = value - mean[row]
-        own = np.bincount(row, apart**2, n_rows) / total
+        mean = np.bincount(row, weight * value, n_rows) / total
+        distance = value - mean[row]
+        apart = weight * distance
+        own = np.bincount(row, apart * distance, n_rows) / total
         # 1 / the cases, and 1 / the clusters of one size that would say as much.
-        each_case = 1 / total
-        each_cluster = np.bincount(row_of, np.bincount(cell) ** 2.0, n_rows) / total**2
+        each_case = np.bincount(row, weight**2, n_rows) / total**2
+        each_cluster = np.bincount(row_of, np.bincount(cell, weight) ** 2, n_rows) / total**2
         variance = np.bincount(row_of, np.bincount(cell, apart) ** 2, n_rows) / total**2
         alike = (variance / own - each_case) / (each_cluster - each_case)
         seen = np.minimum(mean, 1 - mean) / each_cluster

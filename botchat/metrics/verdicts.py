@@ -167,7 +167,11 @@ class PairVerdicts:
         judges, judge = _joined([part.judges for part in parts], [part.judge for part in parts])
         result = np.concatenate([part.result for part in parts])
         turn = np.concatenate([part.turn for part in parts])
-        return cls.of_columns(items, contestants, judges, item, first, second, judge, result, turn)
+        weight = np.concatenate([part.weight for part in parts])
+        joined = cls.of_columns(
+            items, contestants, judges, item, first, second, judge, result, turn
+        )
+        return replace(joined, weight=weight)
 
     def __len__(self) -> int:
         """Number of verdicts, unreadable ones among them."""
@@ -254,8 +258,9 @@ class PairVerdicts:
         """Return the verdicts of some judges."""
         return self.only(np.isin(self.judges, list(judges))[self.judge])
 
-    def latest(self) -> PairVerdicts:
-        """Return the last of each judge on an item, turn and order; all of unknown items."""
+    @property
+    def is_latest(self) -> Flags:
+        """Flags of the last of each judge on an item, turn and order; all of unknown items."""
         # By columns: a million verdicts are compared in a moment.
         key = self.cases
         for column in (self.first, self.second, self.judge):
@@ -264,7 +269,7 @@ class PairVerdicts:
             )
         last = np.zeros(int(key.max(initial=-1)) + 1, np.intp)
         last[key] = np.arange(len(self))
-        return self.only(last[key] == np.arange(len(self)))
+        return np.asarray(last[key] == np.arange(len(self)))
 
     def with_turns_named(self) -> PairVerdicts:
         """Return the same, each turn an item of its own, and each verdict without an item."""

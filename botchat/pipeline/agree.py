@@ -66,36 +66,25 @@ def agree(
             out = workspace.out(seed_set) / f"agreement-{protocol}"
     elif protocol is not None:
         raise UsageError(f"--protocol {protocol} is about stage files: add --seeds SET")
-    parts, notes = _read_files(files)
-    known = list(judged)
-    for part in parts:
-        known += part.judges
-    kept = _select(workspace, known, judges, truth)
+    votes, notes = _read_files(files)
+    kept = _select(workspace, [*judged, *votes.judges], judges, truth)
     judged = {name: judgments for name, judgments in judged.items() if name in kept}
-    votes = [part.by(kept).with_turns_named() for part in parts]
-    report = _report(data, name, judged, votes, [path.name for path in files], truth)
+    votes = votes.by(kept).with_turns_named()
+    report = _report(data, name, judged, [votes], [path.name for path in files], truth)
     report = replace(report, notes=notes + list(report.notes))
     return publish(report, judge_agreement.agreement_tables(report), out, formats=formats)
 
 
-def _read_files(files: Sequence[Path]) -> tuple[list[PairVerdicts], list[str]]:
-    """Return the votes of each file, the last where a judge gave several, and a note on each."""
-    from botchat.importers.vote_files import read_votes, votes_in  # pandas
+def _read_files(files: Sequence[Path]) -> tuple[PairVerdicts, list[str]]:
+    """Return the votes of all files, and lines on them."""
+    from botchat.importers.vote_files import together, votes_in, votes_of  # pandas
 
-    parts = []
-    notes = []
-    for path in files:
-        file = read_votes(votes_in(path), str(path))
-        votes = file.votes
-        if not file.once:
-            votes = votes.latest()
-        parts.append(votes)
-        note = file.note
-        n_earlier = len(file.votes) - len(votes)
-        if n_earlier:
-            note += f"; {n_earlier:,} given again by the same judge, the last counts"
-        notes.append(f"{note}.")
-    return parts, notes
+    read = together([votes_of(votes_in(path), str(path)) for path in files])
+    votes = read.votes
+    notes = [f"{note}." for note in read.notes]
+    if (votes.weight != 1).any():
+        notes.append("Every verdict counts once: judges are compared without weights.")
+    return votes.only(votes.is_latest), notes
 
 
 def set_reports(data: SeedSetData) -> dict[str, AgreementReport]:

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, MissingDataError, UsageError, listed
-from botchat.importers.tables import rows
-from botchat.importers.vote_files import read_votes, votes_in
-from botchat.metrics.verdicts import PairVerdicts
+from botchat.importers.tables import FileTable, frame_rows
+from botchat.importers.vote_files import is_rates, together, votes_in, votes_of
 from botchat.pipeline.leaderboard import board_result, write_charts
 from botchat.pipeline.spending import Meter
-from botchat.ratings.rate_table import PER_PAIR, comparisons_from_rates, is_rates
+from botchat.ratings.rate_table import PER_PAIR, comparisons_from_rates
 from botchat.results import Result
 from botchat.workspace.folder import Workspace
 from botchat.workspace.jsonl import write_all
@@ -64,23 +63,23 @@ def _board(
     name = paths[0].stem
     if len(paths) > 1:
         name += f" and {len(paths) - 1} more"
-    contents = [(votes_in(path), str(path)) for path in paths]
-    for content, where in contents:
-        if is_rates(content):
+    tables = [(votes_in(path), str(path)) for path in paths]
+    for table, where in tables:
+        if is_rates(table.frame):
             if len(paths) > 1 or judges:
                 raise ConfigError(f"{where} has rates, not votes: rank it alone, without --judge")
-            return _rank_rates(content, where, name, per_pair)
-    return _rank_votes(contents, name, judges)
+            return _rank_rates(table, where, name, per_pair)
+    return _rank_votes(tables, name, judges)
 
 
 def _rank_rates(
-    content: bytes, where: str, name: str, per_pair: int | None
+    table: FileTable, where: str, name: str, per_pair: int | None
 ) -> tuple[Board, list[str]]:
     from botchat.boards.votes import rates_board
 
     if per_pair is None:
         per_pair = PER_PAIR
-    comparisons = comparisons_from_rates(rows(content, where), per_pair, where)
+    comparisons = comparisons_from_rates(frame_rows(table.frame, where), per_pair, where)
     note = (
         f"{where}: pairwise win rates: {len(comparisons.models)} models, "
         f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
@@ -90,15 +89,17 @@ def _rank_rates(
 
 
 def _rank_votes(
-    contents: Sequence[tuple[bytes, str]], name: str, judges: Sequence[str]
+    tables: Sequence[tuple[FileTable, str]], name: str, judges: Sequence[str]
 ) -> tuple[Board, list[str]]:
     from botchat.boards.votes import votes_board
 
-    files = [read_votes(content, where) for content, where in contents]
-    votes = PairVerdicts.together([file.votes for file in files])
+    read = together([votes_of(table, where) for table, where in tables])
+    votes = read.votes
     for judge in judges:
         if judge not in votes.judges:
             known = listed(votes.judges)
             raise MissingDataError(f"no votes of the judge {judge!r}; there are: {known}")
     votes = votes.by(judges or votes.judges)
-    return votes_board(votes, name), [file.note for file in files]
+    if not votes.readable.any():
+        raise MissingDataError(f"{'; '.join(read.notes)}: no readable vote is left to rank")
+    return votes_board(votes, name), read.notes

@@ -1,10 +1,10 @@
 """Bradley-Terry ratings with confidence intervals, rank intervals and length control.
 
 Model i scores against model j at the rate 1 / (1 + 10^((r_j - r_i) / 400)); a win scores 1, a tie
-½ (Bradley & Terry 1952; BotChat, Appendix A). Comparisons on one ChatSEED are not independent:
-intervals come from a sandwich estimator clustered by seed. With length control the logit has one
-more term, the length of the first dialogue less that of the second (as in length-controlled
-AlpacaEval, Dubois et al. 2024).
+½, a soft result itself (Bradley & Terry 1952; BotChat, Appendix A). Comparisons on one ChatSEED
+are not independent: intervals come from a sandwich estimator clustered by seed. With length control
+the logit has one more term, the length of the first dialogue less that of the second (as in
+length-controlled AlpacaEval, Dubois et al. 2024).
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ _MAX_STEPS = 100
 """Newton steps."""
 _TOLERANCE = 1e-10
 """Change in logits that ends them."""
+_ROUNDING = 1e-5
+"""Change in logits that the last step may leave."""
 _RIDGE = 1e-11
 """Share of the curvature added to it, so that nearly decided comparisons can be inverted."""
 _MOST_OF_LENGTH = 24
@@ -129,7 +131,7 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
     covariance = bread
     # Residuals of a fit that explains everything are 0, which does not make it certain.
     if not ties[:m].any() and not (rows.length.any() and len(rows) <= m + 1):
-        residual = rows.result - rows.expected(parameters)
+        residual = rows.weights * (rows.result - rows.expected(parameters))
         middle = rows.information(residual**2)
         if rows.cluster is not None:
             labels, cluster = distinct(rows.cluster)
@@ -170,10 +172,9 @@ def logistic(difference: Floats) -> Floats:
 class _Rows(Comparisons):
     """Comparisons as rows of a logistic regression on m models (first less second) and length.
 
-    ``weight``: comparisons of a row. ``length``: 0 without length control. Shape (n,) each.
+    ``length``: 0 without length control, shape (n,).
     """
 
-    weight: Floats
     length: Floats
 
     @property
@@ -182,16 +183,15 @@ class _Rows(Comparisons):
         return len(self.models)
 
     def aggregated(self) -> _Rows:
-        """One row for each (first, second, result), where there is no length."""
+        """One row for each (first, second) with the mean result, where there is no length."""
         if self.length.any():
             return self
-        code = (self.first * self.m + self.second) * 3 + (2 * self.result).astype(np.intp)
-        codes, row = distinct(code)
-        sides, result = np.divmod(codes, 3)
+        sides, row = distinct(self.first * self.m + self.second)
         first, second = np.divmod(sides, self.m)
-        weight = sums(row, self.weight, len(codes))
-        length = np.zeros(len(codes))
-        return _Rows(self.models, first, second, result / 2, weight=weight, length=length)
+        weight = sums(row, self.weights)
+        result = sums(row, self.weights * self.result) / weight
+        length = np.zeros(len(sides))
+        return _Rows(self.models, first, second, result, None, weight, length=length)
 
     def logits(self, parameters: Floats) -> Floats:
         """Log-odds of the first, shape (n,)."""
@@ -220,7 +220,7 @@ class _Rows(Comparisons):
         """
         expected = self.expected(parameters)
         own = logistic(parameters)
-        matrix = self.information(self.weight * expected * (1 - expected))
+        matrix = self.information(self.weights * expected * (1 - expected))
         matrix += np.diag(ties * own * (1 - own))
         level = np.diag(matrix)[: self.m].mean()
         matrix[: self.m, : self.m] += (1 - ties[: self.m].max()) * level / self.m
@@ -240,7 +240,7 @@ def _rows(comparisons: Comparisons, length: Floats | None = None) -> _Rows:
         comparisons.second,
         comparisons.result,
         comparisons.cluster,
-        weight=np.ones(n),
+        comparisons.weights / comparisons.weights.mean(),  # a tie that is added weighs one of them
         length=np.zeros(n),
     )
     if length is None:
@@ -248,7 +248,7 @@ def _rows(comparisons: Comparisons, length: Floats | None = None) -> _Rows:
     unit = max(float(np.sqrt(np.mean(length**2))), 1e-300)
     controlled = replace(rows, length=length / unit)
     m = rows.m
-    matrix = controlled.information(rows.weight)
+    matrix = controlled.information(rows.weights)
     explained = np.linalg.pinv(matrix[:m, :m], hermitian=True) @ matrix[:m, m]
     if matrix[m, m] - matrix[m, :m] @ explained > _MIN_OWN_LENGTH * n:
         return controlled
@@ -273,8 +273,9 @@ def _maximise(rows: _Rows, ties: Floats) -> Floats | None:
     (Sun & Tran-Dinh 2019).
     """
     parameters = np.zeros(len(ties))
+    change = math.inf
     for _ in range(_MAX_STEPS):
-        residual = rows.weight * (rows.result - rows.expected(parameters))
+        residual = rows.weights * (rows.result - rows.expected(parameters))
         slope = rows.gradient(residual) - ties * (logistic(parameters) - 0.5)
         try:
             step = np.asarray(np.linalg.solve(rows.curvature(parameters, ties), slope))
@@ -283,7 +284,10 @@ def _maximise(rows: _Rows, ties: Floats) -> Floats | None:
         change = max(np.abs(rows.logits(step)).max(), np.abs(ties * step).max())
         parameters += (np.log1p(change) / max(change, 1e-300)) * step
         if change < _TOLERANCE:
-            return parameters
+            break
+    # Of many million votes for one side rounding leaves more than the tolerance.
+    if change < _ROUNDING:
+        return parameters
     return None
 
 
@@ -328,8 +332,8 @@ def _unseen_variance(rows: _Rows, expected: Floats, n_clusters: int | None) -> F
         unit = rows.cluster
     cells, cell = distinct((unit * m + low) * m + high)
     pair = cells % (m * m)
-    apart = sums(cell, score - expected)
-    size = sums(cell, np.ones(n))
+    apart = sums(cell, rows.weights * (score - expected))
+    size = sums(cell, rows.weights)
     seen = sums(pair, apart**2, m * m)
     units = sums(pair, np.ones(len(pair)), m * m)
     chance = np.zeros(m * m)

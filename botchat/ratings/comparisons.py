@@ -17,7 +17,8 @@ class Comparisons:
     """Comparisons of models, in columns of shape (n,); `of` makes them from rows.
 
     ``first``, ``second``: indices into the m ``models``, never the same. ``result``: 1, ½ or 0 for
-    ``first``. ``cluster``: number of the ChatSEED from 0, None if not known.
+    ``first``, or between (soft). ``cluster``: number of the ChatSEED from 0, None if not known.
+    ``weight``: how often each counts, above 0; None: once.
     """
 
     models: Names
@@ -25,6 +26,7 @@ class Comparisons:
     second: Indices
     result: Floats
     cluster: Indices | None = None
+    weight: Floats | None = None
 
     def __len__(self) -> int:
         """Number of comparisons."""
@@ -61,8 +63,30 @@ class Comparisons:
         if self.cluster is not None:
             cluster = self.cluster[kept]
         return Comparisons(
-            self.models, self.first[kept], self.second[kept], self.result[kept], cluster
+            self.models,
+            self.first[kept],
+            self.second[kept],
+            self.result[kept],
+            cluster,
+            self.weights[kept],
         )
+
+    @property
+    def weights(self) -> Floats:
+        """How often each comparison counts, shape (n,)."""
+        if self.weight is None:
+            return np.ones(len(self))
+        return self.weight
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether a result is none of 1, ½ and 0."""
+        return not np.isin(self.result, (WIN, TIE, LOSS)).all()
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether all are wins, ties and losses that count once, as Elo takes them."""
+        return not self.is_soft and bool((self.weights == 1).all())
 
     def oriented(self) -> tuple[Indices, Indices, Floats]:
         """Return (lower index, higher index, result for the lower), shape (n,) each."""
@@ -88,4 +112,5 @@ def comparisons_of(readable: PairVerdicts, cluster: Indices | None) -> Compariso
     # Contestants that only unreadable verdicts name have no place, and none is asked for.
     number = np.array([place.get(name, -1) for name in readable.contestants], dtype=np.intp)
     first = number[readable.first]
-    return Comparisons(tuple(models), first, number[readable.second], readable.result, cluster)
+    second = number[readable.second]
+    return Comparisons(tuple(models), first, second, readable.result, cluster, readable.weight)

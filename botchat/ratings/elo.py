@@ -18,6 +18,7 @@ import joblib
 import numpy as np
 import numpy.typing as npt
 
+from botchat.errors import DataError
 from botchat.estimates import Floats, Names
 from botchat.metrics.statistics import distinct
 from botchat.metrics.verdicts import TIE
@@ -75,11 +76,14 @@ PAPER = EloSettings()
 def bootstrap_elo(comparisons: Comparisons, settings: EloSettings | None = None) -> EloResult:
     """Bootstrap Elo (BotChat, Appendix A); raises `MissingDataError` if there is no comparison.
 
-    The result depends on the comparisons, their order and the settings alone. It runs on the
-    workers of `joblib.parallel_config`, by default in this process.
+    Raises `DataError` for soft results and weights (`Comparisons.is_hard`). The result depends on
+    the comparisons, their order and the settings alone. It runs on the workers of
+    `joblib.parallel_config`, by default in this process.
     """
     settings = settings or PAPER
     comparisons.require_any()
+    if not comparisons.is_hard:
+        raise DataError("Elo takes wins, ties and losses that count once; rate by Bradley-Terry")
     level = fit_logits(comparisons)
     length = _length_of_end(comparisons, level, settings)
     start = level if length < len(comparisons) else np.zeros(len(level))

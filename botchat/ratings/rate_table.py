@@ -23,7 +23,7 @@ PER_PAIR = 444
 COLUMNS = ("model_a", "model_b", "win_rate", "win_or_tie_rate")
 
 
-Rows: TypeAlias = Iterable[tuple[str, Mapping[str, str]]]
+Rows: TypeAlias = Iterable[tuple[str, Mapping[str, object]]]
 """Place of a row for messages, and its cells."""
 
 
@@ -33,12 +33,6 @@ class _Rates(NamedTuple):
     place: str
     values: Floats
     digits: int
-
-
-def is_rates(data: bytes) -> bool:
-    """Return whether a file is a csv with the columns `COLUMNS`."""
-    header = data[:1000].removeprefix(b"\xef\xbb\xbf").decode(errors="replace").partition("\n")[0]
-    return {name.strip(' "\r') for name in header.split(",")}.issuperset(COLUMNS)
 
 
 def comparisons_from_rates(rows: Rows, per_pair: int, where: str) -> Comparisons:
@@ -90,8 +84,8 @@ def comparisons_from_rates(rows: Rows, per_pair: int, where: str) -> Comparisons
 def _read_table(rows: Rows) -> dict[tuple[str, str], _Rates]:
     table: dict[tuple[str, str], _Rates] = {}
     for place, cells in rows:
-        a = cells.get("model_a", "").strip()
-        b = cells.get("model_b", "").strip()
+        a = str(cells.get("model_a", "")).strip()
+        b = str(cells.get("model_b", "")).strip()
         if not a or not b or a == b:
             raise DataError(f"{place}: {a!r} against {b!r}: name two different models")
         if (a, b) in table:
@@ -101,8 +95,8 @@ def _read_table(rows: Rows) -> dict[tuple[str, str], _Rates]:
     return table
 
 
-def _rates(place: str, cells: Mapping[str, str]) -> _Rates:
-    texts = [cells.get(name, "").strip() for name in COLUMNS[2:]]
+def _rates(place: str, cells: Mapping[str, object]) -> _Rates:
+    texts = [str(cells.get(name, "")).strip() for name in COLUMNS[2:]]
     try:
         values = np.array([float(text) for text in texts])
     except ValueError:

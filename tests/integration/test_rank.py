@@ -54,8 +54,7 @@ def test_votes_in_board_out(tmp_path, monkeypatch, capsys):
 
 BAD = {
     "a,b\n1,2\n": "bad.csv: no votes (columns: a, b)",
-    "model_a,model_b,winner\nx,y,tie\nx,y,who\n": "bad.csv row 3: the winner 'who' is neither",
-    "model_a,model_b,winner\nx,x,tie\n": "1 of a model against itself: nothing is left",
+    "model_a,model_b,winner\nx,x,tie\n": "against itself (first: row 2): nothing is left",
 }
 
 
@@ -90,8 +89,39 @@ def test_tables_of_rates(tmp_path, monkeypatch, capsys):
     pd.testing.assert_frame_equal(read, again.frame, check_dtype=False)
     assert again._repr_html_().startswith(again.tables[0]._repr_html_())  # its notes follow
     assert all(escape(note) in again._repr_html_() for note in again.lines)
+    Path("rates.json").write_text(pd.read_csv("rates.csv").to_json(orient="records"))
+    assert said(capsys, "rank", "rates.json", "--per-pair", 100)["rows"] == found["rows"]
     Path("votes.csv").write_text("model_a,model_b,winner\nx,y,tie\n")
     assert "has rates, not votes" in refused(capsys, ["rank", "votes.csv", "rates.csv"])
+
+
+def test_soft_results_weights_and_repeats_are_said_alike(tmp_path, monkeypatch, capsys):
+    """In rank and agree; who never met is said, and Elo takes neither softness nor weights."""
+    monkeypatch.chdir(tmp_path)
+    lines = ["model_a,model_b,winner,prompt,judge,weight"]
+    for n in range(40):
+        lines += [
+            f"base,{m},model_{'ab'[n % k > 0]},{n},j,{w}" for m, k, w in (("x", 3, 2), ("y", 4, 1))
+        ]
+    Path("star.csv").write_text("\n".join([*lines, lines[-1]]))
+    again = "1 of 81 votes were given again by the same judge on the same item and order: ratings"
+    board = said(capsys, "rank", "star.csv")
+    assert (board["headline"], "elo" in board["rows"][0]) == (
+        "y leads; x is not ruled out (met only through others).",
+        False,
+    )
+    assert main(["rank", "star.csv"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert again in printed
+    assert "No Elo: it takes wins, ties and losses that each count" in printed
+    assert main(["agree", "star.csv"]) == 0
+    assert again in " ".join(capsys.readouterr().out.split())
+    rows = [f"base,x,{1 + n / 39}" for n in range(40)]
+    Path("soft.csv").write_text("\n".join(["generator_1,generator_2,preference", *rows]))
+    board = said(capsys, "rank", "soft.csv")
+    assert {row["model"]: row["win"] for row in board["rows"]} == pytest.approx(
+        {"base": 0.5, "x": 0.5}
+    )
 
 
 def test_names_are_text(tmp_path, monkeypatch, capsys):

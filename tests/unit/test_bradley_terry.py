@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from scipy.stats import t
 from sklearn.linear_model import LogisticRegression
 
+from botchat.errors import DataError
 from botchat.ratings.bradley_terry import ELO, BradleyTerryResult, fit
 from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.elo import bootstrap_elo
 
 GAMES = st.lists(
     st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd"), st.sampled_from((1.0, 0.5, 0.0))),
@@ -39,6 +41,29 @@ def of_utility(utility: np.ndarray, tie: float = 0.0) -> Comparisons:
     result = np.where(np.abs(lead) <= tie, 0.5, (lead > 0) * 1.0).ravel()
     columns = np.tile(first, n), np.tile(second, n), result, np.repeat(np.arange(n), len(first))
     return Comparisons(tuple(f"m{i:02}" for i in range(m)), *columns)
+
+
+def test_weights_are_copies_and_soft_results_their_mean():
+    """Of a win, a tie and a loss; a pair's rating is its mean result, and Elo refuses both."""
+    hard = of_utility(np.random.default_rng(0).gumbel(size=(40, 3)), 0.5)
+    weight = np.arange(len(hard)) % 3 + 1.0
+    copies = np.repeat(np.arange(len(hard)), weight.astype(int))
+    parts = (hard.first[copies], hard.second[copies], hard.result[copies])
+    weighted = replace(hard, weight=weight / 7)
+    np.testing.assert_allclose(
+        fit(weighted).rating, fit(Comparisons(hard.models, *parts)).rating, atol=1e-9
+    )
+    same = (replace(hard, weight=np.full(len(hard), 3.0)), hard)
+    for key in ("rating", "covariance"):
+        both = [getattr(fit(each), key) for each in same]
+        np.testing.assert_allclose(both[0], both[1], rtol=1e-10, atol=1e-9)
+    index = np.zeros(3, np.intp)
+    soft = Comparisons(("a", "b"), index, index + 1, np.array([0.9, 0.5, 0.25]))
+    rating = fit(soft).rating
+    assert abs(1 / (1 + 10 ** ((rating[1] - rating[0]) / 400)) - 0.55) < 1e-12
+    for each in (weighted, soft):
+        with pytest.raises(DataError, match="Elo takes wins, ties and losses that count once"):
+            bootstrap_elo(each)
 
 
 def drawn(n_models: int, n_seeds: int, rng: np.random.Generator) -> tuple[Comparisons, np.ndarray]:
