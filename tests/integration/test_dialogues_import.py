@@ -110,6 +110,33 @@ def test_dialogues_join_a_set_with_people_and_stand_on_its_board(tmp_path, capsy
     assert "mine" in (w / "leaderboards" / "people" / "index.html").read_text()
 
 
+def test_a_set_of_a_models_dialogues_has_no_humans(tmp_path, capsys):
+    """No row, no cases, no labels and no check of them; what was judged before is passed over."""
+    place = ["--seeds", "shop", "--dir", tmp_path]
+    said(capsys, "import", write(tmp_path, "utterances"), "--model", "M", *place)
+    for protocol in ("unieval", "arena"):
+        said(capsys, "generate", "--model", "bot:parrot", *place)
+        judged = said(capsys, "judge", protocol, "--judge", "rules", *place)
+        assert [row["cases"] for row in judged["rows"]][:1] == [10]
+    board = said(capsys, "leaderboard", *place)
+    assert [row["model"] for row in board["rows"]] == ["M", "bot:parrot"]
+    assert "human" not in " ".join([*board["notes"], *board["judge"]["reasons"]])
+    unknown = {check["key"] for check in board["judge"]["checks"] if check["state"] == "unknown"}
+    assert {"false_positive_rate", "model_picked"} <= unknown
+    assert said(capsys, "label", "--protocol", "unieval", *place)["cases"] == 10
+    asked = ["judge", "unieval", "--model", "human", "--judge", "rules", *map(str, place)]
+    assert "no dialogues of 'human'" in refused(capsys, asked)
+
+
+def test_dialogues_that_are_there_twice_are_named(tmp_path, capsys):
+    """Seeds count as independent of each other."""
+    path = tmp_path / "twice.jsonl"
+    path.write_text(lines([utterances(TALKS[n], k) for k, n in enumerate((0, 1, 0, 0))]))
+    note = said(capsys, "import", path, "--dir", tmp_path)["note"]
+    assert note.startswith("2 of 4 dialogues are there twice")
+    assert note.endswith(": u2 repeats u0, u3 repeats u0")
+
+
 CHAT = openai(TALKS[0], 0)
 TOOL = {
     "messages": [*CHAT["messages"][:3], {"role": "assistant", "content": "", "tool_calls": [1]}]
