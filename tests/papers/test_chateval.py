@@ -150,7 +150,7 @@ BROKEN = [
     ("question.jsonl", ONE + '{"text": "w"}\n', "faireval/question.jsonl row 2: question_id ''"),
     (GPT, ONE + "{\n", "faireval/answer_gpt35.jsonl row 2: '{' is not JSON"),
     (GPT, ONE, "faireval/answer_gpt35.jsonl: no answer to question 2"),
-    (REVIEW, "TIE\nGPT9\n", f"faireval/{REVIEW}:2: label 'GPT9' is neither gpt35, m-1b nor TIE"),
+    (REVIEW, "TIE\nGPT9\n", f"faireval/{REVIEW}:2: label: 'GPT9' is neither gpt35, m-1b nor"),
     (REVIEW, "TIE\n", f"faireval/{REVIEW}: 1 labels"),
     ("x.txt", "", "Topical-Chat needs a JSON file"),
     ("x.json", "[1]", "Topical-Chat needs a JSON file"),

@@ -9,9 +9,12 @@ import re
 import pytest
 
 from botchat.cli.main import main
+from botchat.errors import DataError
+from botchat.papers.benchmarks import read_items
 from tests.commands import refused, said
 from tests.openai_server import Server, text
 from tests.papers.test_bench import KINDS, url
+from tests.rows import cases
 
 TEXTS = [
     "Kim had a cat. It slept. It slept.",
@@ -112,6 +115,19 @@ def test_pairs_get_verdicts_in_both_orders(tmp_path, capsys):
     assert judge["kappa"] == pytest.approx(0.5)
     ranked = said(capsys, "rank", cases, "--dir", w)["rows"]
     assert [row["model"] for row in ranked] == ["m", "n"]
+
+
+@pytest.mark.parametrize(("models", "label", "right"), cases("labels_of_pairs", 3))
+def test_labels_are_read_by_the_exact_name_first(models, label, right, tmp_path):
+    """Then by plain names, then by the words that `rank` reads."""
+    path = tmp_path / "p.jsonl"
+    row = {"answer_1": "x", "answer_2": "y", "winner": label}
+    path.write_text(json.dumps(row | {"model_1": models[0], "model_2": models[1]}))
+    if right in (None, "1", "2", "tie"):
+        assert [pair.label for pair in read_items(path)] == [right]
+    else:
+        with pytest.raises(DataError, match=f"row 1: column winner: .*{re.escape(right)}"):
+            read_items(path)
 
 
 @pytest.mark.parametrize(
