@@ -64,9 +64,7 @@ def read_label(label: str, models: Sequence[str], words: LabelWords, place: str)
         return str(plain_models.index(plain) + 1)
     word = _SIDE.sub(r"\1", plain_name(label.removesuffix(".0")))
     if word not in words:
-        raise DataError(
-            f"{place}: {label!r:.60} is neither {listed(models)} nor a word as tie"
-        )
+        raise DataError(f"{place}: {label!r:.60} is neither {listed(models)} nor a word as tie")
     return words[word]
 
 

@@ -14,7 +14,7 @@ from botchat.papers.benchmarks import read_items
 from tests.commands import refused, said
 from tests.openai_server import Server, text
 from tests.papers.test_bench import KINDS, url
-from tests.rows import cases
+from tests.rows import cases, rows
 
 TEXTS = [
     "Kim had a cat. It slept. It slept.",
@@ -130,19 +130,7 @@ def test_labels_are_read_by_the_exact_name_first(models, label, right, tmp_path)
             read_items(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "flags", "message"),
-    [
-        ("t.txt", " \n", (), "no texts; separate them by blank lines"),
-        ("t.doc", "x", (), "no table of texts; name a file: .csv, .tsv"),
-        ("t.csv", "name\nx\n", (), "t.csv row 2: no text (columns: name); expected one of"),
-        ("t.csv", "text,score\nx,1\ny,bad\n", (), "t.csv row 3: column score: 'bad' is no number"),
-        ("t.jsonl", '{"text": "x"}\n[1]', (), "t.jsonl row 2: [1] is not an object"),
-        ("t.jsonl", '{"text": "x"}\n{"answer_1": "y"}', (), "row 2: column text: it is missing"),
-        ("t.txt", "x", ("--limit", "0"), "--limit 0: at least one item is needed"),
-        ("t.txt", "x", (), "rules answers UniEval, Arena, GTEval and diagnosis, not mateval"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "flags", "message"), rows("wrong_files_of_texts"))
 def test_a_wrong_file_is_one_line_and_nothing_is_written(
     name, content, flags, message, tmp_path, capsys
 ):
