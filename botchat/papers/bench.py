@@ -49,7 +49,6 @@ class _Source(msgspec.Struct, forbid_unknown_fields=True):
 
     files: list[str]
     address: str
-    sha256: dict[str, str] = {}
 
 
 _SOURCES = msgspec.toml.decode(
@@ -198,10 +197,7 @@ def _read(name: str, data: Path | None, published: bool) -> Benchmark:
         try:
             return read(_files(source, data))
         except MissingDataError as error:
-            digests = [f"; SHA-256 of {file}: {digest}" for file, digest in source.sha256.items()]
-            raise MissingDataError(
-                f"{error}; get them from {source.address}{''.join(digests)}"
-            ) from None
+            raise MissingDataError(f"{error}; get them from {source.address}") from None
     file = Path(name)
     if file.exists():
         return own_file(file)
@@ -225,8 +221,8 @@ def _files(source: _Source, data: Path | None) -> dict[str, bytes]:
     names = set()
     for pattern in source.files:
         # Not of `Path`, whose glob dies of a folder that it may not list, or that goes.
-        names.update(glob(pattern, root_dir=data))  # noqa: PTH207
-        names.update(glob(f"*/{pattern}", root_dir=data))  # noqa: PTH207
+        for place in (pattern, f"*/{pattern}"):
+            names.update(glob(place, root_dir=data))  # noqa: PTH207
     files = {}
     for name in sorted(names):
         content = jsonl.content(data / name)

@@ -34,6 +34,7 @@ from botchat.protocols.frame import neutralise, prompt_frame
 from botchat.protocols.items import read_label
 from botchat.protocols.kinds import Score
 from botchat.protocols.protocol import Protocol
+from botchat.protocols.replies import plain_name
 from botchat.protocols.scores import Scale, neutralise_labels
 
 _SCALES = dict.fromkeys(("naturalness", "coherence", "engagingness"), (1, 3))
@@ -124,12 +125,11 @@ def read_faireval(files: Files) -> list[AnswerPair]:
             f"{review}: {len(labels)} labels for the {len(questions)} questions; give one a line"
         )
     models = (model_a, model_b)
-    words: dict[str, str | None] = {"tie": "tie"}
-    if "gpt35" in models:
-        words["chatgpt"] = str(models.index("gpt35") + 1)
     pairs = []
     for line, (id_, label) in enumerate(zip(questions, labels, strict=True), 1):
-        verdict = read_label(label.strip(), models, words, f"{review}:{line}: label")
+        if plain_name(label) == "chatgpt" and "gpt35" in models:
+            label = "gpt35"
+        verdict = read_label(label.strip(), models, {"tie": "tie"}, f"{review}:{line}: label")
         for name, texts in zip(names, tables, strict=False):
             if id_ not in texts:
                 raise DataError(f"{paths[name]}: no answer to question {id_}; add it")
