@@ -302,8 +302,7 @@ def import_(
     place = _workspace(workspace)
     if model is not None:
         return import_dialogues(place, source, seeds or name_of(source), model, replace=replace)
-    name = seeds or name_of(source)
-    return import_seeds(place, source, name, language=language, replace=replace)
+    return import_seeds(place, source, seeds, language=language, replace=replace)
 
 
 @app.command(group=STEPS)

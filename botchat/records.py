@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -358,11 +358,16 @@ def human_dialogue(seed: Seed) -> Dialogue:
     return Dialogue(seed.id, HUMAN, seed.utterances, N_SEED, (), "complete", "")
 
 
-def eligible_seeds(seeds: Iterable[Seed]) -> list[Seed]:
+def is_bare(seeds: Sequence[Seed]) -> bool:
+    """Return whether a set has ChatSEEDs alone, as one of a model's dialogues; none is human."""
+    return all(len(seed.utterances) <= N_SEED for seed in seeds)
+
+
+def eligible_seeds(seeds: Sequence[Seed]) -> Sequence[Seed]:
     """Return seeds with a human dialogue of at least 4 utterances (BotChat §4.2: 222 of MuTual's).
 
     Of a set of ChatSEEDs alone, all of them.
     """
-    listed = list(seeds)
-    bare = all(len(seed.utterances) <= N_SEED for seed in listed)
-    return [seed for seed in listed if bare or len(seed.utterances) >= MIN_HUMAN]
+    if is_bare(seeds):
+        return seeds
+    return [seed for seed in seeds if len(seed.utterances) >= MIN_HUMAN]

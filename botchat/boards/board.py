@@ -33,7 +33,6 @@ from botchat.records import (
     Provenance,
     Seed,
     eligible_seeds,
-    human_dialogue,
 )
 from botchat.workspace.criteria import is_reserved
 
@@ -152,8 +151,6 @@ def build_board(
     catalogue = catalogue or Catalogue()
     known = catalogue.among(judgments)
     judged = protocol_verdicts(known, judgments, seeds, dialogues)
-    human = {seed.id: human_dialogue(seed) for seed in seeds if seed.utterances}
-    everyone = {HUMAN: human, **dialogues}
     min4 = [seed.id for seed in eligible_seeds(seeds)]
     contestants = _contestants(dialogues, judged)
     measured = measure(contestants)
@@ -161,11 +158,12 @@ def build_board(
         measured, seed_set, _imported_signature(imported_contestants(dialogues))
     )
     pairs = [part for part in judged.values() if part.protocol.is_pair]
-    parts: list[ProtocolResult] = list(arena.rate(pairs, min4, elo, everyone))
+    parts: list[ProtocolResult] = list(arena.rate(pairs, min4, elo, dialogues))
     for part in judged.values():
         if not part.protocol.is_pair:
             parts.append(protocols.protocol_result(part, seeds, dialogues))
-    facts = judge_facts(judged.values(), everyone)
+    facts = judge_facts(judged.values(), dialogues)
+    human = dialogues.get(HUMAN, {}).values()
     unknown = [name for name in sorted(judgments.keys() - known) if not is_reserved(name)]
     return Board(
         seed_set=seed_set,
@@ -176,7 +174,7 @@ def build_board(
         judge_table=judge_table(facts.values(), [judged[name].signature for name in facts]),
         judge_facts=facts,
         utterance_lengths=measured,
-        human_lengths=tuple([len(each.utterances) for each in human.values()]),
+        human_lengths=tuple([len(each.utterances) for each in human]),
         seeds_signature=f"{SIGNED}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(min4)}",
         notes=tuple(_notes(judged, parts, unknown)),
         verdicts=judged,

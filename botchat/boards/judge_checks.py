@@ -182,8 +182,10 @@ class JudgeTrust(NamedTuple):
         """The worst fault of a judge that fails, after "the judge"; else empty."""
         if self.level == NO_ANSWER:
             return NO_ANSWER
-        failed = (RULES[check.key].fault for check in self.checks if check.state == "fails")
-        return next(failed, "")
+        for check in self.checks:
+            if check.state == "fails":
+                return RULES[check.key].fault
+        return ""
 
     @property
     def as_json(self) -> dict[str, object]:
@@ -228,7 +230,9 @@ def judge_trust(board: Board, label_kappa: Estimate | None = None) -> JudgeTrust
         reasons[check.state].append(check.reason)
     untested = []
     n = _n_human_dialogues(board)
-    if n < LEAST:
+    if len(board.lengths.frame) and not board.human_lengths:
+        untested.append("It was tested on generated dialogues only.")
+    elif n < LEAST:
         untested.append(f"It saw {n} human dialogues; {LEAST} are needed to say more.")
     if board.judge == RulesJudge.name:
         untested.append("It sees the form of a dialogue only, not its content.")

@@ -10,13 +10,19 @@ ignored.
 from __future__ import annotations
 
 import re
+import tomllib
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
-from itertools import groupby, pairwise
+from importlib import resources
+from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from botchat.errors import DataError, listed
+import msgspec
+
+from botchat.errors import DataError, listed, one_line
 from botchat.importers.tables import COLUMNS, FileRow, column_name, json_value, named, quoted
 from botchat.interfaces import visible
 from botchat.records import N_SEED, Dialogue, Outcome, Seed, Utterance
@@ -27,9 +33,11 @@ FORMATS: Mapping[str, str] = COLUMNS["seeds"]["formats"]
 MAX_ID = 200
 """Characters of an id."""
 
-MUTUAL_FILE = re.compile(r"(?!.*mutual_plus/)(?:(?:.*/)?test/)?test_([0-9]+)\.txt")
-"""Names of items of MuTual's raw test split; mutual_plus holds the same dialogues."""
 _MARK = re.compile(r"(?:^|\s)[mf] :(?=\s|$)")
+_MAX_ITEM = 2**20  # bytes
+_MUTUAL = tomllib.loads(resources.files(__package__).joinpath("mutual.toml").read_text("utf-8"))
+_MUTUAL_FOLDERS = ("MuTual-master", "data", "mutual", "test")
+"""Each in the one before; the last has the items."""
 
 _IDS, _TEXTS, _SPEAKERS, _TURNS = (
     COLUMNS["seeds"][name] for name in ("ids", "texts", "speakers", "turns")
@@ -46,6 +54,12 @@ class ImportedMessage(NamedTuple):
     speaker: str | None
     text: str
     turn: float
+
+
+class _Item(msgspec.Struct):
+    """An item of MuTual."""
+
+    article: str
 
 
 class ImportedDialogue(NamedTuple):
@@ -87,52 +101,75 @@ def read_dialogues(rows: Iterable[FileRow], where: str) -> tuple[str, list[Impor
         column = _column(row.fields, FORMATS, f"{row.place}: no dialogue")
         messages = _messages(_items(row.fields[column], row.place), row.place)
         spoken = [m._replace(text=strip_thoughts(m.text)) for m in messages]
-        texts = [text.strip() for text in _join_turns(spoken, row.place)]
-        failed = [n for n, text in enumerate(texts) if text == _FAILED or not visible(text)]
-        end = min(failed, default=None)
-        outcome: Outcome = "empty"
-        if end is None:
-            outcome = "ok"
-        dialogues.append(ImportedDialogue(row.place, _id(row), tuple(texts[:end]), outcome))
+        utterances: list[str] = []
+        outcome: Outcome = "ok"
+        for text in _join_turns(spoken, row.place):
+            if text == _FAILED or not visible(text):
+                outcome = "empty"
+                break
+            utterances.append(text.strip())
+        dialogues.append(ImportedDialogue(row.place, _id(row), tuple(utterances), outcome))
         form = form or FORMATS[column]
     if not dialogues:
         raise DataError(f"{where}: no dialogue; expected one of: {listed(FORMATS)}")
     return form, dialogues
 
 
-def read_mutual(files: Mapping[str, bytes], where: str) -> list[Seed]:
-    """Read MuTual's raw test split (Cui et al., ACL 2020): seeds ``MT-<n>``, in the order of n.
+def read_mutual(source: Path) -> list[Seed]:
+    """Read the paper's dialogues of MuTual's raw test split (Cui et al., ACL 2020).
 
-    ``files`` maps a name to JSON. Its ``article`` is a dialogue up to some utterance, with ``m :``
-    or ``f :`` before each. A dialogue that begins or repeats another is left out. Raises
-    DataError if the layout is not MuTual's, or if there is no seed.
+    ``source``: a folder, or the zip that GitHub gives. The ``article`` of an item is a dialogue,
+    with ``m :`` or ``f :`` before each utterance. Raises `DataError` if an item is missing or not
+    in this layout.
     """
-    articles = {
-        int(MUTUAL_FILE.sub(r"\1", name)): _article(content, f"{where}: {name}")
-        for name, content in files.items()
-    }
-    # Sorted, a text stands right before one that it begins; the blank ends a whole word.
-    ordered = sorted((f"{text} ", -number) for number, text in articles.items())
-    pairs = pairwise([*ordered, ("", 0)])
-    kept = sorted(-n for (text, n), (after, _) in pairs if not after.startswith(text))
-    dialogues = {n: tuple(map(str.strip, _MARK.split(articles[n])[1:])) for n in kept}
-    seeds = [Seed(f"MT-{n}", texts) for n, texts in dialogues.items() if len(texts) >= N_SEED]
-    if not seeds:
-        raise DataError(f"{where}: no dialogue in MuTual's layout (test/test_<n>.txt)")
+    place = str(source)
+    seeds = []
+    try:
+        folder: Path | zipfile.Path = source
+        if source.is_file():
+            folder = zipfile.Path(source)
+        for name in _MUTUAL_FOLDERS:
+            if (folder / name).exists():
+                folder = folder / name
+        for n in _MUTUAL["numbers"]:
+            place = f"{source}: test_{n}.txt"
+            with (folder / f"test_{n}.txt").open("rb") as file:
+                seeds.append(Seed(f"MT-{n}", _article(file.read(_MAX_ITEM))))
+    except Exception as error:  # no such folder or item, no zip, or none of MuTual's
+        raise DataError(
+            f"{place}: {one_line(error)}; give MuTual's own folder or zip, with every "
+            "data/mutual/test/test_<n>.txt"
+        ) from None
     return seeds
 
 
-def _article(content: bytes, place: str) -> str:
-    """Return the dialogue of an item, with single blanks."""
-    article = named(json_value(content, place), place).get("article")
-    article = " ".join(article.split()) if isinstance(article, str) else ""
-    if not _MARK.match(article) or not all(each.strip() for each in _MARK.split(article)[1:]):
-        raise DataError(f"{place}: no 'article' of utterances, each after 'm :' or 'f :'")
-    return article
+def known_set(seeds: Sequence[Seed]) -> tuple[str, ...]:
+    """Return name and note of a set that is known by its texts, from whatever file, or two ''."""
+    texts = msgspec.json.encode(sorted(seed.utterances for seed in seeds))
+    return tuple(_MUTUAL["sets"].get(sha256(texts).hexdigest(), ("", "")))
+
+
+def repeated(seeds: Sequence[Seed]) -> list[str]:
+    """Return ``ID repeats ID`` for dialogues whose texts an earlier one has."""
+    ids = {seed.utterances: seed.id for seed in reversed(seeds)}
+    pairs = [(seed.id, ids[seed.utterances]) for seed in seeds]
+    return [f"{id_} repeats {first}" for id_, first in pairs if id_ != first]
+
+
+def _article(content: bytes) -> tuple[str, ...]:
+    """Return the utterances of an item, with single blanks; raises ValueError if it is none."""
+    article = " ".join(msgspec.json.decode(content, type=_Item).article.split())
+    before, *utterances = _MARK.split(article)
+    if before or not all(utterances):
+        raise ValueError("no 'article' of utterances, each after 'm :' or 'f :'")
+    return tuple(map(str.strip, utterances))
 
 
 def _first(fields: Mapping[str, Any], names: Iterable[str]) -> Any:
-    return next((fields[name] for name in names if fields.get(name) is not None), None)
+    for name in names:
+        if fields.get(name) is not None:
+            return fields[name]
+    return None
 
 
 def _column(fields: Mapping[str, Any], names: Iterable[str], fault: str) -> str:
@@ -179,18 +216,20 @@ def _messages(items: Sequence[object], place: str, start: int = 0) -> list[Impor
         within = f"{place}: utterance {n}"
         fields = {column_name(name): value for name, value in named(item, within).items()}
         speaker = _first(fields, _SPEAKERS)
+        if speaker is not None:
+            speaker = " ".join(str(speaker).casefold().split())
         turn = _first(fields, _TURNS)
         called = fields.get("tool_calls") or fields.get("function_call")
-        if called or re.search(r"(?i)tool|function|observation", str(speaker)):
+        if called or re.search(r"tool|function|observation", str(speaker)):
             raise DataError(f"{within} calls a tool; take such dialogues out")
-        if str(speaker).lower() in ("system", "developer"):
+        if speaker in ("system", "developer"):
             continue
         text = _text(fields[_column(fields, _TEXTS, f"{within}: no text")], within)
         try:
             position = float(n if turn is None else str(turn))
         except ValueError:
             raise DataError(f"{within}: the turn {quoted(turn)} is no number") from None
-        messages.append(ImportedMessage(None if speaker is None else str(speaker), text, position))
+        messages.append(ImportedMessage(speaker, text, position))
     return messages
 
 

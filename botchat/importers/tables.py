@@ -30,6 +30,7 @@ COLUMNS: dict[str, dict[str, Any]] = tomllib.loads(
 """Names of columns in other people's files, of seeds and of votes."""
 
 MAX_UNPACKED = 2**26  # bytes that an xlsx may unpack to
+MAX_SHEET = 2**23  # cells of its first sheet
 MAX_CELLS = 10**8  # of a parquet: they are packed to next to nothing, and unpacked in memory
 
 
@@ -243,10 +244,22 @@ def _parquet(data: bytes, columns: Collection[str] | None) -> tuple[pd.DataFrame
 
 
 def _xlsx(data: bytes) -> pd.DataFrame:
-    """Read the first sheet of a workbook; no more is unpacked than its members state."""
+    """Read the first sheet of a workbook; no more is unpacked than its members state.
+
+    Cells count, not bytes: a frame has all of them between the first and the last.
+    """
     with zipfile.ZipFile(BytesIO(data)) as archive:
         size = sum(member.file_size for member in archive.infolist())
         if size > MAX_UNPACKED:
             raise ValueError(f"it unpacks to {size:,} bytes; split it into smaller files")
-    # Empty cells alone are missing.
-    return pd.read_excel(BytesIO(data), dtype=object, keep_default_na=False, na_values=[""])
+    with pd.ExcelFile(BytesIO(data)) as file:
+        sheet = file.book.worksheets[0]
+        sheet.reset_dimensions()  # which the file may state wrongly
+        width = 0
+        for n, row in enumerate(sheet.iter_rows(values_only=True), 1):
+            filled = [column for column, cell in enumerate(row, 1) if cell is not None]
+            width = max(filled[-1:] + [width])
+            if filled and n * width > MAX_SHEET:
+                raise ValueError(f"more than {MAX_SHEET:,} cells; split it into smaller files")
+        # Empty cells alone are missing.
+        return pd.read_excel(file, dtype=object, keep_default_na=False, na_values=[""])

@@ -10,7 +10,11 @@ import gzip
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from glob import glob
+from importlib import resources
 from pathlib import Path
+
+import msgspec
 
 from botchat.boards.judge_agreement import HUMAN_LABELS, AgreementReport
 from botchat.errors import DataError, LimitReached, MissingDataError, UsageError, did_you_mean
@@ -38,6 +42,18 @@ BENCHMARKS: Mapping[str, Callable[[Files], Benchmark]] = {
     "turing": turing,
 }
 """Name -> the benchmark in upstream's files."""
+
+
+class _Source(msgspec.Struct, forbid_unknown_fields=True):
+    """Entry of ``sources.toml``."""
+
+    files: list[str]
+    address: str
+
+
+_SOURCES = msgspec.toml.decode(
+    resources.files(__package__).joinpath("sources.toml").read_bytes(), type=dict[str, _Source]
+)
 
 
 def judge_name(name: str | JudgeFunction, model: str | None, workspace: Workspace) -> JudgeName:
@@ -85,10 +101,7 @@ def bench(
         from botchat.papers.botchat_figures import bench_botchat  # which draws
 
         return bench_botchat(data, out)
-    if published:
-        benchmark = recorded(_files(data))
-    else:
-        benchmark = _read(name, data)
+    benchmark = _read(name, data, published)
     cases = [_first(each, limit) for each in benchmark.cases]
     jobs = [judging.JudgingJob(judge, cases) for judge in judges]
     language = next((each.protocol.language for each in cases), ENGLISH)
@@ -174,10 +187,17 @@ def _judged(
     return judged
 
 
-def _read(name: str, data: Path | None) -> Benchmark:
+def _read(name: str, data: Path | None, published: bool) -> Benchmark:
     """Read a benchmark from upstream's files, or a file of one's own."""
     if name in BENCHMARKS:
-        return BENCHMARKS[name](_files(data))
+        source = _SOURCES[name]
+        read = BENCHMARKS[name]
+        if published:
+            read = recorded
+        try:
+            return read(_files(source, data))
+        except MissingDataError as error:
+            raise MissingDataError(f"{error}; get them from {source.address}") from None
     file = Path(name)
     if file.exists():
         return own_file(file)
@@ -189,22 +209,27 @@ def _read(name: str, data: Path | None) -> Benchmark:
     )
 
 
-def _files(data: Path | None) -> dict[str, bytes]:
-    """Return the content of upstream's files by their names in the folder."""
+def _files(source: _Source, data: Path | None) -> dict[str, bytes]:
+    """Return the content of a benchmark's files by their names in the folder, or one below."""
     if data is None or not data.is_dir():
         where = "--data is missing"
         if data is not None:
             where = f"no folder {data}"
-        raise MissingDataError(f"{where}; name the folder with upstream's files with --data")
+        raise MissingDataError(
+            f"{where}; name the folder with {', '.join(source.files)} with --data"
+        )
+    names = set()
+    for pattern in source.files:
+        # Not of `Path`, whose glob dies of a folder that it may not list, or that goes.
+        for place in (pattern, f"*/{pattern}"):
+            names.update(glob(place, root_dir=data))  # noqa: PTH207
     files = {}
-    for path in sorted(data.rglob("*")):
-        name = path.relative_to(data).as_posix()
-        if name.removesuffix(".gz").endswith((".csv", ".json", ".jsonl", ".txt")):
-            content = jsonl.content(path)
-            if path.suffix == ".gz":
-                try:
-                    content = gzip.decompress(content)
-                except (OSError, EOFError, zlib.error) as error:
-                    raise DataError(f"{path} is no gzip file ({error}); get it again") from None
-            files[name] = content
+    for name in sorted(names):
+        content = jsonl.content(data / name)
+        if name.endswith(".gz"):
+            try:
+                content = gzip.decompress(content)
+            except (OSError, EOFError, zlib.error) as error:
+                raise DataError(f"{data / name} is no gzip file ({error}); get it again") from None
+        files[name] = content
     return files

@@ -28,7 +28,7 @@ from botchat.boards.judge_agreement import (
 from botchat.boards.tables import Column, Kind, Table, spread, table
 from botchat.errors import ConfigError, DataError, listed
 from botchat.estimates import UNKNOWN, VerdictPrice
-from botchat.importers.tables import SUFFIXES, FileRow, json_rows, read_text, rows
+from botchat.importers.tables import COLUMNS, SUFFIXES, FileRow, json_rows, read_text, rows
 from botchat.interfaces import Cells
 from botchat.metrics import lengths
 from botchat.metrics.agreement import ItemScore, ScoreAgreement, compare, compare_scores
@@ -241,6 +241,10 @@ _PLACES: dict[str, int | None] = {key: place for place, key in enumerate(NUMBERS
 _PLACES["score"] = None
 _CASE = [Column("item", "Item", "name"), Column("judge", "Judge", "name")]
 _PAIRS = [Column(key, key.capitalize(), "name") for key in ("first", "second", "verdict", "scores")]
+LABEL_WORDS: dict[str, str | None] = {}
+for _label, _key in (("1", "first"), ("2", "second"), ("tie", "tie"), (None, "unreadable")):
+    LABEL_WORDS |= dict.fromkeys([plain_name(word) for word in COLUMNS["votes"][_key]], _label)
+"""Plain word of a file's label, as `rank` reads it -> the label; None: unreadable."""
 _LABELS = {WIN: "1", TIE: "tie", LOSS: "2"}
 """Result -> the label of a file that means it."""
 _TEXTS = [Column(key, key.replace("_", " ").capitalize(), "number") for key in NUMBERS]
@@ -344,7 +348,7 @@ def read_items(file: Path) -> list[OwnText] | list[AnswerPair]:
         cells = []
         for at, row in rows(data, where):
             cells.append((at, {plain_name(key): cell for key, cell in row.items()}))
-        return items(cells, where, [name for name in NUMBERS.values() if name])
+        return items(cells, where, LABEL_WORDS, [name for name in NUMBERS.values() if name])
     texts = paragraphs(read_text(data, where))
     if not texts:
         raise DataError(f"{where}: no texts; separate them by blank lines")

@@ -31,6 +31,7 @@ from botchat.papers.benchmarks import (
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.frame import neutralise, prompt_frame
+from botchat.protocols.items import read_label
 from botchat.protocols.kinds import Score
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.replies import plain_name
@@ -123,21 +124,16 @@ def read_faireval(files: Files) -> list[AnswerPair]:
         raise DataError(
             f"{review}: {len(labels)} labels for the {len(questions)} questions; give one a line"
         )
-    verdicts = {plain_name(model_a): "1", plain_name(model_b): "2", "tie": "tie"}
+    models = (model_a, model_b)
     pairs = []
     for line, (id_, label) in enumerate(zip(questions, labels, strict=True), 1):
-        verdict = verdicts.get(plain_name(label).replace("chatgpt", "gpt35"))
-        if verdict is None:
-            raise DataError(
-                f"{review}:{line}: label {label.strip()!r:.60} is neither {model_a}, {model_b} "
-                "nor TIE"
-            )
+        if plain_name(label) == "chatgpt" and "gpt35" in models:
+            label = "gpt35"
+        verdict = read_label(label.strip(), models, {"tie": "tie"}, f"{review}:{line}: label")
         for name, texts in zip(names, tables, strict=False):
             if id_ not in texts:
                 raise DataError(f"{paths[name]}: no answer to question {id_}; add it")
-        pairs.append(
-            AnswerPair(id_, questions[id_], (model_a, model_b), (first[id_], second[id_]), verdict)
-        )
+        pairs.append(AnswerPair(id_, questions[id_], models, (first[id_], second[id_]), verdict))
     return pairs
 
 

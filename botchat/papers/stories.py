@@ -32,6 +32,7 @@ from botchat.papers.benchmarks import (
 )
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.error_reports import KindReport, read_kinds
+from botchat.protocols.frame import neutralise_template
 from botchat.protocols.kinds import Score
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.protocol import Protocol
@@ -83,7 +84,7 @@ for _code, _names in ERROR_TYPES.items():
 
 def case(story: OwnText, protocol: Protocol = STORIES) -> Case:
     """Return the question about one story."""
-    text = neutralise_labels(story.text.replace("\0", ""), protocol.score.asked)
+    text = neutralise_labels(neutralise_template(story.text), protocol.score.asked)
     dialogue = ShownDialogue(STORY, (story.text,))
     return protocol.make_case(story.id, (dialogue,), protocol.language.fill("story", story=text))
 

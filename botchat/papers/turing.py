@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from itertools import chain
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import BUILT_IN, AgreementReport, agreement_signature
 from botchat.boards.tables import Column, spread, table
-from botchat.errors import DataError, MissingDataError
+from botchat.errors import DataError, MissingDataError, listed
 from botchat.estimates import UNKNOWN
 from botchat.importers.tables import json_rows, quoted
 from botchat.interfaces import Cells, MakeCase
@@ -44,46 +45,56 @@ Item = tuple[Dialogue, list[tuple[int, bool]]]
 
 def turing(files: Files) -> Benchmark:
     """Return the dialogues of each source; raises as `read_items`."""
-    sources = {source: _cut(items) for source, items in read_items(files).items()}
+    whole, left_out = read_items(files)
+    sources = {source: _cut(items) for source, items in whole.items()}
     dialogues = [dialogue for dialogue, _ in chain.from_iterable(sources.values())]
     dialogues.sort(key=lambda each: sha256(each.seed_id.encode()).digest())  # --limit mixes them
     cases: list[MakeCase] = []
     for dialogue in dialogues:
         cases += UNIEVAL.cases((), {dialogue.model: {dialogue.seed_id: dialogue}})
     return Benchmark(
-        [ProtocolCases(UNIEVAL, cases)], partial(_compare, sources), needs_judges=False
+        [ProtocolCases(UNIEVAL, cases)], partial(_compare, sources, left_out), needs_judges=False
     )
 
 
-def read_items(files: Files) -> dict[str, list[Item]]:
-    """Return the items by source; `DataError` with file and row, `MissingDataError` without any."""
+def read_items(files: Files) -> tuple[dict[str, list[Item]], list[str]]:
+    """Return the items by source, and a line on each row that is none.
+
+    Raises `DataError`, with file and row, if all rows are none, `MissingDataError` without any.
+    """
     sources = defaultdict[str, list[Item]](list)
+    left_out = []
     for name in sorted(name for name in files if ".json" in name):
         for place, record in json_rows(files[name], name):
             try:
-                source = record.get("source", name)
-                turns = []
-                for turn in record["turns"]:
-                    if isinstance(turn, dict):
-                        turn = (turn["speaker"], turn["text"])
-                    turns.append(turn)
-                texts = [text for _, text in msgspec.convert(turns, list[tuple[str | int, str]])]
-                contestant = MACHINE
-                if set(record["who"].values()) == {HUMAN}:
-                    contestant = HUMAN
-                verdicts = record.get("labels", {}).get("verdicts", ())
-                labels = [(verdict["after"], False in verdict["human"]) for verdict in verdicts]
-                id_ = f"{source}:{record['id']}"
+                source, item = _item(record, name)
             except (AttributeError, LookupError, TypeError, msgspec.ValidationError):
-                raise DataError(
-                    f"{place}: {quoted(record)} is no dialogue with id, turns and who; see "
-                    "docs/benchmarks.md"
-                ) from None
-            dialogue = Dialogue(id_, contestant, tuple(texts), 0, (), "complete", "")
-            sources[source].append((dialogue, labels))
+                left_out.append(f"{place}: {quoted(record)} is no dialogue with id, turns and who")
+            else:
+                sources[source].append(item)
+    if left_out and not sources:
+        raise DataError(f"{listed(left_out)}; see docs/benchmarks.md")
     if not sources:
         raise MissingDataError("no dialogues: --data needs JSON lines, see docs/benchmarks.md")
-    return sources
+    return sources, left_out
+
+
+def _item(record: Any, name: str) -> tuple[str, Item]:
+    """Return an item and its source; a record of another form raises one of several errors."""
+    source = record.get("source", name)
+    turns = []
+    for turn in record["turns"]:
+        if isinstance(turn, dict):
+            turn = (turn["speaker"], turn["text"])
+        turns.append(turn)
+    texts = [text for _, text in msgspec.convert(turns, list[tuple[str | int, str]])]
+    contestant = MACHINE
+    if set(record["who"].values()) == {HUMAN}:
+        contestant = HUMAN
+    verdicts = record.get("labels", {}).get("verdicts", ())
+    labels = [(verdict["after"], False in verdict["human"]) for verdict in verdicts]
+    id_ = f"{source}:{record['id']}"
+    return source, (Dialogue(id_, contestant, tuple(texts), 0, (), "complete", ""), labels)
 
 
 def _cut(items: Sequence[Item]) -> list[Item]:
@@ -100,7 +111,9 @@ def _cut(items: Sequence[Item]) -> list[Item]:
     return cut
 
 
-def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Comparison:
+def _compare(
+    sources: Mapping[str, Sequence[Item]], left_out: Sequence[str], answered: Answered
+) -> Comparison:
     """Compare judges, annotators and traps with the truth, source by source."""
     verdicts = preferences(answered.all(UNIEVAL), UNIEVAL)
     costs = {}
@@ -108,6 +121,8 @@ def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Compa
         costs = answered.costs(UNIEVAL)
     rows = []
     notes = []
+    if left_out:
+        notes.append(f"Left out: {listed(left_out)}.")
     for source, items in sources.items():
         in_columns = _on_items(items, verdicts)
         kappas = {}

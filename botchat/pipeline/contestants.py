@@ -25,6 +25,7 @@ from botchat.records import (
     Seed,
     Verdict,
     human_dialogue,
+    is_bare,
 )
 from botchat.workspace import config, panels
 from botchat.workspace.folder import SAMPLE, Workspace
@@ -58,7 +59,7 @@ def select_dialogues(run: ResolvedRun, models: Sequence[str], generated: Dialogu
             f"no dialogues in {workspace.root / 'generations' / seed_set}; "
             f"make some with: botchat generate --seeds {seed_set} --model MODEL"
         )
-    known = {HUMAN: human_dialogues(run.seed_set.seeds), **generated}
+    known = with_humans(run.seed_set.seeds, generated)
     contestants = {}
     for model in models or known:
         name = model if model in known else stored_name(model, workspace)
@@ -71,6 +72,13 @@ def select_dialogues(run: ResolvedRun, models: Sequence[str], generated: Dialogu
             )
         contestants[name] = known[name]
     return contestants
+
+
+def with_humans(seeds: Sequence[Seed], generated: Dialogues) -> Dialogues:
+    """Return the dialogues of models and of ``human``, who has none in a set of ChatSEEDs alone."""
+    if is_bare(seeds):
+        return generated
+    return {HUMAN: human_dialogues(seeds), **generated}
 
 
 def human_dialogues(seeds: Sequence[Seed]) -> dict[str, Dialogue]:

@@ -90,7 +90,7 @@ def _pairwise_cases(
     for n in turns:
         if n <= N_SEED:
             raise UsageError(
-                f"--turns {n}: the first {N_SEED} utterances are human in every dialogue, so at "
+                f"--turns {n}: the first {N_SEED} utterances of every dialogue are given, so at "
                 f"least {N_SEED + 1} are needed"
             )
         makers = list(protocol.at(n).cases(seeds, compared))

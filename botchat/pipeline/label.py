@@ -16,10 +16,10 @@ import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError, UsageError, listed
 from botchat.interfaces import Case, CaseRef, case_ref
-from botchat.pipeline.contestants import begun_seeds, human_dialogues, in_turn
+from botchat.pipeline.contestants import begun_seeds, in_turn, with_humans
 from botchat.pipeline.session import catalogue_of
 from botchat.protocols.protocol import Protocol
-from botchat.records import BLIND_PAGE, HUMAN, SIGNED, Dialogues, JudgeId, Judgment, Seed
+from botchat.records import BLIND_PAGE, SIGNED, Dialogues, JudgeId, Judgment, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -64,14 +64,14 @@ def label(
     seeds = workspace.seeds(seed_set)
     dialogues = workspace.all_dialogues(seed_set, seeds)
     if files:
-        everyone = {HUMAN: human_dialogues(seeds), **dialogues}
+        everyone = with_humans(seeds, dialogues)
         labels = _labels(workspace, seed_set, files, seeds, everyone)
         return _file_labels(workspace, seed_set, labels)
     if most < 1:
         raise UsageError(f"--cases {most}: give 1 or more")
     asked = _protocol(workspace, seed_set, protocol)
     if not asked.is_pair:
-        dialogues = {HUMAN: human_dialogues(begun_seeds(seeds, dialogues)), **dialogues}
+        dialogues = with_humans(begun_seeds(seeds, dialogues), dialogues)
     cases = _draw(asked, seeds, dialogues)[:most]
     if not cases:
         raise MissingDataError(

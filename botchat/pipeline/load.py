@@ -16,7 +16,12 @@ import msgspec
 from botchat.errors import ConfigError, DataError, MissingDataError, listed
 from botchat.interfaces import ShownDialogue, case_digest
 from botchat.metrics.verdicts import PairVerdicts, VerdictsBuilder
-from botchat.pipeline.contestants import begun_ids, human_dialogues, self_judged_models
+from botchat.pipeline.contestants import (
+    begun_ids,
+    human_dialogues,
+    self_judged_models,
+    with_humans,
+)
 from botchat.pipeline.ledger import lost_calls_note
 from botchat.pipeline.spending import JudgeName
 from botchat.protocols.catalogue import Catalogue, catalogue
@@ -159,7 +164,7 @@ class CurrentCases:
         """See `SeedSetData.without_dialogues`."""
 
     def _cut_dialogue(self, name: str, seed_id: str, end: int | None) -> ShownDialogue:
-        if name not in self._dialogues:
+        if name not in {HUMAN, *self._dialogues}:
             self.without_dialogues.add(name)
         return ShownDialogue.of(self._dialogues[name][seed_id], end)
 
@@ -307,9 +312,6 @@ def _dialogues(
 ) -> tuple[Dialogues, dict[str, int]]:
     """Return dialogues of models that an endpoint answered for, and `SeedSetData.unanswered`."""
     dialogues: dict[str, Mapping[str, Dialogue]] = {}
-    human = human_dialogues(seeds)
-    if human:
-        dialogues[HUMAN] = human
     unanswered = {}
     for name, by_seed in workspace.all_dialogues(seed_set, seeds, unanswered=True).items():
         n_unanswered = sum(not dialogue.answered for dialogue in by_seed.values())
@@ -317,7 +319,7 @@ def _dialogues(
             dialogues[name] = by_seed
         if n_unanswered > 0:
             unanswered[name] = n_unanswered
-    return dialogues, unanswered
+    return with_humans(seeds, dialogues), unanswered
 
 
 def only_judge(

@@ -29,7 +29,7 @@ from botchat.models.reader import ServedModel, read_error, read_models, reasonin
 from botchat.models.watch import is_same_model
 from botchat.parallel import EarlyStop, run_sync, together
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
-from botchat.pipeline.seeds import MUTUAL, import_seeds, name_of
+from botchat.pipeline.seeds import import_seeds
 from botchat.pipeline.session import Session, run_session
 from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import PROMPT, chat_messages, find_mark
@@ -82,17 +82,16 @@ def init(workspace: Workspace, providers: Sequence[str] = (), data: str | None =
     if path.exists():
         raise ConfigError(f"{path} already exists and was not changed; edit it")
     seeds = SAMPLE
-    if providers or data == "mutual":
-        seeds = MUTUAL
+    if providers:
+        seeds = ""
     if data is not None:
-        seeds = name_of(data)
-        import_seeds(workspace, data, seeds)
+        seeds = import_seeds(workspace, data).data["set"]
     text = settings_text(providers, seeds)
     write_atomic(path, text.encode())
     lines = [f"wrote {path}"]
     if _UNNAMED in text:
         lines.append('name the model: replace "MODEL" (the server does not tell one)')
-    if seeds not in workspace.seed_sets():
+    if not seeds:
         lines.append("real dialogues: botchat import mutual")
         lines.append("first look: botchat run --seeds sample (written for a demo, not by people)")
     lines.append("next: look through it, then: botchat run --plan (the price), botchat run")
@@ -102,7 +101,8 @@ def init(workspace: Workspace, providers: Sequence[str] = (), data: str | None =
 def settings_text(providers: Sequence[str], seeds: str) -> str:
     """Return the text of a ``botchat.toml``; a server at a URL, or here, is asked what it serves.
 
-    Raises `ConfigError` if there is none at a URL that was named.
+    ``seeds``: name of the set; empty for the only one. Raises `ConfigError` if there is no server
+    at a URL that was named.
     """
     known = templates()
     models: dict[str, str] = {}
@@ -134,8 +134,7 @@ def settings_text(providers: Sequence[str], seeds: str) -> str:
         budget = _TEXTS["budget"].format(comment=comment)
     return str(_TEXTS["file"]).format(
         entries=entries,
-        about_seeds=_TEXTS["about_seeds"].get(seeds, ""),
-        seeds=seeds,
+        seeds=_TEXTS["seeds"].get(seeds, f'seeds = "{seeds}"\n'),
         models=json.dumps(contestants),
         about_judge=about_judge,
         judge=judge,

@@ -24,7 +24,7 @@ from botchat.pipeline.session import Session, StageOutcome, run_session
 from botchat.pipeline.spending import NO_JUDGE, JudgeName, Meter, Spending
 from botchat.protocols.catalogue import RANKING, catalogue
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, RULES, Dialogues
+from botchat.records import HUMAN, RULES, Dialogues, is_bare
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
 
@@ -237,7 +237,7 @@ def _judging_jobs(
     left_out = []
     for protocol in _protocols(run):
         judged = list(models)
-        if protocol.is_alone and HUMAN not in judged:
+        if protocol.is_alone and HUMAN not in judged and not is_bare(run.seed_set.seeds):
             judged.append(HUMAN)
         request = Judging(protocol.name, run.seed_set.name, run.judge, judged, limit=run.limit)
         try:

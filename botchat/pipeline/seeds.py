@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from botchat.errors import ConfigError, MissingDataError, UsageError
+from botchat.errors import ConfigError, MissingDataError, UsageError, listed
 from botchat.importers import dialogues, hub, tables
 from botchat.interfaces import settings_digest
 from botchat.pipeline.live_models import token_counter
@@ -14,23 +14,29 @@ from botchat.results import Fields, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace, stage_order
 
-MUTUAL = "mutual-test"
-"""Name of the set of MuTual's test dialogues."""
 _LONGEST_NAME = 200
 
 
 def import_seeds(
-    workspace: Workspace, source: str, name: str, *, language: str = "en", replace: bool = False
+    workspace: Workspace,
+    source: str,
+    name: str = "",
+    *,
+    language: str = "en",
+    replace: bool = False,
 ) -> Result:
     """Store the seeds of a source as a set, with its language and the commit of a hub's dataset."""
-    if name == SAMPLE:
-        raise UsageError(f"--seeds {SAMPLE}: that is the built-in set; choose another")
-    path = workspace.seeds_path(name)
+    workspace.seeds_path(name or name_of(source))
     workspace.language_named(language)
     origin = None
     if source.startswith("hf://"):
         origin = hub.pin_revision(source)
     seeds = read_source(origin or source, workspace.hidden)
+    known, note = dialogues.known_set(seeds)
+    name = name or known or name_of(source)
+    if name == SAMPLE:
+        raise UsageError(f"--seeds {SAMPLE}: that is the built-in set; choose another")
+    path = workspace.seeds_path(name)
     if path.exists() and not replace:
         stored = workspace.seeds(name)
         if set(stored) != set(seeds):
@@ -40,7 +46,16 @@ def import_seeds(
             )
     with workspace.locked():
         workspace.write_seeds(name, seeds, language, origin)
-    return Result(_set_row(workspace, name, path))
+    row = _set_row(workspace, name, path)
+    repeats = dialogues.repeated(seeds)
+    if repeats:
+        note = (
+            f"{len(repeats)} of {len(seeds)} dialogues are there twice, and intervals take seeds "
+            f"as independent; keep one of each: {listed(repeats)}"
+        )
+    if note:
+        return Result(row | {"note": note}, [note, [row]])
+    return Result(row)
 
 
 def show_seeds(workspace: Workspace, name: str, seed_id: str) -> Result:
@@ -86,17 +101,12 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
     if source.startswith("hf://"):
         return dialogues.read_seeds(tables.rows_of(hub.load_rows(source), source), source)
     path = Path(source).expanduser()
-    if path.is_dir():
-        files = {}
-        for file in path.rglob("test_*.txt"):
-            name = file.relative_to(path).as_posix()
-            if dialogues.MUTUAL_FILE.fullmatch(name):
-                files[name] = jsonl.content(file)
-        return dialogues.read_mutual(files, str(path))
+    if path.is_dir() or (path.is_file() and path.suffix.lower() == ".zip"):
+        return dialogues.read_mutual(path)
     if not path.is_file() or path.suffix.lower() not in tables.SUFFIXES:
         raise ConfigError(
-            f"seeds source {source!r} is not a file of this kind: mutual, a folder of MuTual, a "
-            f"file ({', '.join(tables.SUFFIXES)}), {hub.SYNTAX}"
+            f"seeds source {source!r} is not a file of this kind: mutual, MuTual's folder or zip, "
+            f"a file ({', '.join(tables.SUFFIXES)}), {hub.SYNTAX}"
         )
     return dialogues.read_seeds(tables.rows(jsonl.content(path), str(path)), str(path))
 
@@ -159,6 +169,4 @@ def import_dialogues(
 def name_of(source: str) -> str:
     """Return the name of the set that a source becomes where none is given."""
     stem = Path(source.partition("@")[0]).stem
-    if source == "mutual":
-        return MUTUAL
     return re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")[:64]

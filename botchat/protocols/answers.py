@@ -80,5 +80,5 @@ _SCORE_LIKE = re.compile(r"(?i)(\bassistant[\s_-]*[12]\b[^\n:\uff1a=]{0,40})[:\u
 
 def _framed(text: str) -> str:
     """Return a text that cannot be taken for the frame around it or for a score."""
-    text = neutralise_template(text.replace("\0", ""))
+    text = neutralise_template(text)
     return _SCORE_LIKE.sub(r"\1 -", _FRAME_LIKE.sub(r"(\1)", text))

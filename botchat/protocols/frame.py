@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from functools import cache, lru_cache
+from importlib import resources
 
 from botchat.languages import PLAIN, Language
 from botchat.protocols.replies import any_of
@@ -11,16 +13,20 @@ from botchat.records import Utterances
 
 END = "<chat_end>"
 
-_END_LIKE = re.compile(r"(?i)<\s*(/?)\s*chat[_\s-]*end\s*>")
-_SPEAKER_LIKE = re.compile(r"(?m)^([ \t>*_#-]*)([AB])([*_]*)\s*[:\uff1a]")
+_END_LIKE = re.compile(r"(?i)<\s*(/?)\s*chat[_\s-]*end\s*/?\s*>")
+_SPEAKER_LIKE = re.compile(r"(?m)^([\s>*_#-]*)([AB])([*_]*)\s*[:\uff1a]")
 _MARKS = ("choice", "index", "reason")
-_VERDICT_LIKE = re.compile(rf"(?i)\b({'|'.join(_MARKS)})([\"'*_ \t]*)[:\uff1a]")
-_LABEL_LIKE = re.compile(r"(?im)^([ \t>*_#]*)(conversation)[ \t]*([12])\b")
-_TEMPLATE_LIKE = re.compile(  # marks of chat templates, which some servers read as control tokens
+_VERDICT_LIKE = re.compile(rf"(?i)\b({'|'.join(_MARKS)})([\"'*_\s]*)[:\uff1a]")
+_LABEL_LIKE = re.compile(r"(?im)^([\s>*_#]*)(conversation)\s*([12])\b")
+_NAMES = tomllib.loads(resources.files(__package__).joinpath("marks.toml").read_text("utf-8"))
+_TEMPLATE_LIKE = re.compile(
     r"<\s*\|([^|<>\n]{0,60})\|\s*>|<\uff5c([^\uff5c<>\n]{0,60})\uff5c>"
-    r"|<(/?(?:start_of_turn|end_of_turn|s|bos|eos|pad|unk|think|tool_call|tool_response))>"
-    r"|\[(/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS))\]|<<(/?SYS)>>",
+    rf"|<(/?(?:{'|'.join(_NAMES['angles'])}))>|\[(/?(?:{'|'.join(_NAMES['squares'])}))\]"
+    r"|<<(/?SYS)>>|[<\[]\|(/?[\w:-]{1,60})\|?[>\]]|<(/?[\w:-]{1,60})\|>"
+    r"|(?<![\w\])>])<(/?[^\W\d_]+[:_][\w:-]{1,60})>"
 )
+# In talk any other mark of one word may be a token, too; a text may have code, where it is none.
+_ONE_WORD = re.compile(r"<(/?[^\W\d][\w:-]{0,60})/?>|\[(/?[^\W\d][\w:-]{0,60})\]")
 _BREAKS = re.compile(r"[\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
 
@@ -30,8 +36,8 @@ def neutralise(utterance: str) -> str:
 
     The end of an utterance and template marks lose their brackets, speakers and verdicts the colon.
     """
-    text = neutralise_template(_BREAKS.sub("\n", utterance).replace("\0", ""))
-    text = _END_LIKE.sub(r"(\1chat end)", text)
+    text = _END_LIKE.sub(r"(\1chat end)", _BREAKS.sub("\n", utterance))
+    text = _ONE_WORD.sub(_in_round_brackets, neutralise_template(text))
     text = _SPEAKER_LIKE.sub(r"\1\2\3 -", text)
     return _LABEL_LIKE.sub(r"\1(\2 \3)", _VERDICT_LIKE.sub(r"\1\2 -", text))
 
@@ -45,8 +51,15 @@ def template_mark(text: str) -> str:
 
 
 def neutralise_template(text: str) -> str:
-    """Return a text in which no mark of a chat template can be a control token for the judge."""
-    return _TEMPLATE_LIKE.sub(r"(\1\2\3\4\5)", text)
+    """Return a judged text in which no mark can be a control token for the judge.
+
+    Every text that is judged goes through it on its way into a prompt.
+    """
+    return _TEMPLATE_LIKE.sub(_in_round_brackets, text.replace("\0", ""))
+
+
+def _in_round_brackets(mark: re.Match[str]) -> str:
+    return f"({mark[mark.lastindex or 0]})"
 
 
 class PromptFrame:
@@ -63,8 +76,8 @@ class PromptFrame:
         end = re.escape(labels.end.strip("<>[]() "))
         frame = (
             rf"<\s*/?\s*(?:{end}|chat[_\s-]*end)\s*>"
-            rf"|(?P<colon>{left}(?:{mark})[\"'*_ \t\]]*|^[ \t>*_#-]*[AB][*_]*[ \t]*):"
-            rf"|^[ \t>*_#]*(?P<label>{label})(?=[ \t]*(?::|$))"
+            rf"|(?P<colon>{left}(?:{mark})[\"'*_\s\]]*|^[\s>*_#-]*[AB][*_]*\s*):"
+            rf"|^[\s>*_#]*(?P<label>{label})(?=[ \t]*(?::|$))"
         )
         if language.english:
             frame = "(?!)"  # `neutralise` knows the English marks

@@ -43,13 +43,29 @@ _QUESTIONS = ("question", "prompt", "instruction", "input", "query", "context")
 _IDS = ("id", "index", "item", "textid", "questionid")
 _HUMAN_SCORES = ("scorenew", "humanscores", "humanscore", "human", "rating", "score", "label")
 _HUMAN_VERDICTS = ("winner", "human", "humanverdict", "label", "preference", "verdict")
-_VERDICTS: dict[str, str] = {}
-for _verdict, _words in (
-    ("tie", "tie tiebothbad bothbad both neither draw equal"),
-    ("2", "2 b second modelb model2 answer2 answerb assistant2"),
-    ("1", "1 a first modela model1 answer1 answera assistant1"),
-):
-    _VERDICTS |= dict.fromkeys(_words.split(), _verdict)
+_SIDE = re.compile(rf"^(?:assistant|{'|'.join(TEXTS)})([12ab])$")
+
+LabelWords = Mapping[str, str | None]
+"""Plain word -> the label that it means: 1, 2 or tie; None: it is unreadable."""
+
+
+def read_label(label: str, models: Sequence[str], words: LabelWords, place: str) -> str | None:
+    """Return the label of a verdict: one of two models, by its exact name first, or a word.
+
+    Raises `DataError`, with the place, if it is neither or may be both models.
+    """
+    if label in models:
+        return str(models.index(label) + 1)
+    plain = plain_name(label)
+    plain_models = [plain_name(model) for model in models]
+    if plain_models.count(plain) > 1:
+        raise DataError(f"{place}: {label!r:.60} may be both {listed(models)}; write the exact one")
+    if plain in plain_models:
+        return str(plain_models.index(plain) + 1)
+    word = _SIDE.sub(r"\1", plain_name(label.removesuffix(".0")))
+    if word not in words:
+        raise DataError(f"{place}: {label!r:.60} is neither {listed(models)} nor a word as tie")
+    return words[word]
 
 
 def paragraphs(text: str) -> list[OwnText]:
@@ -59,11 +75,15 @@ def paragraphs(text: str) -> list[OwnText]:
 
 
 def items(
-    rows: Iterable[tuple[str, Fields]], where: str, numbers: Collection[str] = ()
+    rows: Iterable[tuple[str, Fields]],
+    where: str,
+    words: LabelWords,
+    numbers: Collection[str] = (),
 ) -> list[OwnText] | list[AnswerPair]:
     """Return texts or pairs, as the first of ``rows`` (place, cells by plain name) has it.
 
-    ``numbers``: plain names of the numbers whose columns are human scores. Raises `DataError`, with
+    ``numbers``: plain names of the numbers whose columns are human scores. ``words``: of human
+    verdicts. Raises `DataError`, with
     place and column: a row that lacks a text, a repeated id, a score or verdict that is none, or no
     rows.
     """
@@ -80,7 +100,7 @@ def items(
         )
     rows_by_id = _by_id(records)
     if answers:
-        return [row.pair(id_, answers) for id_, row in rows_by_id]
+        return [row.pair(id_, answers, words) for id_, row in rows_by_id]
     return [OwnText(id_, row.words(text), row.scores(text, numbers)) for id_, row in rows_by_id]
 
 
@@ -137,7 +157,7 @@ class _Row:
             raise self.error(name, f"{fault}; every row needs one as the first has it")
         return value.strip()
 
-    def pair(self, id_: str, sides: Sequence[str]) -> AnswerPair:
+    def pair(self, id_: str, sides: Sequence[str], words: LabelWords) -> AnswerPair:
         """Return two answers, in the columns ``sides``, with the human verdict if it is known."""
         first, second = (self.cell((f"model{s[-1]}", f"generator{s[-1]}"))[1] or s for s in sides)
         if first == second:
@@ -148,11 +168,8 @@ class _Row:
         column, label = self.cell(_HUMAN_VERDICTS)
         human = None
         if label:
-            verdicts = _VERDICTS | {plain_name(second): "2", plain_name(first): "1"}
-            human = verdicts.get(plain_name(label))
-            if human is None:
-                fault = f"{label!r:.60} is none of 1, 2, tie, {first}, {second}, or empty"
-                raise self.error(column, fault)
+            place = f"{self.place}: column {column}"
+            human = read_label(label, (first, second), words, place)
         return AnswerPair(id_, self.cell(_QUESTIONS)[1], (first, second), answers, human)
 
     def scores(self, text: str, numbers: Collection[str]) -> dict[str, float]:

@@ -50,7 +50,7 @@ DIAGNOSIS = Protocol(
 
 TEXT = "text"  # name of the one contestant
 
-_FRAME_LIKE = re.compile(r"(?im)^([ \t>*_#-]*(?:question|answer|score))[ \t]*:")
+_FRAME_LIKE = re.compile(r"(?im)^([\s>*_#-]*(?:question|answer|score))\s*:")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class OwnText:
 
 def text_case(text: OwnText) -> Case:
     """Make the question about one text."""
-    quoted = scores.neutralise_labels(text.text.replace("\0", ""), MATEVAL.score.asked)
+    quoted = scores.neutralise_labels(text.text, MATEVAL.score.asked)
     prompt = ENGLISH.fill("mateval", text=_FRAME_LIKE.sub(r"\1 -", neutralise_template(quoted)))
     case = MATEVAL.make_case(text.id, (ShownDialogue(TEXT, text.lines),), prompt)
     return replace(case, read=partial(read_report, text=text.text), report="asked")

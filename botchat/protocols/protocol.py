@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import combinations
@@ -161,17 +161,17 @@ class Protocol:
         """The protocol asked in another language."""
         return replace(self, language=language)
 
-    def eligible(self, seeds: Iterable[Seed]) -> list[Seed]:
+    def eligible(self, seeds: Sequence[Seed]) -> Sequence[Seed]:
         """Return the seeds that it has cases on; see `botchat.records.eligible_seeds`."""
         if self.is_alone:
-            return list(seeds)
+            return seeds
         eligible = eligible_seeds(seeds)
         if self.against_human:
             # Next to a human dialogue that ends with the ChatSEED there is nothing to show.
             return [seed for seed in eligible if len(seed.utterances) > N_SEED]
         return eligible
 
-    def cases(self, seeds: Iterable[Seed], dialogues: Dialogues) -> Iterator[MakeCase]:
+    def cases(self, seeds: Sequence[Seed], dialogues: Dialogues) -> Iterator[MakeCase]:
         """Return a maker (to save memory) of a case for all that is long enough, seed by seed."""
         if self.is_alone:
             for by_seed in dialogues.values():
@@ -183,7 +183,7 @@ class Protocol:
         else:
             yield from self._pairs(seeds, dialogues)
 
-    def _pairs(self, seeds: Iterable[Seed], dialogues: Dialogues) -> Iterator[MakeCase]:
+    def _pairs(self, seeds: Sequence[Seed], dialogues: Dialogues) -> Iterator[MakeCase]:
         """Return the makers of cases that show two dialogues, each pair in both orders."""
         pairs = list(combinations(sorted(dialogues), 2))
         if self.against_human:

@@ -34,7 +34,7 @@ MOST_BYTES = 2 * 10**9
 SEEDS = [utterances(talk, n) for n, talk in enumerate(TALKS)]
 MUTUAL = {
     f"data/mutual/test/test_{n}.txt": json.dumps({"article": f"m : hi {n} there . f : hi ."})
-    for n in range(3)
+    for n in range(887)
 }
 RATES = "model_a,model_b,win_rate,win_or_tie_rate\nA,B,.5,.7\nB,C,.5,.7\nA,C,.6,.8\n"
 TEXTS = [{"id": f"t{n}", "text": f"It was {n}. Then it was not.", "score": n} for n in range(3)]

@@ -12,6 +12,7 @@ from botchat.records import Dialogue
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 from tests.commands import refused, said, walk
+from tests.rows import rows
 
 TALKS = [
     [f"Hello, is this shop number {n}?", "It is, what can I do for you?"]
@@ -110,35 +111,34 @@ def test_dialogues_join_a_set_with_people_and_stand_on_its_board(tmp_path, capsy
     assert "mine" in (w / "leaderboards" / "people" / "index.html").read_text()
 
 
-CHAT = openai(TALKS[0], 0)
-TOOL = {
-    "messages": [*CHAT["messages"][:3], {"role": "assistant", "content": "", "tool_calls": [1]}]
-}
-IMAGE = {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}
-NINE = {"utterances": [{"speaker": name, "text": name} for name in "abcdefghi"]}
+def test_a_set_of_a_models_dialogues_has_no_humans(tmp_path, capsys):
+    """No row, no cases, no labels and no check of them; what was judged before is passed over."""
+    place = ["--seeds", "shop", "--dir", tmp_path]
+    said(capsys, "import", write(tmp_path, "utterances"), "--model", "M", *place)
+    for protocol in ("unieval", "arena"):
+        said(capsys, "generate", "--model", "bot:parrot", *place)
+        judged = said(capsys, "judge", protocol, "--judge", "rules", *place)
+        assert [row["cases"] for row in judged["rows"]][:1] == [10]
+    board = said(capsys, "leaderboard", *place)
+    assert [row["model"] for row in board["rows"]] == ["M", "bot:parrot"]
+    assert "human" not in " ".join([*board["notes"], *board["judge"]["reasons"]])
+    unknown = {check["key"] for check in board["judge"]["checks"] if check["state"] == "unknown"}
+    assert {"false_positive_rate", "model_picked"} <= unknown
+    assert said(capsys, "label", "--protocol", "unieval", *place)["cases"] == 10
+    asked = ["judge", "unieval", "--model", "human", "--judge", "rules", *map(str, place)]
+    assert "no dialogues of 'human'" in refused(capsys, asked)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "no dialogue; expected one of: utterances"),
-        ("[]", "no dialogue; expected one of: utterances"),
-        ("hello", " row 1: 'hello' is not JSON"),
-        ("[1]", " row 1: 1 is not an object"),
-        (lines([CHAT, {"text": "x"}]), " row 2: no dialogue (fields: text); expected one of"),
-        (lines([CHAT]) + "{", " row 2: '{' is not JSON"),
-        (lines([CHAT, TOOL]), " row 2: utterance 4 calls a tool"),
-        (lines([IMAGE]), "row 1: utterance 1: {'type': 'image_url', 'image_url': {}} is not text"),
-        (lines([NINE]), " row 1: speakers 'a, b, c, d, e, f, g, h, i'; name two"),
-        (lines([{"utterances": ["a", {"speaker": "b", "text": "c"}]}]), "speakers 'None, b'; name"),
-        (lines([{"messages": "no"}]), " row 1: 'no' is not JSON"),
-        (lines([{"messages": [{"role": "user"}]}]), " row 1: utterance 1: no text (fields: role)"),
-        (lines([{"messages": [{"role": "user", "content": 7}]}]), "utterance 1: 7 is not text"),
-        (lines([{"utterances": ["a", "b", "c"], "id": "x" * 201}]), "whole number of at most 200"),
-        (lines([{"utterances": ["a", "b"]}]), "1 with nothing after the first 2 utterances"),
-        ("\udce9", "is not UTF-8"),
-    ],
-)  # fmt: skip
+def test_dialogues_that_are_there_twice_are_named(tmp_path, capsys):
+    """Seeds count as independent of each other."""
+    path = tmp_path / "twice.jsonl"
+    path.write_text(lines([utterances(TALKS[n], k) for k, n in enumerate((0, 1, 0, 0))]))
+    note = said(capsys, "import", path, "--dir", tmp_path)["note"]
+    assert note.startswith("2 of 4 dialogues are there twice")
+    assert note.endswith(": u2 repeats u0, u3 repeats u0")
+
+
+@pytest.mark.parametrize(("text", "message"), rows("wrong_files_of_dialogues"))
 def test_a_wrong_file_is_one_line_and_nothing_is_written(text, message, tmp_path, capsys):
     """Which line, which field, what was expected."""
     path = tmp_path / "x.jsonl"
@@ -167,21 +167,7 @@ def test_a_model_that_has_dialogues_keeps_them(tmp_path, capsys):
     assert said(capsys, *judging)["rows"][0]["new"] == 5
 
 
-@pytest.mark.parametrize(
-    ("reply", "kept"),
-    [
-        ("<think>Soup is kind.</think>Oh yes, please.", "Oh yes, please."),
-        ("[THINK]Soup is kind.[/THINK] Oh yes.", "Oh yes."),
-        ("Soup is kind.</mm:think>Oh yes.", "Oh yes."),
-        ([{"type": "thinking", "thinking": "Soup."}, {"type": "text", "text": "Oh."}], "Oh."),
-        ([{"text": "Soup is kind.", "thought": True}, {"text": "Oh yes."}], "Oh yes."),
-        ([{"type": "reasoning_text", "text": "Soup."}, "<thought>So</thought>", "Oh."], "Oh."),
-        ("<think>Soup is kind, so I", None),
-        ("\u200b\u2060", None),
-        ("$ERROR$", None),
-        (None, None),
-    ],
-)
+@pytest.mark.parametrize(("reply", "kept"), rows("thoughts_in_dialogues"))
 def test_thoughts_are_left_out_and_what_shows_nothing_ends_a_dialogue(
     reply, kept, tmp_path, capsys
 ):

@@ -75,7 +75,7 @@ def test_limits_of_replies(tmp_path, judge_limit, model_limit, utterance, verdic
         at = ["--seeds", "two", "--dir", str(tmp_path)]
         assert main(["generate", *at, "--model", "m", "--turns", "3"]) == 0
         assert main(["judge", "unieval", *at, "--judge", "j"]) == 0
-        assert [call.body["max_tokens"] for call in server.calls] == [utterance] * 2 + [verdict] * 4
+        assert [call.body["max_tokens"] for call in server.calls] == [utterance] * 2 + [verdict] * 2
 
 
 @pytest.mark.parametrize("protocol", ["unieval", "arena"])

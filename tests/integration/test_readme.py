@@ -70,6 +70,13 @@ def test_from_a_key_to_a_priced_plan(tmp_path, monkeypatch, capsys):
     for command in given[:2]:
         assert main(command[1:]) == 0, command
     assert re.search(r"total +\d+ +0\.\d+", capsys.readouterr().out)
+    Path("talks.jsonl").write_bytes((ROOT / "seeds" / "sample.jsonl").read_bytes())
+    published = ROOT.parent / "shared" / "data" / "botchat" / "MuTual_test.xlsx"
+    sources = {"mutual-test": published, "talks": Path("talks.jsonl")}
+    name = next(name for name, path in sources.items() if path.exists())
+    assert main(["import", str(sources[name])]) == 0
+    assert main(["run", "--plan"]) == 0
+    assert name in capsys.readouterr().out
 
 
 def test_the_published_heatmap_is_ranked_again(tmp_path, capsys, monkeypatch):

@@ -79,8 +79,9 @@ def written(folder: Path, files: dict[str, bytes]) -> Path:
 
 @pytest.fixture
 def faireval(tmp_path: Path) -> Path:
-    """FairEval's folder."""
-    return written(tmp_path / "faireval", faireval_files())
+    """FairEval's folder, with files that are not of it or too deep in it."""
+    others = {"x.json.gz": b"no gzip", "notes.txt": b"\xff", "a/b/question.jsonl": b"{"}
+    return written(tmp_path / "faireval", faireval_files() | others)
 
 
 def scorer(call):

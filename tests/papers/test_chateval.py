@@ -16,6 +16,7 @@ from botchat.protocols.rates import calibrated, preferences
 from botchat.protocols.scores import decode_scores
 from botchat.records import Judgment
 from tests.papers.test_bench import needs
+from tests.rows import rows
 
 
 def pair(id_="q1", label="1", one="a short answer", two="a longer answer of six words"):
@@ -142,25 +143,7 @@ def topical(**changed):
     } | changed
 
 
-ONE = '{"question_id": 1, "text": "x"}\n'
-GPT, REVIEW = "answer_gpt35.jsonl", "review_gpt35_m-1b_human.txt"
-BROKEN = [
-    ("question.jsonl", None, "FairEval needs question.jsonl"),
-    ("question.jsonl", ONE.replace("text", "t"), "faireval/question.jsonl row 1: not a record"),
-    ("question.jsonl", ONE + '{"text": "w"}\n', "faireval/question.jsonl row 2: question_id ''"),
-    (GPT, ONE + "{\n", "faireval/answer_gpt35.jsonl row 2: '{' is not JSON"),
-    (GPT, ONE, "faireval/answer_gpt35.jsonl: no answer to question 2"),
-    (REVIEW, "TIE\nGPT9\n", f"faireval/{REVIEW}:2: label 'GPT9' is neither gpt35, m-1b nor TIE"),
-    (REVIEW, "TIE\n", f"faireval/{REVIEW}: 1 labels"),
-    ("x.txt", "", "Topical-Chat needs a JSON file"),
-    ("x.json", "[1]", "Topical-Chat needs a JSON file"),
-    ("x.json", "[\n{]", "x.json: "),
-    ("x.json", "\n\udcff", "x.json: line 2: byte 0xff is not UTF-8"),
-    ("x.json", json.dumps([topical(), topical(scores={})]), "x.json row 2: no 'naturalness'"),
-]
-
-
-@pytest.mark.parametrize(("name", "content", "message"), BROKEN)
+@pytest.mark.parametrize(("name", "content", "message"), rows("broken_files_of_benchmarks"))
 def test_broken_files_are_refused_with_file_and_line(name, content, message):
     """One line that says what and where."""
     if name.startswith("x."):

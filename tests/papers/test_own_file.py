@@ -9,9 +9,12 @@ import re
 import pytest
 
 from botchat.cli.main import main
+from botchat.errors import DataError
+from botchat.papers.benchmarks import read_items
 from tests.commands import refused, said
 from tests.openai_server import Server, text
 from tests.papers.test_bench import KINDS, url
+from tests.rows import cases, rows
 
 TEXTS = [
     "Kim had a cat. It slept. It slept.",
@@ -114,19 +117,20 @@ def test_pairs_get_verdicts_in_both_orders(tmp_path, capsys):
     assert [row["model"] for row in ranked] == ["m", "n"]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "flags", "message"),
-    [
-        ("t.txt", " \n", (), "no texts; separate them by blank lines"),
-        ("t.doc", "x", (), "no table of texts; name a file: .csv, .tsv"),
-        ("t.csv", "name\nx\n", (), "t.csv row 2: no text (columns: name); expected one of"),
-        ("t.csv", "text,score\nx,1\ny,bad\n", (), "t.csv row 3: column score: 'bad' is no number"),
-        ("t.jsonl", '{"text": "x"}\n[1]', (), "t.jsonl row 2: [1] is not an object"),
-        ("t.jsonl", '{"text": "x"}\n{"answer_1": "y"}', (), "row 2: column text: it is missing"),
-        ("t.txt", "x", ("--limit", "0"), "--limit 0: at least one item is needed"),
-        ("t.txt", "x", (), "rules answers UniEval, Arena, GTEval and diagnosis, not mateval"),
-    ],
-)
+@pytest.mark.parametrize(("models", "label", "right"), cases("labels_of_pairs", 3))
+def test_labels_are_read_by_the_exact_name_first(models, label, right, tmp_path):
+    """Then by plain names, then by the words that `rank` reads."""
+    path = tmp_path / "p.jsonl"
+    row = {"answer_1": "x", "answer_2": "y", "winner": label}
+    path.write_text(json.dumps(row | {"model_1": models[0], "model_2": models[1]}))
+    if right in (None, "1", "2", "tie"):
+        assert [pair.label for pair in read_items(path)] == [right]
+    else:
+        with pytest.raises(DataError, match=f"row 1: column winner: .*{re.escape(right)}"):
+            read_items(path)
+
+
+@pytest.mark.parametrize(("name", "content", "flags", "message"), rows("wrong_files_of_texts"))
 def test_a_wrong_file_is_one_line_and_nothing_is_written(
     name, content, flags, message, tmp_path, capsys
 ):

@@ -96,6 +96,15 @@ def test_judges_stand_beside_annotators_and_traps(place, tmp_path, capsys):
     ]
 
 
+def test_an_odd_row_is_left_out_and_named(place, tmp_path, capsys):
+    """With its file and row; the others count."""
+    with (place / "mine.jsonl").open("a") as file:
+        file.write('{"id": "1", "turns": ["hi"], "who": {}}\n')
+    found = said(capsys, "bench", "turing", "--data", place, "--dir", tmp_path / "w")
+    assert {row["n"] for row in found["judges"] if row["judge"] == "length alone"} == {8}
+    assert found["notes"][0].startswith("Left out: mine.jsonl row 10: {'id': '1'")
+
+
 def test_what_is_no_dialogue_is_one_line(place, tmp_path, capsys):
     """The file and the row; a folder without any."""
     bench = ["bench", "turing", "--data", str(place), "--dir", str(tmp_path)]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import re
 import zipfile
+from hashlib import sha256
 from pathlib import Path
+from shutil import copytree, make_archive
 
 import msgspec
 import openpyxl
@@ -17,9 +18,10 @@ from hypothesis import strategies as st
 
 from botchat.errors import ConfigError, DataError
 from botchat.importers import hub, tables
-from botchat.importers.dialogues import read_mutual, read_seeds
-from botchat.pipeline.seeds import read_source
-from botchat.records import MIN_HUMAN, Seed
+from botchat.importers.dialogues import read_seeds
+from botchat.pipeline.seeds import import_seeds, read_source
+from botchat.records import Seed
+from botchat.workspace.folder import Workspace
 from tests.rows import cases, rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -50,43 +52,65 @@ def item(*turns: str) -> bytes:
     return json.dumps({"answers": " ", "options": [], "article": article, "id": "x"}).encode()
 
 
-def texts(*items: tuple[str, bytes]) -> dict[str, tuple[str, ...]]:
-    """Import raw items; id -> utterances."""
-    return {seed.id: seed.utterances for seed in read_mutual(dict(items), "here")}
+@pytest.mark.parametrize(
+    ("path", "name", "n_min4"),
+    [
+        (WORKBOOK, "mutual-test", 222),
+        (DATA / "mutual" / "MuTual-master.zip", "mutual-test-raw", 220),
+    ],
+)
+def test_mutual_is_the_papers(path: Path, name: str, n_min4: int, tmp_path: Path) -> None:
+    """547 dialogues, from BotChat's table and from the raw files; their texts give the name."""
+    if not path.exists():
+        pytest.skip(f"{path.name} is not beside this checkout")
+    assert path != WORKBOOK or sha256(path.read_bytes()).hexdigest() == hub.MUTUAL_DIGEST
+    result = import_seeds(Workspace(tmp_path), str(path))
+    assert (result.data["set"], result.data["n_seeds"]) == (name, 547)
+    assert result.data["n_min4"] == n_min4
+    assert ("not the paper's texts" in result.data.get("note", "")) == (path != WORKBOOK)
+    other = tmp_path / "again.json"
+    other.write_bytes(msgspec.json.encode(Workspace(tmp_path).seeds(name)))
+    assert import_seeds(Workspace(tmp_path), str(other)).data["set"] == name
 
 
-def test_mutual_is_botchats_table() -> None:
-    """A download is held against the published file: 547 dialogues, 222 of 4 and more."""
-    if not WORKBOOK.exists():
-        pytest.skip(f"{WORKBOOK.name} is not beside this checkout")
-    assert hashlib.sha256(WORKBOOK.read_bytes()).hexdigest() == hub.MUTUAL_DIGEST
-    found = read_source(str(WORKBOOK), Path())
-    assert (len(found), sum(len(one.utterances) >= MIN_HUMAN for one in found)) == (547, 222)
+@pytest.fixture(scope="module")
+def raw_mutual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with MuTual's layout, and its zip beside it; texts are made up."""
+    root = tmp_path_factory.mktemp("raw") / "MuTual-master"
+    for folder in ("mutual/test", "mutual/dev", "mutual_plus/test"):
+        (root / "data" / folder).mkdir(parents=True)
+    for n in range(1, 887):
+        content = item(f"item {n} .", "hi  there .", "bye .")
+        (root / "data" / "mutual" / "test" / f"test_{n}.txt").write_bytes(content)
+    (root / "data" / "mutual_plus" / "test" / "test_1.txt").write_bytes(b"broken")
+    make_archive(str(root), "zip", root.parent, root.name)
+    return root
 
 
-class TestMutualRules:
-    """The rules on items made up here."""
+class TestRawMutual:
+    """Items made up here."""
 
-    def test_of_cuts_and_copies_of_one_dialogue_one_stays(self) -> None:
-        """The longest, the first; a cut ends between words, and numbers are in order."""
-        said = [
-            (7, ("good morning .", "hello there .", "nice hat .")),
-            (8, ("good morning .", "hello there .")),
-            (9, ("good morning .", "hello there .", "nice hat .")),
-            (3, ("do you like the", "cat")),
-            (1, ("do you like the", "cats .")),
-        ]
-        found = texts(*((f"test/test_{n}.txt", item(*each)) for n, each in said))
-        assert list(found) == ["MT-1", "MT-3", "MT-7"]
-        assert found["MT-7"] == ("good morning .", "hello there .", "nice hat .")
+    @pytest.mark.parametrize("source", [".zip", "", "/data", "/data/mutual", "/data/mutual/test"])
+    def test_at_any_height_it_is_the_papers_dialogues(self, raw_mutual: Path, source: str) -> None:
+        """547 of 886 items, in order; case and blanks stay as they are."""
+        seeds = read_source(f"{raw_mutual}{source}", Path())
+        assert (len(seeds), seeds[1]) == (547, Seed("MT-4", ("item 4 .", "hi there .", "bye .")))
+        assert seeds[-1].id == "MT-886"
 
     @pytest.mark.parametrize(
-        "content", [b"", b"\xff", b"[1]", b'{"article": 5}', b'{"article": "m :"}']
+        "content", [None, b"", b"\xff", b"[1]", b'{"article": 5}', b'{"article": "m :"}']
     )
-    def test_a_broken_item_is_named(self, content: bytes) -> None:
+    def test_a_broken_or_missing_item_is_named(
+        self, raw_mutual: Path, content: bytes | None, tmp_path: Path
+    ) -> None:
         """What is not MuTual's layout is one line with folder and file."""
-        with pytest.raises(DataError, match=r"^here: test/test_4\.txt: [^\n]*$"):
-            texts(("test/test_4.txt", content))
+        copytree(raw_mutual / "data" / "mutual" / "test", tmp_path / "test")
+        path = tmp_path / "test" / "test_4.txt"
+        path.unlink()
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(DataError, match=r": test_4\.txt: [^\n]*; give MuTual's own folder"):
+            read_source(str(tmp_path), Path())
 
 
 def workbook(*rows: list[object]) -> bytes:
@@ -162,9 +186,16 @@ class TestTables:
             from_table(workbook(["id", "utterances"], *[["a", '["x", "y"]']] * 2), "f.xlsx")
 
     def test_a_workbook_that_is_too_large_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Before anything is unpacked."""
+        """By bytes before anything is unpacked; by cells up to the last that is not empty."""
+        book = openpyxl.Workbook()
+        assert book.active is not None
+        for cell in ("A1", "XFD1", "A1048576"):
+            book.active[cell] = "x"
+        book.save(out := io.BytesIO())
+        with pytest.raises(DataError, match="more than 8,388,608 cells; split"):
+            from_table(out.getvalue(), "f.xlsx")
         monkeypatch.setattr(tables, "MAX_UNPACKED", 100)
-        with pytest.raises(DataError, match="split"):
+        with pytest.raises(DataError, match="bytes; split"):
             from_table(workbook(["id"]), "f.xlsx")
 
     def test_a_topic_is_kept(self) -> None:
@@ -178,18 +209,6 @@ class TestTables:
 
 class TestReadSource:
     """What a source string means."""
-
-    def test_folders_of_mutual(self, tmp_path: Path) -> None:
-        """A folder at any height is the same set; nothing else in it is read."""
-        raw = {"test_1.txt": item("hi .", "hi ."), "test_2.txt": item("hi .", "hi .", "bye .")}
-        for name, content in raw.items():
-            for folder in ("mutual/test", "mutual/dev", "mutual_plus/test"):
-                path = tmp_path / "data" / folder / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content if folder == "mutual/test" else b"broken")
-        expected = [Seed("MT-2", ("hi .", "hi .", "bye ."))]
-        for source in ("data", "data/mutual", "data/mutual/test"):
-            assert read_source(str(tmp_path / source), tmp_path) == expected
 
     @pytest.mark.parametrize("source", ["what", "s.docx", "nowhere/s.csv", "no.zip", ""])
     def test_what_is_no_source_is_told_what_is(self, source: str, tmp_path: Path) -> None:

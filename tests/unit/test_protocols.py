@@ -25,15 +25,16 @@ from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics.verdicts import PairVerdicts
+from botchat.papers import stories
 from botchat.protocols.answers import AnswerPair, pair_case
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
-from botchat.protocols.frame import prompt_frame
+from botchat.protocols.frame import neutralise, neutralise_template, prompt_frame
 from botchat.protocols.mateval import DIAGNOSIS, OwnText, text_case
 from botchat.protocols.rates import successes
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Dialogue, Seed, human_dialogue
 from tests.boards import judgment, make_records
-from tests.rows import rows
+from tests.rows import cases, rows
 
 
 def dialogue(seed_id, model, n, status="complete"):
@@ -59,6 +60,13 @@ def seed(seed_id, n):
 def test_a_verdict_is_read_with_its_reason(protocol, reply, expected):
     """Reasons keep their words, on one line; what a reason quotes is no verdict."""
     assert protocol.reading().read(reply) == expected
+
+
+@pytest.mark.parametrize(("said", "shown", "in_text"), cases("marks_lose_their_brackets", 3))
+def test_marks_lose_their_brackets(said, shown, in_text):
+    """In an utterance, and in a text; what is no mark stays as it is."""
+    assert (neutralise(said), neutralise_template(said)) == (shown, in_text)
+    assert in_text in stories.case(OwnText("1", said)).prompt
 
 
 @given(

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from botchat.errors import DataError
+from botchat.papers.benchmarks import LABEL_WORDS
 from botchat.protocols.items import items, paragraphs
 from botchat.protocols.mateval import OwnText, text_case
 from botchat.protocols.reports import (
@@ -74,13 +75,14 @@ def test_rows_are_texts_or_pairs():
             ("f:3", {"story": "Two.", "scorenew": "", "humanrepetition": "-2"}),
         ],
         "f",
+        LABEL_WORDS,
         ["repetition"],
     )
     assert (one.id, one.labels) == ("1", {"repetition": -1, "factualerror": 0})
     assert (two.id, two.labels) == ("2", {"repetition": -2})
     sides = {"responsea": "Yes.", "responseb": "No.", "modela": "x", "modelb": "y"}
     said = enumerate(["model_a", "y", "tie (bothbad)", ""])
-    pairs = items([(f"f:{n}", {**sides, "winner": winner}) for n, winner in said], "f")
+    pairs = items([(f"f:{n}", {**sides, "winner": winner}) for n, winner in said], "f", LABEL_WORDS)
     assert [pair.label for pair in pairs] == ["1", "2", "tie", None]
     assert pairs[0].contestants == ("x", "y")
     assert [text.text for text in paragraphs("A\nb\n\n \nC\r\n\r\nD\n")] == ["A\nb", "C", "D"]
@@ -93,5 +95,5 @@ def test_rows_are_texts_or_pairs():
 def test_a_wrong_row_is_one_line(rows, message):
     """Which row, which column, what was expected."""
     with pytest.raises(DataError) as raised:
-        items([(f"f:{n}", row) for n, row in enumerate(rows, 2)], "f")
+        items([(f"f:{n}", row) for n, row in enumerate(rows, 2)], "f", LABEL_WORDS)
     assert message in str(raised.value)
