@@ -75,7 +75,10 @@ def _outcome(
         return None, ["No comparison was judged: there is no ranking."]
     order = list(part.ranks.index)
     if part.n_dialogues < LEAST or not order:
-        return None, [f"Too few dialogues to rank: {part.n_dialogues} of {LEAST}."]
+        kind = "dialogues"
+        if part.protocol == VOTES:
+            kind = "independent votes"
+        return None, [f"Too few {kind} to rank: {part.n_dialogues} of {LEAST}."]
     models = [name for name in order if not is_floor_bot(name)]
     if not models:
         return None, [order[0], " leads the bots; no model takes part."]

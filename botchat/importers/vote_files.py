@@ -124,14 +124,20 @@ def votes_of(table: FileTable, where: str) -> VotesFile:
     head += f"; {'; '.join(counts) or 'nothing left out'}"
     if not len(votes):
         raise DataError(f"{where}: {head}: nothing is left to rank")
-    unused = [name for name in names if name not in used] + table.others
+    notes += _lacking(votes, [name for name in names if name not in used] + table.others)
+    return VotesFile(votes, [f"{where}: {note}" for note in (head, *notes)])
+
+
+def _lacking(votes: PairVerdicts, unused: list[str]) -> list[str]:
+    """Return lines on columns that are not used, and models without a readable vote."""
+    notes = []
     if unused:
         notes.append(f"columns not used: {listed(unused)}")
     rated = votes.only(votes.readable).judged_contestants
     lost = [name for name in votes.judged_contestants if name not in rated]
     if lost:
         notes.append(f"no rating of {listed(lost)}: no vote on them is readable")
-    return VotesFile(votes, [f"{where}: {note}" for note in (head, *notes)])
+    return notes
 
 
 def _unfolded(frame: pd.DataFrame, shape: _Shape) -> tuple[pd.DataFrame, set[str]]:
@@ -183,25 +189,11 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
     judges, judge, _ = _numbered(cells.get("judge"), n)
     is_nameless = judge < 0
     _, turn, _ = _numbered(cells.get("turn"), n)
-    weight = np.ones(n)
-    if "weight" in cells:
-        weight = pd.to_numeric(cells["weight"].map(str), errors="coerce").to_numpy(np.float64)
-    is_lacking = (first < 0) | (second < 0)
-    if "verdict" in shape.needs:
-        is_lacking |= (item < 0) | is_nameless
-    reasons = {
-        "without a name, item or judge": is_lacking,
-        "of a model against itself": first == second,
-        "whose weight is no number above 0": ~((weight > 0) & (weight < np.inf)),
-    }
-    if "anony" in cells:
-        is_open = cells["anony"].astype(str).str.lower() == "false"
-        reasons["not anonymous"] = is_open.to_numpy()
-    kept = np.ones(n, np.bool_)
-    counts = []
-    for reason, wrong in reasons.items():
-        counts += _counted(f"left out {{}} {reason}", wrong & kept, cells)
-        kept &= ~wrong
+    kept, weight, counts = _kept(cells, first, second)
+    if "verdict" in shape.needs:  # BotChat's own are of an item and a judge
+        is_lacking = kept & ((item < 0) | is_nameless)
+        counts += _counted("left out {} without an item or judge", is_lacking, cells)
+        kept &= ~is_lacking
     result, is_strong = _results(cells, shape, models, sides)
     is_unknown = kept & np.isinf(result)
     is_empty = kept & np.isnan(result)
@@ -232,6 +224,27 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
         np.maximum(turn, 0),
     )
     return replace(votes, weight=weight).only(kept), counts, notes
+
+
+def _kept(cells: pd.DataFrame, first: Indices, second: Indices) -> tuple[Flags, Floats, list[str]]:
+    """Return which votes count, the weight of each, and lines on those that do not count."""
+    weight = np.ones(len(cells))
+    if "weight" in cells:
+        weight = pd.to_numeric(cells["weight"].map(str), errors="coerce").to_numpy(np.float64)
+    reasons = {
+        "without a name of a model": (first < 0) | (second < 0),
+        "of a model against itself": first == second,
+        "whose weight is no number above 0": ~((weight > 0) & (weight < np.inf)),
+    }
+    if "anony" in cells:
+        is_open = cells["anony"].astype(str).str.lower() == "false"
+        reasons["not anonymous"] = is_open.to_numpy()
+    kept = np.ones(len(cells), np.bool_)
+    counts = []
+    for reason, wrong in reasons.items():
+        counts += _counted(f"left out {{}} {reason}", wrong & kept, cells)
+        kept &= ~wrong
+    return kept, weight, counts
 
 
 def _results(

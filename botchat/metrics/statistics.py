@@ -176,21 +176,24 @@ def clustered_proportions(
     All arguments have shape (cases,). ``cluster``: numbers from 0; None: every case is independent.
     ``weight``: how often each case counts; None: once.
     """
-    weight = np.ones(len(row)) if weight is None else weight
-    cluster = np.arange(len(row)) if cluster is None else cluster
+    if weight is None:
+        weight = np.ones(len(row))
+    if cluster is None:
+        cluster = np.arange(len(row))
     size = int(cluster.max(initial=0)) + 1
     cells, cell = distinct(row * size + cluster)
     row_of = cells // size
     total = np.bincount(row, weight, n_rows)
+    square = total**2
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.bincount(row, weight * value, n_rows) / total
         distance = value - mean[row]
         apart = weight * distance
         own = np.bincount(row, apart * distance, n_rows) / total
         # 1 / the cases, and 1 / the clusters of one size that would say as much.
-        each_case = np.bincount(row, weight**2, n_rows) / total**2
-        each_cluster = np.bincount(row_of, np.bincount(cell, weight) ** 2, n_rows) / total**2
-        variance = np.bincount(row_of, np.bincount(cell, apart) ** 2, n_rows) / total**2
+        each_case = np.bincount(row, weight**2, n_rows) / square
+        each_cluster = np.bincount(row_of, np.bincount(cell, weight) ** 2, n_rows) / square
+        variance = np.bincount(row_of, np.bincount(cell, apart) ** 2, n_rows) / square
         alike = (variance / own - each_case) / (each_cluster - each_case)
         seen = np.minimum(mean, 1 - mean) / each_cluster
         alike = np.where(np.isfinite(alike), alike, 1.0).clip(0, 1)

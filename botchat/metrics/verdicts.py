@@ -71,9 +71,8 @@ def lacks_room(judgment: Judgment | PairJudgment) -> bool:
 class PairVerdicts:
     """n verdicts on pairs; all arrays have shape (n,), indices are into the names.
 
-    ``item``: -1 not known. ``turn``: part of an item, 0 where it has one. ``result``: 1, ½ or 0 for
-    ``first``, or between; nan unreadable. ``shown``: utterances shown of each dialogue. ``weight``:
-    how often a verdict counts. ``no_room``: see `lacks_room`.
+    ``item``: -1 not known. ``turn``: part of an item, or 0. ``result``: 1, ½ or 0 for ``first``, or
+    between; nan unreadable. ``shown``: utterances shown of each. ``weight``: how often it counts.
     """
 
     items: Names
@@ -89,7 +88,7 @@ class PairVerdicts:
     shown: Indices
     weight: Floats
     signature: Indices
-    no_room: Flags
+    no_room: Flags  # see `lacks_room`
 
     @classmethod
     def of_columns(
@@ -168,10 +167,8 @@ class PairVerdicts:
         result = np.concatenate([part.result for part in parts])
         turn = np.concatenate([part.turn for part in parts])
         weight = np.concatenate([part.weight for part in parts])
-        joined = cls.of_columns(
-            items, contestants, judges, item, first, second, judge, result, turn
-        )
-        return replace(joined, weight=weight)
+        whole = cls.of_columns(items, contestants, judges, item, first, second, judge, result, turn)
+        return replace(whole, weight=weight)
 
     def __len__(self) -> int:
         """Number of verdicts, unreadable ones among them."""
@@ -264,12 +261,11 @@ class PairVerdicts:
         # By columns: a million verdicts are compared in a moment.
         key = self.cases
         for column in (self.first, self.second, self.judge):
-            _, key = np.unique(
-                key * (int(column.max(initial=-1)) + 1) + column, return_inverse=True
-            )
-        last = np.zeros(int(key.max(initial=-1)) + 1, np.intp)
-        last[key] = np.arange(len(self))
-        return np.asarray(last[key] == np.arange(len(self)))
+            _, key = np.unique(key * (column.max(initial=-1) + 1) + column, return_inverse=True)
+        _, from_end = np.unique(key[::-1], return_index=True)
+        is_latest = np.zeros(len(self), np.bool_)
+        is_latest[::-1][from_end] = True
+        return is_latest
 
     def with_turns_named(self) -> PairVerdicts:
         """Return the same, each turn an item of its own, and each verdict without an item."""

@@ -73,7 +73,7 @@ class Comparisons:
 
     @property
     def weights(self) -> Floats:
-        """How often each comparison counts, shape (n,)."""
+        """Weight of each comparison, shape (n,)."""
         if self.weight is None:
             return np.ones(len(self))
         return self.weight

@@ -88,6 +88,8 @@ def _read_table(rows: Rows) -> dict[tuple[str, str], _Rates]:
         b = str(cells.get("model_b", "")).strip()
         if not a or not b or a == b:
             raise DataError(f"{place}: {a!r} against {b!r}: name two different models")
+        if not any(str(cells.get(name, "")).strip() for name in COLUMNS[2:]):
+            continue  # our own tables list pairs that were never compared
         if (a, b) in table:
             earlier = table[a, b].place
             raise DataError(f"{place}: {a} against {b} occurs in {earlier} already: keep one")

@@ -53,10 +53,8 @@ def test_weights_are_copies_and_soft_results_their_mean():
     np.testing.assert_allclose(
         fit(weighted).rating, fit(Comparisons(hard.models, *parts)).rating, atol=1e-9
     )
-    same = (replace(hard, weight=np.full(len(hard), 3.0)), hard)
-    for key in ("rating", "covariance"):
-        both = [getattr(fit(each), key) for each in same]
-        np.testing.assert_allclose(both[0], both[1], rtol=1e-10, atol=1e-9)
+    threefold = fit(replace(hard, weight=np.full(len(hard), 3.0)))
+    np.testing.assert_allclose(threefold.covariance, fit(hard).covariance, rtol=1e-10)
     index = np.zeros(3, np.intp)
     soft = Comparisons(("a", "b"), index, index + 1, np.array([0.9, 0.5, 0.25]))
     rating = fit(soft).rating

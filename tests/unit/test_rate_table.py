@@ -41,7 +41,7 @@ def tally(text: str, per_pair: int) -> dict[tuple[str, str], tuple[int, int, int
     [
         ("x,y,0.25,0.60\nx,z,0,1\n", 20, {("x", "y"): (5, 7, 8), ("x", "z"): (0, 20, 0)}),
         ("y,x,0.4,0.75\n", 20, {("x", "y"): (5, 7, 8)}),
-        ("x,y,0.25,0.6\ny,x,0.4,0.75\n", 20, {("x", "y"): (5, 7, 8)}),
+        ("x,y,0.25,0.6\ny,x,0.4,0.75\nx,z,,\n", 20, {("x", "y"): (5, 7, 8)}),
         # Two rows that rounding alone sets apart are both used.
         ("x,y,0.25,0.60\ny,x,0.40,0.76\n", 200, {("x", "y"): (49, 71, 80)}),
     ],

@@ -121,15 +121,6 @@ def test_votes_are_read_from_every_kind_of_file(kind, rows, expected, note):
 OURS = b"item,first,second,judge,verdict\n"
 
 
-@pytest.mark.parametrize("name", ["question_id", "judge", "turn", "anony"])
-@pytest.mark.parametrize("cell", [{"x": 1}, [1], [{"x": [1]}]])
-def test_cells_of_parquet_that_are_lists_or_objects(name, cell):
-    """They are read as those of JSON are."""
-    rows = [{**row, name: cell} for row in BATTLES]
-    of_json = rows_of(read_votes(as_lines(rows), "f.jsonl").votes)
-    assert rows_of(read_votes(as_parquet(rows), "f.parquet").votes) == of_json
-
-
 def test_a_judge_gives_a_verdict_once():
     """Capitals, spaces and the order of columns do not matter; two of one judge are refused."""
     text = "\ufeffjudge,Verdict,item,note,second,first\r\nj,Tie,1,x,b,a\r\n\r\nj, ,2,,b,a\r\n"
@@ -139,18 +130,6 @@ def test_a_judge_gives_a_verdict_once():
     assert twice.is_latest.tolist() == [False, True]
     with pytest.raises(DataError, match="j has judged item 1, a before b, twice; keep one"):
         compare(twice.with_turns_named(), None)
-
-
-def test_what_does_not_count_is_left_out_and_counted():
-    """A model against itself, and battles in which names were shown."""
-    rows = [
-        {"model_a": "x", "model_b": "y", "winner": "model_a", "anony": True},
-        {"model_a": "x", "model_b": "x", "winner": "tie", "anony": True},
-        {"model_a": "y", "model_b": "x", "winner": "model_b", "anony": False},
-    ]
-    file = read_votes(as_lines(rows), "f.jsonl")
-    assert len(file.votes) == 1
-    assert "left out 1 of a model against itself (first: row 2); left out 1 not an" in file.notes[0]
 
 
 def battles(*winners):
@@ -187,9 +166,8 @@ def test_a_wrong_file_is_refused_in_one_line(suffix, data, message):
 @pytest.mark.parametrize(("name", "text", "expected", "notes"), rows("votes_of_the_field"))
 def test_votes_of_the_fields_own_files(name, text, expected, notes):
     """(first, second, result, weight) of each vote, and every line that is said of the file."""
-    if not isinstance(text, str):
-        text = (as_parquet if name == "f.parquet" else as_lines)(text).decode("latin-1")
-    file = read_votes(text.encode("latin-1" if name == "f.parquet" else "utf-8"), name)
+    data = text.encode() if isinstance(text, str) else WRITERS[name[2:]](text)
+    file = read_votes(data, name)
     votes = file.votes
     names = np.array(votes.contestants)
     columns = (names[votes.first], names[votes.second], votes.result.astype(object), votes.weight)
