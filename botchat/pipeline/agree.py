@@ -84,7 +84,11 @@ def _read_files(files: Sequence[Path]) -> tuple[PairVerdicts, list[str]]:
     notes = [f"{note}." for note in read.notes]
     if (votes.weight != 1).any():
         notes.append("Every verdict counts once: judges are compared without weights.")
-    return votes.only(votes.is_latest), notes
+    latest = votes.only(votes.is_latest)
+    n_nameless = len(votes) - len(latest)
+    if n_nameless:
+        notes.append(f"{n_nameless:,} votes that name no judge repeat one: the last counts.")
+    return latest, notes
 
 
 def set_reports(data: SeedSetData) -> dict[str, AgreementReport]:

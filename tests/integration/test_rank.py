@@ -102,7 +102,7 @@ def test_soft_results_weights_and_repeats_are_said_alike(tmp_path, monkeypatch, 
     for n in range(40):
         lines += [f"base,x,model_{'ab'[n % 3 > 0]},{n},j,2", f"base,y,{'ab'[n % 4 > 0]},{n},j,1"]
     Path("star.csv").write_text("\n".join([*lines, lines[-1]]))
-    again = "1 of 81 votes were given again by the same judge on the same item and order: ratings"
+    again = "1 of 81 votes were given again by the same judge on the same item and order: the last"
     board = said(capsys, "rank", "star.csv")
     assert board["headline"] == "y leads; x is not ruled out (met only through others)."
     assert "elo" not in board["rows"][0]
