@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from botchat.interfaces import Case, MakeCase, ShownDialogue
 from botchat.languages import ENGLISH
@@ -28,8 +28,7 @@ ANSWERS = Protocol(
 )
 
 
-@dataclass(frozen=True)
-class AnswerPair:
+class AnswerPair(NamedTuple):
     """A question, two answers and the human label."""
 
     id: str

@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, reply_tokens
 from botchat.languages import ENGLISH, Language
@@ -26,8 +25,7 @@ PER_MESSAGE = 4
 """Tokens a chat template adds to a message: OpenAI's count, a high estimate for others."""
 
 
-@dataclass(frozen=True)
-class Speaker:
+class Speaker(NamedTuple):
     """A model with the decoding it speaks with."""
 
     model: ChatModel
@@ -39,8 +37,7 @@ class Speaker:
 CountTokens: TypeAlias = Callable[[str], int]
 
 
-@dataclass(frozen=True)
-class TokenCounter:
+class TokenCounter(NamedTuple):
     """Counts the tokens of a text."""
 
     exact: CountTokens | None

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, ItemsView, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import starmap
+from typing import NamedTuple
 
 from botchat.errors import DataError, listed
 from botchat.protocols.answers import AnswerPair
@@ -115,8 +115,7 @@ def _by_id(records: Iterable[_Row]) -> ItemsView[str, _Row]:
     return by_id.items()
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(NamedTuple):
     """A row of a file, and where it is."""
 
     place: str
@@ -174,7 +173,7 @@ class _Row:
 
     def scores(self, text: str, numbers: Collection[str]) -> dict[str, float]:
         """Return human scores by plain name of the number; ``""``: of the whole text."""
-        scores: dict[str, float] = {}
+        scores = {}
         column, lines = self.cell(name for name in _HUMAN_SCORES if name != text)
         for line in lines.splitlines():
             name, _, number = line.replace("\uff1a", ":").rpartition(":")

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from botchat.estimates import Estimate
 from botchat.interfaces import Case, Cells, ShownDialogue, VerdictReason
@@ -53,13 +53,12 @@ TEXT = "text"  # name of the one contestant
 _FRAME_LIKE = re.compile(r"(?im)^([\s>*_#-]*(?:question|answer|score))\s*:")
 
 
-@dataclass(frozen=True)
-class OwnText:
+class OwnText(NamedTuple):
     """A text, and human scores of it where they are known."""
 
     id: str
     text: str
-    labels: Mapping[str, float] = field(default_factory=dict)  # by plain name; "": the whole text
+    labels: Mapping[str, float] = {}  # by plain name; "": the whole text
 
     @property
     def lines(self) -> Utterances:
@@ -129,7 +128,7 @@ def error_rates(
         by_name[judgment.contestants[0]].append(judgment)
     rows = []
     for name, judged in by_name.items():
-        totals: Clustered = []
+        totals = []
         quoted: Clustered = []
         by_error = defaultdict[str, Clustered](list)
         for judgment in judged:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from importlib import resources
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TypeAlias
 
 import msgspec
@@ -42,7 +42,7 @@ def known_words(language: Language, key: str) -> list[str]:
 
     Raises `KeyError` for a name that no list has: it would be a list without words.
     """
-    lists: list[Sequence[str]] = []
+    lists = []
     for pack in dict.fromkeys((language, ENGLISH)):
         for part in (pack.labels, pack.reading, pack.pack.report):
             if part is not None:
@@ -248,11 +248,12 @@ def read_as_seen(
     starts = [match.start() for match in reply_patterns(language).judge.finditer(text)]
     if len(starts) < 2:
         return read(text)
-    ends = starts[1:] + [len(text)]
-    verdicts = {read(text[start:end])[0] for start, end in zip(starts, ends, strict=True)}
-    if len(verdicts) == 1:
-        return verdicts.pop(), " ".join(text.split())
-    return None, " ".join(text.split())
+    starts.append(len(text))
+    verdicts = {read(text[start:end])[0] for start, end in pairwise(starts)}
+    verdict = verdicts.pop()
+    if verdicts:
+        verdict = None
+    return verdict, " ".join(text.split())
 
 
 def own_turn(text: str, language: Language, given: re.Pattern[str] | None = None) -> str:

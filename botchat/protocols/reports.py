@@ -194,7 +194,7 @@ def as_prose(report: Report) -> str:
 
 def as_records(report: Report) -> list[Cells]:
     """Return one row an error, and one for each type without any; JSON-ready."""
-    rows: list[Cells] = []
+    rows = []
     for result in report.results:
         score = result.score
         if result.errors:
@@ -269,7 +269,7 @@ def parse(text: str, utterances: Utterances) -> Report:
     The last answer to a type counts. Of several utterances that an error names it is the latest. A
     second error of one type in one utterance is not counted.
     """
-    results: dict[str, ErrorTypeResult] = {}
+    results = {}
     for head, block in _blocks(_HEAD, own_turn(text, ENGLISH)):
         type_ = _TYPES[plain_name(head["name"])]
         present = {"yes": True, "no": False}.get(head["answer"].lower())

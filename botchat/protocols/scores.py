@@ -246,7 +246,7 @@ class _ScorePatterns:
 
     def _without_legends(self, named: Iterable[_Named], lines: str) -> list[_Named]:
         """Leave out lines, one below the other, that explain a name from one end to the other."""
-        kept: list[_Named] = []
+        kept = []
         run: list[_Named] = []
         for each in named:
             below = run and lines.count("\n", run[-1].end, each.start) == 1

@@ -269,7 +269,7 @@ def _json_fields(text: str, w: ReplyPatterns) -> dict[str, object]:
 
 def _marked(plain: str, text: str, meaning: Meaning, w: ReplyPatterns) -> _Place | None:
     """Return the last given verdict, which may be unreadable, as of a mere list."""
-    last: _Place | None = None
+    last = None
     label_before = ""
     matches = sorted([*w.choice.finditer(plain), *w.also.finditer(plain)], key=re.Match.start)
     for match in matches:
