@@ -120,10 +120,9 @@ class Usage(msgspec.Struct, frozen=True):
     @property
     def total(self) -> int | None:
         """Tokens of prompt and reply; None if one is unknown."""
-        known = self.prompt_tokens is not None and self.completion_tokens is not None
-        if known:
-            return (self.prompt_tokens or 0) + (self.completion_tokens or 0)
-        return None
+        if self.prompt_tokens is None or self.completion_tokens is None:
+            return None
+        return self.prompt_tokens + self.completion_tokens
 
 
 Layout: TypeAlias = Literal["natural", "merge-leading", "placeholder-user"]

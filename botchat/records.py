@@ -141,15 +141,22 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
         return f"{self.model} + {self.partner}"
 
     @property
+    def outcome(self) -> str:
+        """End of the call that stopped it; of a complete one ``complete``."""
+        return self.status.removeprefix("stopped:")
+
+    @property
     def answered(self) -> bool:
         """Whether it is final; if not, the next run asks again where it stopped."""
-        return self.status.removeprefix("stopped:") not in UNANSWERED
+        return self.outcome not in UNANSWERED
 
     def cut(self, n: int) -> Dialogue:
         """Return its first n utterances, as a complete dialogue."""
-        facts = self.facts[: max(0, n - self.n_seed)]
         return msgspec.structs.replace(
-            self, utterances=self.utterances[:n], facts=facts, status="complete"
+            self,
+            utterances=self.utterances[:n],
+            facts=self.facts[: max(0, n - self.n_seed)],
+            status="complete",
         )
 
     @property
@@ -342,7 +349,7 @@ def slug(name: str) -> str:
 @lru_cache(maxsize=1 << 15)
 def natural_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Return a sort key that puts ``MT-2`` before ``MT-10``; total for any strings."""
-    parts: list[tuple[int, int, str]] = []
+    parts = []
     for part in re.findall(r"[0-9]+|[^0-9]+", text):
         if part[0] in "0123456789":
             # A number by its length and digits: Python reads none of more than 4,300.

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from botchat.errors import ConfigError, UsageError, log
-from botchat.interfaces import ChatModel, quirks_suffix, settings_digest
+from botchat.interfaces import quirks_suffix, settings_digest
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.ledger import record_provenance
 from botchat.pipeline.live_models import token_counter
@@ -140,16 +140,6 @@ def _settings_parts(signature: str) -> list[str]:
     return [part for part in signature.split("|") if part.startswith(("prompt:", "settings:"))]
 
 
-def _is_looked_up_again(dialogue: Dialogue) -> bool:
-    """Return whether a run makes a dialogue again from where it stopped."""
-    return dialogue.status.removeprefix("stopped:") in LOOKED_UP_AGAIN
-
-
-def _is_same(dialogue: Dialogue, stored: Dialogue | None) -> bool:
-    """Return whether a dialogue stopped again as it is stored; tokens may not be counted here."""
-    return stored is not None and replace(dialogue, facts=stored.facts) == stored
-
-
 def _calls(dialogues: Iterable[Dialogue]) -> Iterator[str]:
     """Yield the ledger keys of the utterances."""
     facts = chain.from_iterable(dialogue.facts for dialogue in dialogues)
@@ -207,7 +197,7 @@ class _Job:
         if dialogue is None or dialogue.signature != signature:
             return False
         begins_as_seed = dialogue.utterances[:N_SEED] == seed.utterances[:N_SEED]
-        return begins_as_seed and not _is_looked_up_again(dialogue)
+        return begins_as_seed and dialogue.outcome not in LOOKED_UP_AGAIN
 
     def sign(self) -> str:
         return self._signature + quirks_suffix(self.models)
@@ -244,7 +234,7 @@ class _Job:
         for seed in self.pending:
             dialogue = self.dialogues.get(seed.id)
             # Nothing is lost with a dialogue that has no utterance, or that is made anew anyway.
-            if dialogue is None or not dialogue.facts or _is_looked_up_again(dialogue):
+            if dialogue is None or not dialogue.facts or dialogue.outcome in LOOKED_UP_AGAIN:
                 continue
             if _settings_parts(dialogue.signature) != parts:
                 others.append(dialogue)
@@ -260,25 +250,25 @@ class _Job:
         faults = {}
         if not self._is_bot:
             faults = dict(dialogue_faults(dialogue))
-        outcome = dialogue.status.removeprefix("stopped:")
+        outcome = dialogue.outcome
+        # The model whose turn it was; `Watch` tells of empty replies of one that thinks.
+        model = self.models[len(dialogue.facts) % len(self.models)]
         is_stopped = dialogue.answered and not dialogue.complete
-        if is_stopped and not (outcome == "empty" and self._stopped_by(dialogue).quirks.thinks):
+        if is_stopped and not (outcome == "empty" and model.quirks.thinks):
             faults[outcome] = f"stopped, {outcome}: {' '.join(dialogue.detail.split())}"
         for kind, sentence in faults.items():
             if kind not in self._warned:
                 self._warned.add(kind)
                 log.warning(f"{self.contestant} on {dialogue.seed_id}: {sentence}")
 
-    def _stopped_by(self, dialogue: Dialogue) -> ChatModel:
-        """Return the model whose turn it was; `Watch` tells of empty replies of one that thinks."""
-        return self.models[len(dialogue.facts) % len(self.models)]
-
     async def run(self, stops: EarlyStop) -> Generated:
         with jsonl.Appender[Dialogue](self.path) as file:
 
             async def extend(seed: Seed) -> None:
                 dialogue = await self.make(seed)
-                if _is_same(dialogue, self.dialogues.get(seed.id)):
+                stored = self.dialogues.get(seed.id)
+                # Tokens may not be counted here.
+                if stored is not None and replace(dialogue, facts=stored.facts) == stored:
                     return  # it was looked up again, and nothing was paid
                 file.append(dialogue)
                 self.warn(dialogue)
@@ -292,10 +282,13 @@ class _Job:
         else:  # no contestant as yet
             self.path.unlink(missing_ok=True)
         dialogues = [self.dialogues[seed.id] for seed in self._seeds if seed.id in self.dialogues]
-        counts = Counter(dialogue.status for dialogue in dialogues)
-        complete = counts.pop("complete", 0)
-        stopped = {status.removeprefix("stopped:"): counts[status] for status in sorted(counts)}
-        unanswered = len(self._seeds) - sum(dialogue.answered for dialogue in dialogues)
+        stopped = Counter(dialogue.outcome for dialogue in dialogues)
+        complete = stopped.pop("complete", 0)
         return Generated(
-            self.contestant, complete, stopped, self._n_new, self.path, unanswered=unanswered
+            self.contestant,
+            complete,
+            dict(sorted(stopped.items())),
+            self._n_new,
+            self.path,
+            unanswered=len(self._seeds) - sum(dialogue.answered for dialogue in dialogues),
         )
