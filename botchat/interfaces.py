@@ -15,7 +15,16 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import msgspec
 
-from botchat.records import N_SEED, UNANSWERED, Dialogue, Outcome, Remark, Utterances, Verdict
+from botchat.records import (
+    N_SEED,
+    UNANSWERED,
+    Dialogue,
+    Names,
+    Outcome,
+    Remark,
+    Utterances,
+    Verdict,
+)
 
 Row: TypeAlias = dict[str, Any]
 """One row of a table, JSON-ready: column key -> value; a missing value is ``None`` or absent.
@@ -321,7 +330,7 @@ class _KnownCase:
     dialogues: tuple[ShownDialogue, ...]
 
     @property
-    def contestants(self) -> tuple[str, ...]:
+    def contestants(self) -> Names:
         """Names in the order shown."""
         return tuple([dialogue.contestant for dialogue in self.dialogues])
 
@@ -413,7 +422,7 @@ class JudgeAnswer:
     reason: str = ""
     outcome: Outcome = "ok"
     transcript: tuple[Remark, ...] = ()
-    calls: tuple[str, ...] = ()
+    calls: Names = ()
 
 
 class Judge(Protocol):

@@ -50,6 +50,9 @@ NO_ROOM: tuple[Outcome, ...] = ("truncated", "empty")
 Utterances: TypeAlias = tuple[str, ...]
 """Texts of a dialogue, the oldest first."""
 
+Names: TypeAlias = tuple[str, ...]
+"""Names or keys in an order that counts: as shown, or as indices are into them."""
+
 Verdict = str
 """``"1" | "2" | "both" | "neither"`` (which dialogue is AI-involved); of UniEval ``"No"``, the
 1-based index of the first AI utterance as a decimal string, or `UNKNOWN_INDEX`."""
@@ -187,7 +190,7 @@ class Judgment(msgspec.Struct, frozen=True, gc=False):
 
     protocol: str
     seed_id: str
-    contestants: tuple[str, ...]
+    contestants: Names
     """Names in the order shown: one for UniEval, two for Arena and GTEval."""
     judge: str
     verdict: Verdict | None
@@ -201,7 +204,7 @@ class Judgment(msgspec.Struct, frozen=True, gc=False):
     outcome: Outcome = "ok"
     """End of the judge's call; if not ``ok``, it explains a missing verdict."""
     transcript: tuple[Remark, ...] = ()
-    calls: tuple[str, ...] = ()
+    calls: Names = ()
     """Ledger keys of every call the verdict rests on."""
 
 
@@ -240,7 +243,7 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
     """Name of the model: cross-play and panels have several."""
     asked: str
     """Model id at the endpoint."""
-    answered: tuple[str, ...]
+    answered: Names
     """`model` and `system_fingerprint` of the first and the last reply of every day."""
     host: str
     """Host without login, path and query; what ``identity`` says in its place."""

@@ -78,7 +78,7 @@ def find_thoughts(text: str) -> list[tuple[int, int]]:
     """
     if not _MAY_BE_ONE.search(text):
         return []
-    spans: list[tuple[int, int]] = []
+    spans = []
     opening: _Mark | None = None
     is_first_unopened = True
     for mark in _without_strays(_all_marks(text)):
@@ -134,7 +134,7 @@ def _all_marks(text: str) -> list[_Mark]:
 def _without_strays(marks: Sequence[_Mark]) -> Iterator[_Mark]:
     """Yield marks but those that mean nothing without their partner and have none."""
     first_openings: dict[tuple[int, str], int] = {}
-    last_closings: dict[tuple[int, str], int] = {}
+    last_closings = {}
     for mark in marks:
         if mark.opens:
             first_openings.setdefault(mark.key, mark.start)

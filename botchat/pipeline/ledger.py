@@ -24,6 +24,7 @@ from botchat.records import (
     Dialogues,
     Judged,
     Judgment,
+    Names,
     Provenance,
     Utterance,
 )
@@ -40,13 +41,12 @@ def stats(workspace: Workspace) -> Result:
     """Return calls, tokens and money, a row a model and stage; note what lost its calls."""
     with closing(_open(workspace)) as ledger:
         rows = [asdict(row) for row in usage.stats(ledger)]
-    dialogues: list[Mapping[str, Dialogue]] = []
-    for name in workspace.seed_sets():
-        dialogues += workspace.all_dialogues(name).values()
-    judgments: list[Judgment] = []
-    for path in sorted(workspace.root.glob("judgments/*/*/*.jsonl")):
-        judgments += workspace.judgments(path).values()
-    notes = lost_calls_note(workspace, dialogues, judgments)
+    dialogues = [workspace.all_dialogues(name).values() for name in workspace.seed_sets()]
+    paths = sorted(workspace.root.glob("judgments/*/*/*.jsonl"))
+    judgments = [workspace.judgments(path).values() for path in paths]
+    notes = lost_calls_note(
+        workspace, chain.from_iterable(dialogues), chain.from_iterable(judgments)
+    )
     printed = [dict(row) for row in rows]
     if not any(row["superseded"] for row in rows):
         for row in printed:
@@ -70,11 +70,10 @@ def lost_calls_note(
         lost = ledger.missing(chain(spoken, chain.from_iterable(judged)))
     if not lost:
         return []
-    n_utterances = sum(key in lost for key in spoken)
     n_verdicts = sum(not lost.isdisjoint(keys) for keys in judged)
     return [
-        f"{n_utterances} utterances and {n_verdicts} verdicts rest on calls that the ledger no "
-        "longer has; copy the ledger back from a backup"
+        f"{sum(key in lost for key in spoken)} utterances and {n_verdicts} verdicts rest on calls "
+        "that the ledger no longer has; copy the ledger back from a backup"
     ]
 
 
@@ -92,30 +91,27 @@ def forget(
     with workspace.locked(), closing(_open(workspace, readonly=False)) as ledger:
         keys, failed = _chosen(workspace, ledger, outcomes, models)
         # Files first: what a kill leaves between the two is made again from the ledger.
-        dialogues = _leave_out(
+        n_dialogues = _leave_out(
             workspace.root.glob("generations/*/*.jsonl"),
             read_dialogues,
             partial(_rests, keys, failed),
         )
-        judgments = _leave_out(
+        n_judgments = _leave_out(
             workspace.root.glob("judgments/*/*/*.jsonl"),
             workspace.judgments,
             lambda judgment: not keys.isdisjoint(judgment.calls),
         )
-        counts: Fields = {
-            "calls": ledger.forget(keys),
-            "dialogues": dialogues,
-            "judgments": judgments,
-        }
+        n_calls = ledger.forget(keys)
+    counts: Fields = {"calls": n_calls, "dialogues": n_dialogues, "judgments": n_judgments}
     pieces: list[Piece] = [[counts]]
-    if counts["calls"]:
+    if n_calls:
         pieces.append("the commands that made them ask these calls again, and replay all others")
     return Result(counts, pieces)
 
 
 def _chosen(
     workspace: Workspace, ledger: Ledger, outcomes: Sequence[str], models: Sequence[str]
-) -> tuple[set[str], set[tuple[str, ...]]]:
+) -> tuple[set[str], set[Names]]:
     """Return keys of the calls to forget and, of unusable ones, model and messages."""
     known = {name for (name,) in ledger.select("SELECT DISTINCT model FROM calls")}
     names = {name: stored_name(name, workspace) for name in models}
@@ -140,7 +136,7 @@ def _chosen(
     return keys, failed
 
 
-def _rests(keys: Collection[str], failed: Collection[tuple[str, ...]], dialogue: Dialogue) -> bool:
+def _rests(keys: Collection[str], failed: Collection[Names], dialogue: Dialogue) -> bool:
     """Return whether a dialogue rests on one of the calls ``keys``.
 
     It holds the keys of the calls that gave its utterances. Calls that gave none, because they
@@ -245,10 +241,9 @@ def _facts(dialogues: Iterable[Dialogue]) -> Iterator[Utterance]:
 
 def call_texts(workspace: Workspace, keys: Sequence[str]) -> dict[str, PageCall]:
     """Return the calls ``keys`` that the ledger has."""
-    which = "WHERE key IN (SELECT value FROM json_each(?))"
     calls = {}
     with closing(workspace.ledger(readonly=True)) as ledger:
-        for call in ledger.calls(which, json.dumps(keys)):
+        for call in ledger.calls("WHERE key IN (SELECT value FROM json_each(?))", json.dumps(keys)):
             sent = json.loads(bytes(call.request))["messages"]
             calls[call.key] = PageCall(
                 messages=[PageMessage(message["role"], message["content"]) for message in sent],
