@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from botchat.boards.changes import FIRST_N, Boards, SavedBoard, mismatches_of
 from botchat.boards.files import p_values
+from botchat.boards.tables import Column, Table, is_floor_bot, table
 from botchat.errors import (
     ConfigError,
     DataError,
@@ -24,9 +24,6 @@ from botchat.metrics.statistics import proportion
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
-
-if TYPE_CHECKING:
-    from botchat.boards.tables import Table
 
 
 def compare(
@@ -44,8 +41,6 @@ def compare(
     that fell, or says that nothing was tested. Raises `MissingDataError`, `DataError` or
     `ConfigError`: no such board, none that can be compared, no such model.
     """
-    from botchat.boards.tables import is_floor_bot
-
     if not 0 < alpha < 1:
         raise UsageError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
     boards = Boards(read_board(workspace, before), read_board(workspace, after))
@@ -62,9 +57,9 @@ def compare(
     p = p_values(boards.tests(tested))
     fell = [name for name, value in p.items() if value <= alpha]
     lines = list(_lines(boards, p, fell, alpha))
-    table = _table(boards, p)
+    changes = _table(boards, p)
     data = {
-        "rows": table.records,
+        "rows": changes.records,
         "alpha": alpha,
         "tested": list(p),
         "unchanged": boards.unchanged,
@@ -75,7 +70,7 @@ def compare(
     }
     pieces: list[Piece] = []
     if boards.changed:
-        pieces += [table, table.note]
+        pieces += [changes, changes.note]
     pieces += lines
     return Result(data, pieces, failure=_failure(boards, p, fell))
 
@@ -141,8 +136,6 @@ def _lines(
 
 
 def _table(boards: Boards, p: Mapping[str, float]) -> Table:
-    from botchat.boards.tables import Column, table
-
     columns = [Column("model", "Model", "name")]
     rows: list[Row] = [{"model": name, "p": p.get(name)} for name in boards.changed]
     for n in boards.tested_n:
@@ -152,6 +145,12 @@ def _table(boards: Boards, p: Mapping[str, float]) -> Table:
             change, cluster = boards.changes(row["model"], n)
             row[key] = proportion(change, cluster, (-1.0, 1.0))
     columns.append(Column("p", "p (Holm)", "exact"))
-    note = "Changes in points of success rate, with 95 % intervals; paired by seed."
-    signatures = [f"{boards.old.path} → {boards.new.path}"]
-    return table("changes", "Changes", columns, rows, signatures, note, [columns[1].key])
+    return table(
+        "changes",
+        "Changes",
+        columns,
+        rows,
+        [f"{boards.old.path} → {boards.new.path}"],
+        "Changes in points of success rate, with 95 % intervals; paired by seed.",
+        [columns[1].key],
+    )

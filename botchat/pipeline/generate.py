@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ from botchat.pipeline.ledger import record_provenance
 from botchat.pipeline.live_models import token_counter
 from botchat.pipeline.plan import plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
-from botchat.pipeline.session import Session, StageOutcome, run_session, stage_result
+from botchat.pipeline.session import Session, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.generation import PROMPT, dialogue_faults, generate_dialogue
 from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed
@@ -32,8 +32,7 @@ MOST_TURNS = 1_000
 """Utterances of a dialogue; each is asked for with all before it, so money grows as the square."""
 
 
-@dataclass(frozen=True)
-class Generating:
+class Generating(NamedTuple):
     """Dialogues to generate on a set."""
 
     seed_set: str
@@ -48,8 +47,7 @@ class Generating:
     """Also in place of dialogues that were made with other settings."""
 
 
-@dataclass(frozen=True)
-class Generated(StageOutcome):
+class Generated(NamedTuple):
     """Dialogues of one contestant after `generate`."""
 
     model: str
@@ -59,6 +57,8 @@ class Generated(StageOutcome):
     new: int
     """Dialogues made in this run."""
     path: Path
+    unanswered: int
+    """Dialogues that another run may still get."""
 
 
 def generate(request: Generating, workspace: Workspace, spending: Spending, meter: Meter) -> Result:
@@ -71,7 +71,8 @@ def generate(request: Generating, workspace: Workspace, spending: Spending, mete
         title = f"{', '.join(request.models)} on {request.seed_set}"
         return plan(run, partial(walk, request)).result(title, spending)
     _turns(request, run)
-    return stage_result(run_session(run, meter, partial(ask, request)))
+    generated = run_session(run, meter, partial(ask, request))
+    return stage_result([each._asdict() for each in generated])
 
 
 async def walk(request: Generating, session: Session) -> Dialogues:
@@ -290,5 +291,5 @@ class _Job:
             dict(sorted(stopped.items())),
             self._n_new,
             self.path,
-            unanswered=len(self._seeds) - sum(dialogue.answered for dialogue in dialogues),
+            len(self._seeds) - sum(dialogue.answered for dialogue in dialogues),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -15,7 +14,7 @@ from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.ledger import record_provenance
 from botchat.pipeline.plan import Plan, plan
 from botchat.pipeline.resolved import ResolvedRun
-from botchat.pipeline.session import Session, StageOutcome, run_session
+from botchat.pipeline.session import Session, run_session
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.protocol import Protocol
 from botchat.records import LOOKED_UP_AGAIN, NO_ROOM, SIGNED, UNANSWERED, Judgment, Outcome
@@ -38,8 +37,7 @@ class ProtocolCases(NamedTuple):
     make: Sequence[MakeCase]
 
 
-@dataclass(frozen=True)
-class StageResult(StageOutcome):
+class StageResult(NamedTuple):
     """Verdicts of a run in one protocol."""
 
     protocol: str
@@ -50,23 +48,15 @@ class StageResult(StageOutcome):
     unreadable: int
     """Cases that were answered without a verdict, for whatever reason."""
     path: Path
+    unanswered: int
+    """Verdicts that another run may still get."""
 
 
-@dataclass(frozen=True)
-class JudgingJob:
+class JudgingJob(NamedTuple):
     """Cases put to a judge: a part of every request that judges."""
 
     judge: JudgeName
     cases: Sequence[ProtocolCases]
-
-    async def walk(self, session: Session) -> None:
-        """Answer every case as a plan does; nothing is stored."""
-        for writer in self.writers(session):
-            if writer.judge.models:
-                for make in writer.makers:
-                    case = make()
-                    if writer.stored(case) is None:
-                        await writer.judge.answer(case)
 
     async def ask(self, session: Session, stops: EarlyStop) -> list[StageResult]:
         """Ask, in a session that is open; one result for each protocol."""
@@ -96,9 +86,14 @@ def plan_all(jobs: Sequence[JudgingJob], run: ResolvedRun) -> Plan:
 
 
 async def walk_jobs(jobs: Sequence[JudgingJob], session: Session) -> None:
-    """Answer every case of the jobs as a plan does."""
-    for job in jobs:
-        await job.walk(session)
+    """Answer every case of the jobs as a plan does; nothing is stored."""
+    for writer in chain.from_iterable(job.writers(session) for job in jobs):
+        if not writer.judge.models:
+            continue
+        for make in writer.makers:
+            case = make()
+            if writer.stored(case) is None:
+                await writer.judge.answer(case)
 
 
 def ask_all(jobs: Sequence[JudgingJob], run: ResolvedRun, meter: Meter) -> list[StageResult]:

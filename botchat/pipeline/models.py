@@ -44,7 +44,7 @@ from botchat.workspace.secrets import public, public_url
 from botchat.workspace.usage import CHECK
 
 if TYPE_CHECKING:
-    from botchat.models.connection import Failure, HttpResponse
+    from botchat.models.connection import HttpResponse
 
 _ENTRY = re.compile(r"^\[([a-z-]+)\.([a-z-]+)\]\n((?:(?!\[).*\n)*)", re.MULTILINE)
 """A table ``[PROVIDER.NAME]`` of ``providers.toml``, and its lines."""
@@ -149,11 +149,7 @@ def _is_url(provider: str) -> bool:
 
 def _served(url: str) -> list[ServedModel]:
     """Return the models that a server lists. Raises `ConfigError` if it lists none."""
-    from botchat.models.connection import Failure  # imports aiohttp
-
     response = run_sync(partial(_ask_for_models, url))
-    if isinstance(response, Failure):
-        raise ConfigError(f"{public(url)}: {response.detail}")
     if response.status < 300:
         models = [model for model in read_models(response.content) if _is_usable(model, url)]
         if models:
@@ -194,15 +190,15 @@ def _is_usable(model: ServedModel, url: str) -> bool:
     return True
 
 
-async def _ask_for_models(url: str) -> HttpResponse | Failure:
+async def _ask_for_models(url: str) -> HttpResponse:
     """Ask a server for its models as a run would: with its key, and nowhere else."""
-    from botchat.models.connection import Failure, server_of
+    from botchat.models.connection import Failure, server_of  # imports aiohttp
 
     server = server_of(ModelSettings(model="m", base_url=url))
     async with aclosing(server):
         response = await server.send("/models", None, _LIST_TIMEOUT_S)
         if isinstance(response, Failure):
-            return response
+            raise ConfigError(f"{public(url)}: {response.detail}")
         text = server.redactor.clean(response.content.decode("utf-8", "replace"))
         return response._replace(content=text.encode())
 
@@ -249,7 +245,7 @@ def is_nearby(url: str) -> bool:
     try:
         return not ip_address(host).is_global
     except ValueError:  # a name
-        own = ("localhost", ".localhost", ".local", ".lan", ".internal", ".home.arpa")
+        own = (".localhost", ".local", ".lan", ".internal", ".home.arpa")
         return "." not in host or host.endswith(own)
 
 
@@ -306,8 +302,8 @@ async def _check(session: Session, name: str, settings: ModelSettings) -> Fields
             limit = _CHECK_TOKENS
         # A sample number of its own: the ledger has no answer to it.
         decoding = replace(speaker.decoding, max_tokens=limit, sample=secrets.randbelow(2**31))
-        system = speaker.system or ENGLISH.text(PROMPT)
-        reply = await speaker.model.chat(chat_messages(system, _CHECK_SEED), decoding)
+        messages = chat_messages(speaker.system or ENGLISH.text(PROMPT), _CHECK_SEED)
+        reply = await speaker.model.chat(messages, decoding)
     except BotChatError as error:
         return row | {"answer": str(error)}
     facts = _reply_facts(reply, settings.model)
@@ -318,10 +314,9 @@ async def _check(session: Session, name: str, settings: ModelSettings) -> Fields
 
 def _reply_facts(reply: Reply, asked: str) -> list[str]:
     """Return what a reply to a check tells: its text, its reasoning, and who answered."""
-    facts: list[str] = [reply.outcome]
+    facts = [str(reply.outcome)]
     if reply.usable:
-        text = " ".join(reply.text.split())[:60]
-        facts = [f"{text!r} in {reply.latency_s:.1f} s"]
+        facts = [f"{' '.join(reply.text.split())[:60]!r} in {reply.latency_s:.1f} s"]
     elif reply.detail:
         facts.append(reply.detail)
     n_reasoning = reasoning_tokens(reply.raw)
@@ -345,16 +340,15 @@ def _rows(workspace: Workspace) -> list[Fields]:
     rows = []
     with closing(workspace.ledger(readonly=True)) as ledger:
         for name, settings in sorted(own.models.items()):
-            row = _row(name, "endpoint", _described(settings))
             changes = ledger.quirks(identity_key(identity(settings))).changes
-            row |= {
+            more = {
                 "context_window": settings.context_window,
                 "price_input": settings.price_input,
                 "price_output": settings.price_output,
                 "max_concurrency": settings.max_concurrency,
                 "adapted": ", ".join(changes) or None,
             }
-            rows.append(row)
+            rows.append(_row(name, "endpoint", _described(settings)) | more)
     rows += [_row(f"bot:{name}", "bot", text) for name, text in BASELINES.items()]
     rows += [
         _row("openai:MODEL", "form", "a model of OpenAI, key in OPENAI_API_KEY"),

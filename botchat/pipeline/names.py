@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
@@ -19,8 +18,7 @@ from botchat.workspace.model_settings import FREE, UTTERANCE_TOKENS, VERDICT_TOK
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 
 
-@dataclass(frozen=True)
-class NamedSpeaker:
+class NamedSpeaker(NamedTuple):
     """A model that writes utterances."""
 
     model: ModelName
@@ -29,8 +27,7 @@ class NamedSpeaker:
     """System prompt of its dialogues; None for that of the set's language."""
 
 
-@dataclass(frozen=True)
-class NamedJudge:
+class NamedJudge(NamedTuple):
     """A single model as judge."""
 
     name: str
@@ -40,8 +37,7 @@ class NamedJudge:
     samples: int
 
 
-@dataclass(frozen=True)
-class NamedPanel:
+class NamedPanel(NamedTuple):
     """A panel as judge."""
 
     name: str
@@ -131,7 +127,8 @@ class Names:
         entry = self._config.judges.get(name)
         settings = entry or JudgeSettings(model=name)
         model = self.judge_model(settings.model)
-        longest = _first_set(settings.max_tokens, _own_limit(model), VERDICT_TOKENS)
+        own = UNSET if model.settings is None else model.settings.max_tokens
+        longest = _first_set(settings.max_tokens, own, VERDICT_TOKENS)
         decoding = Decoding(settings.temperature, longest)
         stored_name = model.name
         if entry is not None:
@@ -149,13 +146,6 @@ class Names:
                 f"{name} talks and judges nothing; judges: a model (not bot:…), {listed(others)}"
             )
         return model
-
-
-def _own_limit(model: ModelName) -> int | UnsetType | None:
-    """Return the longest reply of a model's own entry."""
-    if model.settings is None:
-        return UNSET
-    return model.settings.max_tokens
 
 
 def _first_set(*limits: int | UnsetType | None) -> int | None:
