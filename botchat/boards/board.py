@@ -19,7 +19,7 @@ from botchat.boards import arena, protocols
 from botchat.boards.arena import Arena
 from botchat.boards.judge_table import JudgeFacts, judge_facts, judge_table
 from botchat.boards.protocols import MODEL, RANK, ProtocolResult, ProtocolVerdicts
-from botchat.boards.tables import Column, Table, TableRow, shorten, table
+from botchat.boards.tables import Column, Table, shorten, table
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import Catalogue
@@ -217,8 +217,10 @@ def _contestants(dialogues: Dialogues, judged: Judged) -> Dialogues:
     for part in judged.values():
         if part.protocol.is_pair:
             judged_names.update(part.verdicts.judged_contestants)
-    names = [name for name in sorted(dialogues) if name != HUMAN or name in judged_names]
-    return {name: dialogues[name] for name in names}
+    kept = dict(sorted(dialogues.items()))
+    if HUMAN not in judged_names:
+        kept.pop(HUMAN, None)
+    return kept
 
 
 def imported_contestants(dialogues: Dialogues) -> dict[str, str]:
@@ -281,7 +283,7 @@ def _verdicts_on(
 def lengths_table(measured: Lengths, seed_set: str, imported: str = "") -> Table:
     """Statistics of the lengths of generated utterances, the shortest first."""
     unit = ENCODING if measured.unit == "tokens" else measured.unit
-    rows: list[TableRow] = []
+    rows = []
     for name, values in measured.by_contestant.items():
         rows.append({"model": name, **summary(values)})
     return table(

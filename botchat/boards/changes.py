@@ -106,12 +106,12 @@ def mismatches_of(boards: Boards) -> Iterator[str]:
         yield "they share no seed"
     if old.n != new.n:
         yield f"N is {old.n} before, {new.n} after"
-    lines: dict[str, None] = {}
-    for key, before in sorted(old.settings.items()):
-        after = new.settings.get(key, before)
+    lines = []
+    for (label, protocol), before in sorted(old.settings.items()):
+        after = new.settings.get((label, protocol), before)
         if before != after:
             line = f"{before} before, {after} after"
-            if key[0] == "prompt":
-                line += f" of {key[1]}"
-            lines[line] = None
-    yield from lines
+            if label == "prompt":
+                line += f" of {protocol}"
+            lines.append(line)
+    yield from dict.fromkeys(lines)

@@ -68,11 +68,12 @@ def table_files(tables: Sequence[Table], formats: Sequence[str] = ()) -> dict[st
 
     ``formats``: of `WRITERS`, by default csv; raises `ConfigError` for another.
     """
-    files: dict[str, Content] = {}
+    files = {}
     for form in formats or ("csv",):
         if form not in WRITERS:
             raise UsageError(f"--format {form}: give one of {', '.join(WRITERS)}")
-        files |= {f"{each.name}.{form}": WRITERS[form](each) for each in tables}
+        for each in tables:
+            files[f"{each.name}.{form}"] = WRITERS[form](each)
         if form == "csv":
             files["meta.json"] = to_json({each.name: described(each) for each in tables})
     return files
@@ -247,8 +248,10 @@ def board_files(
                 head = {"seed_id": seed_id, "model": contestant, "judge": judge}
                 for row in as_records(report):
                     records.append(json.dumps({**head, **row}, ensure_ascii=False) + "\n")
-                title = f"{seed_id} | {contestant} | {judge}"
-                texts.append(f"{title}\n\n{as_prose(report)}\n\n{as_text(report)}\n")
+                texts.append(
+                    f"{seed_id} | {contestant} | {judge}\n\n{as_prose(report)}\n\n"
+                    f"{as_text(report)}\n"
+                )
         files[f"{part.protocol.name}-records.jsonl"] = "".join(records)
         files[f"{part.protocol.name}-reports.txt"] = "\n".join(texts)
     return files

@@ -34,7 +34,7 @@ from botchat.metrics.agreement import (
 )
 from botchat.metrics.lengths import mean_words
 from botchat.metrics.statistics import LEVEL, holm
-from botchat.records import SIGNED, Dialogues, JudgeId, JudgeRole, Judgment
+from botchat.records import SIGNED, Dialogues, Judged, JudgeId, JudgeRole
 
 HUMAN_LABELS = "human labels"
 """Name of the labels where annotators gave them; no judge has such a name."""
@@ -199,8 +199,7 @@ def known_fields(record: JudgeAgreement | ScoreAgreement) -> Record:
 
 def _debate_gain(report: AgreementReport, singles: Iterable[str], debate: str) -> str:
     """Say what a debate gains over the judge with the fewest calls that has no debate."""
-    calls = [(report.price(name).calls, name) for name in singles]
-    single = min(calls, default=(0.0, ""))[1]
+    single = min(singles, key=lambda name: (report.price(name).calls, name), default="")
     gain = report.gains.get((debate, single))
     if gain is None:
         return ""
@@ -247,8 +246,10 @@ def _recommendation(report: AgreementReport, accuracy: Mapping[str, float]) -> s
     costs = ""
     if usd:
         costs = f", USD {1000 * usd:,.2f} per 1,000"
-    first = "Cheapest judge not significantly worse than the best"
-    return f"{first}: {cheap} ({100 * accuracy[cheap]:.0f} %{costs})."
+    return (
+        f"Cheapest judge not significantly worse than the best: {cheap} "
+        f"({100 * accuracy[cheap]:.0f} %{costs})."
+    )
 
 
 def _prices(report: AgreementReport, judges: Iterable[str]) -> dict[str, float]:
@@ -274,7 +275,7 @@ def _times(report: AgreementReport, judge: str, other: str) -> str:
     return ""
 
 
-def shown_lengths(dialogues: Dialogues, judged: Mapping[str, Sequence[Judgment]]) -> TextNumbers:
+def shown_lengths(dialogues: Dialogues, judged: Judged) -> TextNumbers:
     """Return (seed, contestant) -> words an utterance of the texts that comparisons show."""
     ends = defaultdict[tuple[str, str], int](int)
     for judgment in chain.from_iterable(judged.values()):
@@ -307,8 +308,7 @@ def by_accuracy(judges: Sequence[JudgeAgreement]) -> list[JudgeAgreement]:
 def agreement_tables(report: AgreementReport) -> list[Table]:
     """Judges, pairs, annotators and rankings, as far as there are any."""
     agreement = report.agreement
-    about = f"against {report.labels}" if report.labels else "against each other"
-    title = f"Judges {about}: {report.subject}"
+    title = f"Judges against {report.labels or 'each other'}: {report.subject}"
     judges = [with_price(row) for row in report.judge_rows]
     signed = [report.signature]
     tables = [table("judges", title, JUDGES, judges, signed, _HOW_READ)]
@@ -325,10 +325,10 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
         title = "Annotators against the majority of the others"
         annotators = [known_fields(each) for each in agreement.annotators]
         tables.append(table("annotators", title, JUDGES, annotators, signed))
-    if agreement.annotator_kappa is not None:
-        kappa = [vars(agreement.annotator_kappa)]
+    kappa = agreement.annotator_kappa
+    if kappa is not None:
         title = "Fleiss' kappa of the annotators"
-        tables.append(table("annotator-kappa", title, _KAPPA, kappa, signed))
+        tables.append(table("annotator-kappa", title, _KAPPA, [vars(kappa)], signed))
     rankings = [vars(each) for each in agreement.rankings]
     tables.append(table("rankings", "Ranking by each judge", _RANKINGS, rankings, signed))
     return [each.filled() for each in tables if len(each.frame)]

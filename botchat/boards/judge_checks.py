@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -136,8 +135,7 @@ RULES: Mapping[str, CheckRule] = {
 far the share is from one half."""
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """One check of a judge."""
 
     key: str
@@ -182,8 +180,10 @@ class JudgeTrust(NamedTuple):
         """The worst fault of a judge that fails, after "the judge"; else empty."""
         if self.level == NO_ANSWER:
             return NO_ANSWER
-        failed = (RULES[check.key].fault for check in self.checks if check.state == "fails")
-        return next(failed, "")
+        for check in self.checks:
+            if check.state == "fails":
+                return RULES[check.key].fault
+        return ""
 
     @property
     def as_json(self) -> dict[str, object]:
@@ -265,8 +265,10 @@ def _no_room(board: Board, names: Sequence[str]) -> str:
     """Return a sentence on the verdicts that replies of these protocols had no room for."""
     n = sum(board.verdicts[name].n_without_room for name in names)
     judged = sum(board.judge_facts[name].judged for name in names)
-    replies = "its replies were cut or empty"
-    return f"{n:,} of {judged:,} verdicts in {listed(names)} are missing: {replies}."
+    return (
+        f"{n:,} of {judged:,} verdicts in {listed(names)} are missing: its replies were cut or "
+        "empty."
+    )
 
 
 def _protocols_without_room(board: Board, n_read: int) -> list[str]:
@@ -378,8 +380,10 @@ def _model_picked(judged: ProtocolVerdicts | None) -> Check:
     check = _check("model_picked", picked, judged.protocol.name)
     ties = proportion(verdicts.result == TIE, judged.cluster[verdicts.item])
     if check.state in ("passes", "unknown") and ties.low > RULES["ties"].passes:
-        reason = f"It calls {100 * ties.value:.0f} % of pairs with a human dialogue a tie."
-        return replace(check, state="warns", reason=reason)
+        return check._replace(
+            state="warns",
+            reason=f"It calls {100 * ties.value:.0f} % of pairs with a human dialogue a tie.",
+        )
     return check
 
 
@@ -398,7 +402,7 @@ def _check(key: str, estimate: Estimate, protocol: str = "") -> Check:
         line = 0.5
         low = max(0.0, estimate.low - line, line - estimate.high)
         high = max(estimate.high - line, line - estimate.low)
-    check = Check(key, rule.name, "unknown", estimate, line, "", protocol)
+    check = Check(key, rule.name, "unknown", estimate, line, protocol=protocol)
     if not estimate.is_bounded:
         return check
     ends = f"{100 * estimate.low:.0f}–{100 * estimate.high:.0f}"
@@ -415,4 +419,4 @@ def _check(key: str, estimate: Estimate, protocol: str = "") -> Check:
     elif passes:
         state = "passes"
     reason = f"It {rule.finding.format(value=check.number)} ({ends})."
-    return replace(check, state=state, reason=reason)
+    return check._replace(state=state, reason=reason)

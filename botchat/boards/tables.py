@@ -252,14 +252,13 @@ def table(
     ``by``: keys of the columns that rows, contestants, are sorted by, highest first, missing last,
     then by name.
     """
-    types: dict[str, str] = {}
+    types = {}
     for column in columns:
-        types |= dict.fromkeys(column.keys, _DTYPE.get(column.kind, "float64"))
-    if isinstance(rows, pd.DataFrame):
-        frame = rows
-    else:
-        frame = pd.DataFrame([spread(row) for row in rows])
-    frame = frame.reindex(columns=list(types)).astype(types)
+        for key in column.keys:
+            types[key] = _DTYPE.get(column.kind, "float64")
+    if not isinstance(rows, pd.DataFrame):
+        rows = pd.DataFrame([spread(row) for row in rows])
+    frame = rows.reindex(columns=list(types)).astype(types)
     if by:
         keys = [*by, "model"]
         is_name = [key == "model" for key in keys]
