@@ -231,8 +231,7 @@ def compare(
 
     from botchat.pipeline.compare import compare as compare_boards
 
-    place = _workspace(workspace)
-    changes = compare_boards(place, before, after, models=_each(model), alpha=alpha)
+    changes = compare_boards(_workspace(workspace), before, after, models=_each(model), alpha=alpha)
     if gate:
         return changes
     return replace(changes, failure=None)
@@ -301,9 +300,9 @@ def import_(
     from botchat.pipeline.seeds import import_dialogues, import_seeds, name_of
 
     place = _workspace(workspace)
-    if model is not None:
-        return import_dialogues(place, source, seeds or name_of(source), model, replace=replace)
     name = seeds or name_of(source)
+    if model is not None:
+        return import_dialogues(place, source, name, model, replace=replace)
     return import_seeds(place, source, name, language=language, replace=replace)
 
 
@@ -352,9 +351,8 @@ def judge(
 
     place = _workspace(workspace)
     name = JudgeName(judge, judge_model).or_usual(place.config.run)
-    several = _each(turns)
     wanted = stage.Judging(
-        protocol, _set(place, seeds), name, _each(model), several, comparisons, limit
+        protocol, _set(place, seeds), name, _each(model), _each(turns), comparisons, limit
     )
     return stage.judge(wanted, place, spending.within(place), meter or Meter())
 

@@ -79,8 +79,8 @@ class EarlyStop:
 
     def is_over(self, model: str, protocol: str) -> bool:
         """Return whether a model is asked no more, or no more by this protocol."""
-        is_stopped = model in self.fatal or (model, protocol) in self.unreadable
-        return is_stopped or self.limit is not None
+        is_limit = self.limit is not None
+        return is_limit or model in self.fatal or (model, protocol) in self.unreadable
 
     def raise_end(self) -> None:
         """Raise what ends the whole run, if anything does: a limit, a model."""

@@ -204,8 +204,8 @@ def _main_table(
         Column("complete", "Complete dialogues", "count"): complete,
         Column("coverage", "Coverage", "rate"): _coverage(ranking),
     }
-    ranked = next(iter(ranking), None)
-    return main_table(contestants, ranked, quoted, more, [*signatures, lengths.signature])
+    signatures.append(lengths.signature)
+    return main_table(contestants, next(iter(ranking), None), quoted, more, signatures)
 
 
 def _contestants(dialogues: Dialogues, judged: Judged) -> Dialogues:

@@ -25,7 +25,7 @@ from botchat.boards.tables import DIGITS, Column, Record, Table, one_line
 from botchat.errors import UsageError
 from botchat.estimates import Floats, Indices
 from botchat.interfaces import round_floats, settings_digest
-from botchat.metrics.statistics import holm, sign_flip
+from botchat.metrics.statistics import sign_flip
 from botchat.protocols.reports import as_prose, as_records, as_text
 from botchat.protocols.verdicts import NOT_SAID, first_ai_index
 from botchat.records import HUMAN, Dialogues
@@ -346,16 +346,3 @@ def p_fell(changes: Floats, cluster: Indices) -> float:
     """Return the one-sided p that a model did not fall: where it did, half of the two-sided one."""
     sums = np.asarray(np.bincount(cluster, changes), np.float64)
     return sign_flip(sums) / 2 if changes.sum() < 0 else 1.0
-
-
-def p_values(tests: Sequence[tuple[str, Floats, Indices]]) -> dict[str, float]:
-    """Return model -> p that it did not fall in any of its tests, where it has a seed (Holm).
-
-    ``tests``: a model, and `success_changes` at one N.
-    """
-    known = [test for test in tests if len(test[1])]
-    corrected = holm([p_fell(changes, cluster) for _, changes, cluster in known])
-    p: dict[str, float] = {}
-    for (name, _, _), value in zip(known, corrected, strict=True):
-        p[name] = min(value, p.get(name, 1.0))
-    return p

@@ -206,8 +206,7 @@ def _debate_gain(report: AgreementReport, singles: Iterable[str], debate: str) -
     verb = f"does not beat {single}: {gain.points}"
     if gain.is_significant:
         verb = f"gains {gain.points} over {single}"
-    price = _times(report, debate, single)
-    return f"The debate {debate} {verb}, p {gain.p:.2g} (Holm){price}."
+    return f"The debate {debate} {verb}, p {gain.p:.2g} (Holm){_times(report, debate, single)}."
 
 
 def _debate_itself(report: AgreementReport, debate: str) -> str:

@@ -418,5 +418,6 @@ def _check(key: str, estimate: Estimate, protocol: str = "") -> Check:
         state = "fails"
     elif passes:
         state = "passes"
-    reason = f"It {rule.finding.format(value=check.number)} ({ends})."
-    return check._replace(state=state, reason=reason)
+    return check._replace(
+        state=state, reason=f"It {rule.finding.format(value=check.number)} ({ends})."
+    )

@@ -83,8 +83,7 @@ def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Estimat
     first, second = words[place].reshape(2, -1)
     unequal = np.isin(verdicts.result, (WIN, LOSS)) & (first != second)
     longer_wins = (verdicts.result == WIN) == (first > second)
-    cluster = judged.cluster[verdicts.item]
-    return proportion(longer_wins[unequal], cluster[unequal])
+    return proportion(longer_wins[unequal], judged.cluster[verdicts.item[unequal]])
 
 
 def pair_facts(verdicts: PairVerdicts, cluster: Indices, protocol: str = "") -> JudgeFacts:

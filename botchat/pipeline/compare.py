@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 
 from botchat.boards.changes import FIRST_N, Boards, SavedBoard, mismatches_of
-from botchat.boards.files import p_values
 from botchat.boards.tables import Column, Table, is_floor_bot, table
 from botchat.errors import (
     ConfigError,
@@ -53,8 +52,7 @@ def compare(
                 f"--model {name}: not on both boards{did_you_mean(name, boards.models)}; on both: "
                 f"{listed(boards.models)}"
             )
-    tested = models or [name for name in boards.models if not is_floor_bot(name)]
-    p = p_values(boards.tests(tested))
+    p = boards.p_values(models or [name for name in boards.models if not is_floor_bot(name)])
     fell = [name for name, value in p.items() if value <= alpha]
     lines = list(_lines(boards, p, fell, alpha))
     changes = _table(boards, p)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 from botchat.errors import ConfigError, UsageError, log
 from botchat.interfaces import quirks_suffix, settings_digest
 from botchat.parallel import EarlyStop, run_concurrently, together
-from botchat.pipeline.ledger import record_provenance
+from botchat.pipeline.ledger import facts_of, record_provenance
 from botchat.pipeline.live_models import token_counter
 from botchat.pipeline.plan import plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
@@ -96,8 +95,8 @@ async def ask(request: Generating, session: Session, stops: EarlyStop) -> list[G
     generated = await together(job.run(stops) for job in jobs)
     calls = {job.contestant: list(_calls(job.dialogues.values())) for job in jobs}
     new = {each.model for each in generated if each.new}
-    seed_set = session.run.seed_set.name
-    record_provenance(session.run.workspace, session.ledger, seed_set, "generate", calls, new)
+    run = session.run
+    record_provenance(run.workspace, session.ledger, run.seed_set.name, "generate", calls, new)
     return generated
 
 
@@ -143,8 +142,7 @@ def _settings_parts(signature: str) -> list[str]:
 
 def _calls(dialogues: Iterable[Dialogue]) -> Iterator[str]:
     """Yield the ledger keys of the utterances."""
-    facts = chain.from_iterable(dialogue.facts for dialogue in dialogues)
-    return (fact.call for fact in facts if fact.call)
+    return (fact.call for fact in facts_of(dialogues) if fact.call)
 
 
 class _Job:

@@ -190,8 +190,8 @@ class JudgmentWriter:
         judgments = [self.judgments[key] for key in self._asked]
         answered = [judgment for judgment in judgments if judgment.outcome not in UNANSWERED]
         return StageResult(
-            protocol=self.protocol.name,
-            judge=self.judge.name,
+            self.protocol.name,
+            self.judge.name,
             cases=len(judgments),
             new=self._new,
             unreadable=sum(judgment.verdict is None for judgment in answered),

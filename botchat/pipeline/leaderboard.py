@@ -223,9 +223,10 @@ def _write_page(
         chunks = archive.build(data.seeds, data.dialogues, judgments, data.catalogue, calls)
     compared = []  # those with human labels first
     for each in sorted(reports.values(), key=lambda report: not report.labels):
-        charts = list(judge_charts(each))
         compared.append(
-            pages.JudgeComparison(each.subject, each.sentences, each.printed_rows, charts)
+            pages.JudgeComparison(
+                each.subject, each.sentences, each.printed_rows, list(judge_charts(each))
+            )
         )
     files = pages.files(views, chunks, compared, prompts, usd)
     write_all(folder, files)

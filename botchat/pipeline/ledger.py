@@ -64,7 +64,7 @@ def lost_calls_note(
         return []
     spoken = []
     for by_seed in dialogues:
-        spoken += [fact.call for fact in _facts(by_seed.values())]
+        spoken += [fact.call for fact in facts_of(by_seed.values())]
     judged = [judgment.calls for judgment in judgments]
     with closing(workspace.ledger(readonly=True)) as ledger:
         lost = ledger.missing(chain(spoken, chain.from_iterable(judged)))
@@ -124,8 +124,9 @@ def _chosen(
     chosen = {*names, *names.values()} or known
     keys = set()
     failed = set()
-    which = "WHERE model IN (SELECT value FROM json_each(?))"
-    for call in ledger.calls(which, json.dumps(list(chosen))):
+    for call in ledger.calls(
+        "WHERE model IN (SELECT value FROM json_each(?))", json.dumps(list(chosen))
+    ):
         # One that was nothing but reasoning is empty.
         reply = visible_reply(call.reply(), None, rough_tokens)
         if not outcomes or reply.outcome in outcomes:
@@ -199,7 +200,7 @@ def cost_per_dialogue(workspace: Workspace, dialogues: Dialogues) -> dict[str, f
     costs = {}
     for name, by_seed in dialogues.items():
         if name != HUMAN and by_seed:
-            facts = _facts(by_seed.values())
+            facts = facts_of(by_seed.values())
             calls = [fact.call for fact in facts if fact.outcome not in UNANSWERED]
             usd = _share(workspace, calls, len(by_seed)).cost_usd
             if usd is not None:
@@ -213,7 +214,7 @@ def total_cost(
     """Return USD of all calls that these rest on; None if it is not known of each."""
     keys = _calls(judgments)
     for by_seed in dialogues.values():
-        keys.update(fact.call for fact in _facts(by_seed.values()))
+        keys.update(fact.call for fact in facts_of(by_seed.values()))
     return _share(workspace, keys - {""}, 1).cost_usd
 
 
@@ -235,7 +236,8 @@ def _calls(judgments: Iterable[Judgment]) -> set[str]:
     return set(chain.from_iterable(judgment.calls for judgment in judgments))
 
 
-def _facts(dialogues: Iterable[Dialogue]) -> Iterator[Utterance]:
+def facts_of(dialogues: Iterable[Dialogue]) -> Iterator[Utterance]:
+    """Return the facts about every generated utterance."""
     return chain.from_iterable(dialogue.facts for dialogue in dialogues)
 
 

@@ -100,9 +100,10 @@ class LiveModels:
         place = (use.model.name, use.model.is_bot, use.stage)
         if place not in self._models:
             paying = self._paying(use)
-            on_reply = partial(self._meter.count, paying.sender.name)
             self._models[place] = StoredModel(
-                RetryingModel(paying), on_reply, token_counter().estimate
+                RetryingModel(paying),
+                partial(self._meter.count, paying.sender.name),
+                token_counter().estimate,
             )
         self._models[place].paying.cost_bound(0, use.max_tokens)
         return self._models[place]

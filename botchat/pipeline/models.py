@@ -245,8 +245,9 @@ def is_nearby(url: str) -> bool:
     try:
         return not ip_address(host).is_global
     except ValueError:  # a name
-        own = (".localhost", ".local", ".lan", ".internal", ".home.arpa")
-        return "." not in host or host.endswith(own)
+        return "." not in host or host.endswith(
+            (".localhost", ".local", ".lan", ".internal", ".home.arpa")
+        )
 
 
 def _with_served_model(lines: str) -> str:
