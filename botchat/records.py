@@ -50,6 +50,9 @@ NO_ROOM: tuple[Outcome, ...] = ("truncated", "empty")
 Utterances: TypeAlias = tuple[str, ...]
 """Texts of a dialogue, the oldest first."""
 
+Texts: TypeAlias = Sequence[str]
+"""Names, lines or sentences, in order."""
+
 Names: TypeAlias = tuple[str, ...]
 """Names or keys in an order that counts: as shown, or as indices are into them."""
 

@@ -32,6 +32,7 @@ from botchat.records import (
     Judgment,
     Provenance,
     Seed,
+    Texts,
     eligible_seeds,
     human_dialogue,
 )
@@ -308,7 +309,7 @@ def main_table(
     ranked: ProtocolResult | None,
     quoted: Sequence[tuple[ProtocolResult, str]],
     more: Mapping[Column, Mapping[str, float]],
-    signatures: Sequence[str],
+    signatures: Texts,
 ) -> Table:
     """Make the table with a row a contestant, in the order of ``ranked``, then by name.
 
@@ -351,9 +352,7 @@ def _coverage(parts: Iterable[ProtocolResult]) -> dict[str, float]:
     return least
 
 
-def _notes(
-    judged: Judged, parts: Sequence[ProtocolResult], unknown: Sequence[str]
-) -> Iterator[str]:
+def _notes(judged: Judged, parts: Sequence[ProtocolResult], unknown: Texts) -> Iterator[str]:
     """Yield clauses on what a reader must know about the judge's verdicts."""
     results = {part.protocol for part in parts}
     for name, part in judged.items():

@@ -91,10 +91,10 @@ class Boards:
         """Return model -> p that it fell at no N, of models that changed and have a seed (Holm)."""
         tested = []
         p_of_tests = []
-        for name in models:
+        for name in [each for each in models if each in self.changed]:
             for n in self.tested_n:
                 changes, cluster = self.changes(name, n)
-                if name in self.changed and len(changes):
+                if len(changes):
                     tested.append(name)
                     p_of_tests.append(p_fell(changes, cluster))
         p: dict[str, float] = {}

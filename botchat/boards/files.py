@@ -28,7 +28,7 @@ from botchat.interfaces import round_floats, settings_digest
 from botchat.metrics.statistics import sign_flip
 from botchat.protocols.reports import as_prose, as_records, as_text
 from botchat.protocols.verdicts import NOT_SAID, first_ai_index
-from botchat.records import HUMAN, Dialogues
+from botchat.records import HUMAN, Dialogues, Texts
 
 Content = str | bytes
 """Content of a file; text is UTF-8."""
@@ -63,7 +63,7 @@ MOST_IN_JSON = 10_000
 """Rows of a table that are in ``leaderboard.json`` too: all pairs of 100 models."""
 
 
-def table_files(tables: Sequence[Table], formats: Sequence[str] = ()) -> dict[str, Content]:
+def table_files(tables: Sequence[Table], formats: Texts = ()) -> dict[str, Content]:
     """File name -> content, one for each table and format; with csv one ``meta.json`` of all.
 
     ``formats``: of `WRITERS`, by default csv; raises `ConfigError` for another.
@@ -231,7 +231,7 @@ WRITERS: Mapping[str, Callable[[Table], Content]] = {
 
 
 def board_files(
-    board: Board, headline: Headline, trust: JudgeTrust, formats: Sequence[str], data: Record
+    board: Board, headline: Headline, trust: JudgeTrust, formats: Texts, data: Record
 ) -> dict[str, Content]:
     """Return file name -> content of every table, and of ``data``, the `as_json`."""
     files = table_files(board.every_table, formats)

@@ -24,7 +24,7 @@ from botchat.estimates import UNKNOWN, Estimate
 from botchat.judges.rules import RulesJudge
 from botchat.metrics.statistics import LEAST, proportion
 from botchat.metrics.verdicts import LOSS, TIE, WIN
-from botchat.records import HUMAN
+from botchat.records import HUMAN, Texts
 
 NO_ANSWER: Final = "gives no answer within its limit"
 """Level of a judge most of whose missing verdicts are missing since its replies were cut or empty.
@@ -166,7 +166,7 @@ class JudgeTrust(NamedTuple):
     """The result of all checks of a judge."""
 
     level: Level
-    reasons: Sequence[str]
+    reasons: Texts
     """Sentences, the most important first."""
     checks: Sequence[Check]
 
@@ -244,7 +244,7 @@ def judge_trust(board: Board, label_kappa: Estimate | None = None) -> JudgeTrust
     return JudgeTrust(level, reasons["fails"] + reasons["warns"] + untested, checks)
 
 
-def _level(checks: Sequence[Check], untested: Sequence[str]) -> Level:
+def _level(checks: Sequence[Check], untested: Texts) -> Level:
     """Return the level of a judge that was asked and can be read."""
     states = {check.state for check in checks}
     if "fails" in states:
@@ -261,7 +261,7 @@ _MORE_ROOM = (
 )
 
 
-def _no_room(board: Board, names: Sequence[str]) -> str:
+def _no_room(board: Board, names: Texts) -> str:
     """Return a sentence on the verdicts that replies of these protocols had no room for."""
     n = sum(board.verdicts[name].n_without_room for name in names)
     judged = sum(board.judge_facts[name].judged for name in names)

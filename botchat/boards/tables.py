@@ -22,6 +22,7 @@ import msgspec
 import pandas as pd
 
 from botchat.estimates import Estimate
+from botchat.records import Texts
 
 LABEL_COLUMNS = 34
 """Width of the longest label of a model, in columns of a terminal."""
@@ -44,7 +45,7 @@ Record: TypeAlias = dict[str, object]
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
-def labels(names: Sequence[str], columns: int = LABEL_COLUMNS) -> list[str]:
+def labels(names: Texts, columns: int = LABEL_COLUMNS) -> list[str]:
     """Names as figures and pages show them: one line, shortened, all different.
 
     Names that begin alike show their ends instead.
@@ -243,9 +244,9 @@ def table(
     title: str,
     columns: Sequence[Column],
     rows: Iterable[TableRow] | pd.DataFrame,
-    signatures: Sequence[str],
+    signatures: Texts,
     note: str = "",
-    by: Sequence[str] = (),
+    by: Texts = (),
 ) -> Table:
     """A table with what each row has under the keys of the columns, numbers or `Estimate`.
 

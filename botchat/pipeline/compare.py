@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -20,6 +20,7 @@ from botchat.errors import (
 )
 from botchat.interfaces import Row
 from botchat.metrics.statistics import proportion
+from botchat.records import Texts
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -30,7 +31,7 @@ def compare(
     before: str,
     after: str,
     *,
-    models: Sequence[str] = (),
+    models: Texts = (),
     alpha: float = 0.05,
 ) -> Result:
     """Compare two boards: ``data`` has ``rows``, ``alpha``, ``tested``, ``unchanged``, ``fell``.
@@ -73,7 +74,7 @@ def compare(
     return Result(data, pieces, failure=_failure(boards, p, fell))
 
 
-def _failure(boards: Boards, p: Mapping[str, float], fell: Sequence[str]) -> GateFailed | None:
+def _failure(boards: Boards, p: Mapping[str, float], fell: Texts) -> GateFailed | None:
     """Return why the gate is shut, if it is."""
     if fell:
         return GateFailed(f"{len(fell)} of {len(p)} models fell")
@@ -109,9 +110,7 @@ def read_board(workspace: Workspace, name: str) -> SavedBoard:
     return msgspec.structs.replace(board, path=str(path))
 
 
-def _lines(
-    boards: Boards, p: Mapping[str, float], fell: Sequence[str], alpha: float
-) -> Iterator[str]:
+def _lines(boards: Boards, p: Mapping[str, float], fell: Texts, alpha: float) -> Iterator[str]:
     """Yield what does not agree between the boards, what was tested, and what came of it."""
     if boards.gone:
         yield f"gone: {', '.join(boards.gone)}"

@@ -15,7 +15,7 @@ from botchat.interfaces import Row, settings_digest
 from botchat.pipeline.ledger import call_texts, cost_per_dialogue, total_cost
 from botchat.pipeline.load import SeedSetData, judged_files, load, only_judge
 from botchat.pipeline.spending import Meter
-from botchat.records import JudgeId, Judgment, Seed
+from botchat.records import JudgeId, Judgment, Seed, Texts
 from botchat.results import Piece, Result
 from botchat.workspace.folder import PORTABLE, Workspace
 from botchat.workspace.jsonl import write_all
@@ -56,11 +56,11 @@ ENDINGS = (
 def leaderboard(
     workspace: Workspace,
     seed_set: str,
-    judges: Sequence[str],
+    judges: Texts,
     meter: Meter,
     *,
     out: Path | None = None,
-    formats: Sequence[str] = (),
+    formats: Texts = (),
     opens: bool = False,
     keep: str | None = None,
     seeds: Sequence[Seed] | None = None,
@@ -150,9 +150,7 @@ def _kept_folder(folder: Path, name: str) -> Path:
     )
 
 
-def board_result(
-    view: View, content: Row, lines: Sequence[str], page: Path, **more: object
-) -> Result:
+def board_result(view: View, content: Row, lines: Texts, page: Path, **more: object) -> Result:
     """Return a board as written: its main numbers, headline, judge, and where its page is."""
     places = {"out": str(page.parent), "page": str(page), "notes": lines}
     from botchat.report.first_screen import printed_rows
@@ -170,7 +168,7 @@ def write_charts(folder: Path, charts: Iterable[Chart]) -> None:
 
 
 def _views(
-    data: SeedSetData, meter: Meter, judges: Sequence[str]
+    data: SeedSetData, meter: Meter, judges: Texts
 ) -> tuple[list[View], Mapping[str, AgreementReport]]:
     """Return the page's view of some judges, and the agreement of all by protocol."""
     from botchat.boards.judge_agreement import HUMAN_LABELS

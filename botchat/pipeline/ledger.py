@@ -26,6 +26,7 @@ from botchat.records import (
     Judgment,
     Names,
     Provenance,
+    Texts,
     Utterance,
 )
 from botchat.report.contract import PageCall, PageMessage
@@ -77,9 +78,7 @@ def lost_calls_note(
     ]
 
 
-def forget(
-    workspace: Workspace, outcomes: Sequence[str] = (), models: Sequence[str] = ()
-) -> Result:
+def forget(workspace: Workspace, outcomes: Texts = (), models: Texts = ()) -> Result:
     """Let calls be asked again: of these ``outcomes`` and ``models``, empty for all.
 
     Dialogues and judgments that rest on them are taken out too; the commands that made them make
@@ -110,7 +109,7 @@ def forget(
 
 
 def _chosen(
-    workspace: Workspace, ledger: Ledger, outcomes: Sequence[str], models: Sequence[str]
+    workspace: Workspace, ledger: Ledger, outcomes: Texts, models: Texts
 ) -> tuple[set[str], set[Names]]:
     """Return keys of the calls to forget and, of unusable ones, model and messages."""
     known = {name for (name,) in ledger.select("SELECT DISTINCT model FROM calls")}
@@ -241,7 +240,7 @@ def facts_of(dialogues: Iterable[Dialogue]) -> Iterator[Utterance]:
     return chain.from_iterable(dialogue.facts for dialogue in dialogues)
 
 
-def call_texts(workspace: Workspace, keys: Sequence[str]) -> dict[str, PageCall]:
+def call_texts(workspace: Workspace, keys: Texts) -> dict[str, PageCall]:
     """Return the calls ``keys`` that the ledger has."""
     calls = {}
     with closing(workspace.ledger(readonly=True)) as ledger:

@@ -9,7 +9,6 @@ import json
 import re
 import secrets
 import tomllib
-from collections.abc import Sequence
 from contextlib import aclosing, closing
 from dataclasses import replace
 from functools import partial
@@ -33,7 +32,7 @@ from botchat.pipeline.seeds import MUTUAL, import_seeds, name_of
 from botchat.pipeline.session import Session, run_session
 from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import PROMPT, chat_messages, find_mark
-from botchat.records import HUMAN, RULES
+from botchat.records import HUMAN, RULES, Texts
 from botchat.results import Fields, Result
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.jsonl import write_atomic
@@ -69,7 +68,7 @@ def templates() -> dict[str, tuple[str, str]]:
     return {match[1]: (match[2], match[3].strip()) for match in _ENTRY.finditer(text)}
 
 
-def init(workspace: Workspace, providers: Sequence[str] = (), data: str | None = None) -> Result:
+def init(workspace: Workspace, providers: Texts = (), data: str | None = None) -> Result:
     """Write ``botchat.toml``, for bots and the rules judge where no provider is named."""
     known = templates()
     unknown = [name for name in providers if name not in known and not _is_url(name)]
@@ -99,7 +98,7 @@ def init(workspace: Workspace, providers: Sequence[str] = (), data: str | None =
     return Result({"path": path}, lines)
 
 
-def settings_text(providers: Sequence[str], seeds: str) -> str:
+def settings_text(providers: Texts, seeds: str) -> str:
     """Return the text of a ``botchat.toml``; a server at a URL, or here, is asked what it serves.
 
     Raises `ConfigError` if there is none at a URL that was named.

@@ -24,7 +24,7 @@ from botchat.pipeline.session import Session, run_session, stage_result
 from botchat.pipeline.spending import NO_JUDGE, JudgeName, Meter, Spending
 from botchat.protocols.catalogue import RANKING, catalogue
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, RULES, Dialogues
+from botchat.records import HUMAN, RULES, Dialogues, Texts
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
 
@@ -36,9 +36,9 @@ class Running(NamedTuple):
     """A whole run as it is asked for; options left out come from ``[run]`` of botchat.toml."""
 
     seed_set: str = ""
-    models: Sequence[str] = ()
+    models: Texts = ()
     judge: JudgeName = NO_JUDGE
-    protocols: Sequence[str] = ()
+    protocols: Texts = ()
     limit: int | None = None
     replace: bool = False
 
@@ -102,7 +102,7 @@ def run(
     workspace: Workspace,
     limits: Spending,
     meter: Meter | None,
-    formats: Sequence[str] = (),
+    formats: Texts = (),
 ) -> Result:
     """Plan, generate, judge and rank, under one budget.
 
@@ -177,7 +177,7 @@ async def _ask(
     return generated, judged, left_out
 
 
-def _board(run: ResolvedRun, judge: str, formats: Sequence[str], meter: Meter) -> Result:
+def _board(run: ResolvedRun, judge: str, formats: Texts, meter: Meter) -> Result:
     try:
         return leaderboard(
             run.workspace,
@@ -230,7 +230,7 @@ def _protocols(run: ResolvedRun) -> Sequence[Protocol]:
 
 
 def _judging_jobs(
-    run: ResolvedRun, models: Sequence[str], dialogues: Dialogues
+    run: ResolvedRun, models: Texts, dialogues: Dialogues
 ) -> tuple[list[JudgingJob], list[str]]:
     """Return the job of each protocol, and a line on each that has nothing to ask."""
     jobs = []
