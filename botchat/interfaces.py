@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypedDict
 
 import msgspec
 
@@ -414,8 +414,7 @@ def _digest(utterances: Utterances) -> bytes:
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest().encode()
 
 
-@dataclass(frozen=True)
-class JudgeAnswer:
+class JudgeAnswer(NamedTuple):
     """A judge's answer to a case, with everything it rests on; see `botchat.records.Judgment`."""
 
     verdict: Verdict | None

@@ -48,8 +48,8 @@ def agreement_signature(
 ) -> str:
     """Sign a comparison of judges; ``data``, JSON-ready, holds every verdict."""
     labels = {None: "none", BUILT_IN: "built-in"}.get(truth, truth)
-    parts = [f"{key}:{value}" for key, value in subject.items() if value]
     digest = settings_digest(round_floats(data))
+    parts = [f"{key}:{value}" for key, value in subject.items() if value]
     return "|".join([SIGNED, command, *parts, f"truth:{labels}", f"data:{digest}"])
 
 

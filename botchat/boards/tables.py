@@ -73,8 +73,7 @@ def _clean(text: str) -> str:
 
 
 def _ending(name: str, columns: int) -> str:
-    backwards = _clean(name)[::-1]
-    return _cut(backwards, columns)[::-1]
+    return _cut(_clean(name)[::-1], columns)[::-1]  # backwards, so that the end is kept
 
 
 def _cut(text: str, columns: int) -> str:

@@ -58,18 +58,6 @@ class JudgingJob(NamedTuple):
     judge: JudgeName
     cases: Sequence[ProtocolCases]
 
-    async def ask(self, session: Session, stops: EarlyStop) -> list[StageResult]:
-        """Ask, in a session that is open; one result for each protocol."""
-        writers = self.writers(session)
-        for writer in writers:
-            if len(writer.judgments) < len(writer.makers):
-                writer.file.ready()
-        session.meter.begin("judge", sum(len(writer.makers) for writer in writers))
-        results = await together(writer.judge_cases(session.meter, stops) for writer in writers)
-        for writer in writers:
-            writer.note(session.ledger)
-        return results
-
     def writers(self, session: Session) -> list[JudgmentWriter]:
         """Return the file of each protocol's judgments."""
         judged = zip(self.cases, self.judges(session), strict=True)
@@ -97,7 +85,7 @@ async def walk_jobs(jobs: Sequence[JudgingJob], session: Session) -> None:
 
 
 def ask_all(jobs: Sequence[JudgingJob], run: ResolvedRun, meter: Meter) -> list[StageResult]:
-    """Ask one after the other."""
+    """Ask one after the other; one result for each protocol."""
     return run_session(run, meter, partial(ask_jobs, jobs))
 
 
@@ -107,9 +95,17 @@ async def ask_jobs(
     """Do as `ask_all`, in a session that is open; judges are looked up before any is paid."""
     for job in jobs:
         job.judges(session)
+    meter = session.meter
     results = []
     for job in jobs:
-        results += await job.ask(session, stops)
+        writers = job.writers(session)
+        for writer in writers:
+            if len(writer.judgments) < len(writer.makers):
+                writer.file.ready()
+        meter.begin("judge", sum(len(writer.makers) for writer in writers))
+        results += await together(writer.judge_cases(meter, stops) for writer in writers)
+        for writer in writers:
+            writer.note(session.ledger)
         if stops.fatal or stops.limit is not None:
             break
     return results

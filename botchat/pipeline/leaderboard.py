@@ -152,14 +152,14 @@ def _kept_folder(folder: Path, name: str) -> Path:
 
 def board_result(view: View, content: Row, lines: Texts, page: Path, **more: object) -> Result:
     """Return a board as written: its main numbers, headline, judge, and where its page is."""
-    places = {"out": str(page.parent), "page": str(page), "notes": lines}
     from botchat.report.first_screen import printed_rows
 
     pieces: list[Piece] = [printed_rows(view.board, view.costs), view.headline.sentence]
     if view.trust.failed:
         pieces.reverse()
     pieces += [view.trust.sentence(view.board.judge), *lines, f"Page: {page}"]
-    return Result({**content, **places, **more}, pieces, table=view.board.main)
+    data = {**content, "out": str(page.parent), "page": str(page), "notes": lines, **more}
+    return Result(data, pieces, table=view.board.main)
 
 
 def write_charts(folder: Path, charts: Iterable[Chart]) -> None:

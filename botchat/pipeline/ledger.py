@@ -277,8 +277,9 @@ def record_provenance(
         rows += _provenance(ledger, stage, name, keys)
     kept = [row for row in known if row.stage != stage or row.name not in new]
     if rows or len(kept) < len(known):
-        path = workspace.measured_path(seed_set)
-        jsonl.finish(path, kept + rows, attrgetter("stage", "name", "model"))
+        jsonl.finish(
+            workspace.measured_path(seed_set), kept + rows, attrgetter("stage", "name", "model")
+        )
 
 
 _AMOUNTS = (

@@ -85,8 +85,7 @@ class LiveModels:
         self._run = run
         self._ledger = ledger
         self._meter = meter
-        self._budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
-        meter.budget = self._budget
+        meter.budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
         pool = None
         if limits.executor is not None:
             from botchat.pipeline.executor import WorkerPool
@@ -110,6 +109,7 @@ class LiveModels:
 
     def _paying(self, use: ModelUse) -> PayingModel:
         name = use.model.name
+        budget = self._meter.budget
         settings = use.model.settings
         if settings is None:
             # Bots are free: limits on money, calls and tokens are about endpoints.
@@ -121,7 +121,7 @@ class LiveModels:
 
             model = EndpointModel(name, settings, server, self._ledger)
             limit = self._connections.limit(settings)
-            return PayingModel(model, self._ledger, use.stage, limit, use.prices, self._budget)
+            return PayingModel(model, self._ledger, use.stage, limit, use.prices, budget)
         from botchat.models.batch import BatchModel  # a second of CPU
 
         prices = use.prices.in_batch()
@@ -134,7 +134,7 @@ class LiveModels:
             stage=use.stage,
             prices=prices,
         )
-        return PayingModel(batch_model, self._ledger, use.stage, None, prices, self._budget)
+        return PayingModel(batch_model, self._ledger, use.stage, None, prices, budget)
 
     def stop(self) -> None:
         """Send nothing more."""
