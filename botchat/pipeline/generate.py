@@ -252,8 +252,8 @@ class _Job:
         outcome = dialogue.outcome
         # The model whose turn it was; `Watch` tells of empty replies of one that thinks.
         model = self.models[len(dialogue.facts) % len(self.models)]
-        is_stopped = dialogue.answered and not dialogue.complete
-        if is_stopped and not (outcome == "empty" and model.quirks.thinks):
+        is_expected = outcome == "empty" and model.quirks.thinks
+        if dialogue.answered and not dialogue.complete and not is_expected:
             faults[outcome] = f"stopped, {outcome}: {' '.join(dialogue.detail.split())}"
         for kind, sentence in faults.items():
             if kind not in self._warned:
@@ -289,5 +289,5 @@ class _Job:
             dict(sorted(stopped.items())),
             self._n_new,
             self.path,
-            len(self._seeds) - sum(dialogue.answered for dialogue in dialogues),
+            unanswered=len(self._seeds) - sum(dialogue.answered for dialogue in dialogues),
         )

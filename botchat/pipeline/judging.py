@@ -20,7 +20,6 @@ from botchat.protocols.protocol import Protocol
 from botchat.records import LOOKED_UP_AGAIN, NO_ROOM, SIGNED, UNANSWERED, Judgment, Outcome
 from botchat.workspace import jsonl
 from botchat.workspace.folder import CaseKey, judgment_key, stage_order
-from botchat.workspace.ledger import Ledger
 
 MOST_UNREADABLE = 20
 MOST_UNREADABLE_OWN = 5
@@ -105,7 +104,7 @@ async def ask_jobs(
         meter.begin("judge", sum(len(writer.makers) for writer in writers))
         results += await together(writer.judge_cases(meter, stops) for writer in writers)
         for writer in writers:
-            writer.note(session.ledger)
+            writer.note(session)
         if stops.fatal or stops.limit is not None:
             break
     return results
@@ -117,7 +116,6 @@ class JudgmentWriter:
     def __init__(self, run: ResolvedRun, cases: ProtocolCases, judge: Judge) -> None:
         """Read the stored judgments; a judgment with another signature is made again."""
         protocol = cases.protocol
-        self._run = run
         seed_set = run.seed_set.name
         self.protocol = protocol
         self.makers = cases.make
@@ -255,12 +253,17 @@ class JudgmentWriter:
             f"so it is stopped; the last: {last[:200]!r}; {advice}"
         )
 
-    def note(self, ledger: Ledger) -> None:
+    def note(self, session: Session) -> None:
         """Record the models that were asked."""
         judge = self.judge.name
         calls = list(chain.from_iterable(each.calls for each in self.judgments.values()))
         changed = [judge] if self._new else []
-        run = self._run
+        run = session.run
         record_provenance(
-            run.workspace, ledger, run.seed_set.name, self.protocol.name, {judge: calls}, changed
+            run.workspace,
+            session.ledger,
+            run.seed_set.name,
+            self.protocol.name,
+            {judge: calls},
+            changed,
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from botchat.errors import log
 from botchat.interfaces import ChatModel
 from botchat.metrics import lengths
-from botchat.models.limits import Budget, ServerLimit
+from botchat.models.limits import Budget, Retry, ServerLimit
 from botchat.models.paying import PayingModel
 from botchat.models.retrying import RetryingModel
 from botchat.models.stored import StoredModel, rough_tokens
@@ -100,7 +100,7 @@ class LiveModels:
         if place not in self._models:
             paying = self._paying(use)
             self._models[place] = StoredModel(
-                RetryingModel(paying),
+                RetryingModel(paying, Retry()),
                 partial(self._meter.count, paying.sender.name),
                 token_counter().estimate,
             )

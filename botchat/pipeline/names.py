@@ -11,7 +11,7 @@ from botchat.interfaces import Decoding
 from botchat.judges.function import JudgeFunction
 from botchat.judges.panel import calls
 from botchat.pipeline.spending import JudgeName
-from botchat.records import CONTROL, HUMAN, RULES, JudgeId
+from botchat.records import HUMAN, RULES, JudgeId
 from botchat.workspace import config, panels
 from botchat.workspace.config import Config, JudgeSettings, ModelName
 from botchat.workspace.model_settings import FREE, UTTERANCE_TOKENS, VERDICT_TOKENS, Prices
@@ -98,8 +98,12 @@ class Names:
             return name
         asked = JudgeId.asked(name)
         panel = panels.find(asked.name, self._config.panels)
-        if asked.role == "equal_calls":
-            return self._control(asked, panel, judge.model)
+        if asked.role == "equal_calls":  # single judges with as many calls as a panel makes
+            if panel is None:
+                raise ConfigError(f"{name}: {asked.name!r} is no panel; name one, as in models")
+            if judge.model is not None:
+                asked = asked.of_model(self.model(judge.model).name)
+            return NamedPanel(str(asked), equal_calls_panel(panel, judge.model), None)
         if panel is not None:
             return NamedPanel(name, panel, judge.model)
         if judge.model is not None:
@@ -110,18 +114,6 @@ class Names:
         if name == RULES:
             return None
         return self._single(name)
-
-    def _control(
-        self, asked: JudgeId, panel: PanelSettings | None, model: str | None
-    ) -> NamedPanel:
-        """Return single judges with as many calls as a panel makes (``control:PANEL``)."""
-        if panel is None:
-            raise ConfigError(
-                f"{CONTROL}{asked.name}: {asked.name!r} is no panel; name one, as in models"
-            )
-        if model is not None:
-            asked = asked.of_model(self.model(model).name)
-        return NamedPanel(str(asked), equal_calls_panel(panel, model), None)
 
     def _single(self, name: str) -> NamedJudge:
         entry = self._config.judges.get(name)

@@ -131,15 +131,15 @@ def run(
     for line in left_out:
         meter.tell(line)
     board = _board(resolved, judged[0].judge, formats, meter)
-    made = stage_result([each._asdict() for each in generated])
+    stage = stage_result([each._asdict() for each in generated])
     data = {
         **board.data,
         "plan": planned.rows,
-        "generated": made.rows,
+        "generated": stage.rows,
         "judged": [each._asdict() for each in judged],
         "left_out": left_out,
     }
-    unanswered = made.unanswered + sum(each.unanswered for each in judged)
+    unanswered = stage.unanswered + sum(each.unanswered for each in judged)
     return Result(data, board.pieces, unanswered)
 
 

@@ -87,7 +87,13 @@ class Session(typing.NamedTuple):
         if isinstance(named, NamedPanel):
             return self._panel(named, protocol)
         if isinstance(named, NamedJudge):
-            return self._single(named, protocol.name)
+            from botchat.judges.single import SingleJudge, repeated_judge
+
+            use = ModelUse(named.model, "judge", protocol.name, named.decoding.max_tokens)
+            model = self._open(use)
+            if named.samples == 1:
+                return SingleJudge(named.name, model, named.decoding)
+            return repeated_judge(named.name, model, named.decoding, named.samples)
         return named
 
     def _panel(self, panel: NamedPanel, protocol: Protocol) -> Judge:
@@ -103,14 +109,6 @@ class Session(typing.NamedTuple):
             self.run.seed_set.language,
             protocol.subject,
         )
-
-    def _single(self, judge: NamedJudge, step: str) -> Judge:
-        from botchat.judges.single import SingleJudge, repeated_judge
-
-        model = self._open(ModelUse(judge.model, "judge", step, judge.decoding.max_tokens))
-        if judge.samples == 1:
-            return SingleJudge(judge.name, model, judge.decoding)
-        return repeated_judge(judge.name, model, judge.decoding, judge.samples)
 
     def _open(self, use: ModelUse) -> ChatModel:
         if use.model.is_bot:
