@@ -57,12 +57,13 @@ def _flag(text: str, name: str | None = None) -> Parameter:
     return Parameter(name=name, help=text)
 
 
+Several = Sequence[str]
 Here = Annotated[Workspace | str | Path | None, Parameter(parse=False)]
 Progress = Annotated[Meter | None, Parameter(parse=False)]
 Judge = Annotated[str, _flag("rules, an entry, a preset panel, control:PANEL, or any model")]
 JudgeModel = Annotated[str | None, _flag("model of a panel's agents without one")]
-Judges = Annotated[Sequence[str], _flag("repeatable; only these judges", "--judge")]
-Models = Annotated[Sequence[str], _flag("repeatable; see models", "--model")]
+Judges = Annotated[Several, _flag("repeatable; only these judges", "--judge")]
+Models = Annotated[Several, _flag("repeatable; see models", "--model")]
 Seeds = Annotated[str, _flag("seed set ([run] seeds, or the only one)")]
 Protocol = Annotated[str | None, _flag("such as unieval, arena-n16, gteval")]
 Limit = Annotated[int | None, _flag("only the first K seeds or items ([run] limit)")]
@@ -96,7 +97,7 @@ def _path(place: Path | str | None) -> Path | None:
 
 def _each(values: Any) -> tuple[Any, ...]:
     """Return several values also where one was given alone."""
-    if isinstance(values, str | Path) or callable(values):
+    if isinstance(values, str | Path | int) or callable(values):
         return (values,)
     return tuple(values)
 
@@ -113,7 +114,7 @@ def run(
     model: Models = (),
     judge: Judge = "",
     judge_model: JudgeModel = None,
-    protocol: Annotated[Sequence[str], _flag("repeatable (the paper's three)", "--protocol")] = (),
+    protocol: Annotated[Several, _flag("repeatable (the paper's three)", "--protocol")] = (),
     limit: Limit = None,
     replace: Replace = False,
     format: Formats = (),
@@ -137,7 +138,7 @@ def run(
 def leaderboard(
     *,
     seeds: Seeds = "",
-    judge: Annotated[Sequence[str], _flag("repeatable; the first leads the page", "--judge")] = (),
+    judge: Annotated[Several, _flag("repeatable; the first leads the page", "--judge")] = (),
     out: Out = None,
     format: Formats = (),
     open: Annotated[bool, _flag("show the page in the browser")] = False,
@@ -220,7 +221,7 @@ def compare(
     after: Annotated[str, _flag("the later one, named in the same ways")],
     /,
     *,
-    model: Annotated[Sequence[str], _flag("repeatable; models (all but bots)", "--model")] = (),
+    model: Annotated[Several, _flag("repeatable; models (all but bots)", "--model")] = (),
     alpha: Annotated[float, _flag("rate of false alarms, over all models together")] = 0.05,
     gate: Annotated[bool, _flag("exit 4 if a model fell")] = False,
     workspace: Here = None,
@@ -230,8 +231,7 @@ def compare(
 
     from botchat.pipeline.compare import compare as compare_boards
 
-    place = _workspace(workspace)
-    changes = compare_boards(place, before, after, models=_each(model), alpha=alpha)
+    changes = compare_boards(_workspace(workspace), before, after, models=_each(model), alpha=alpha)
     if gate:
         return changes
     return replace(changes, failure=None)
@@ -337,7 +337,7 @@ def judge(
     seeds: Seeds = "",
     judge: Judge = "",
     judge_model: JudgeModel = None,
-    model: Annotated[Sequence[str], _flag("repeatable; contestants (all)", "--model")] = (),
+    model: Annotated[Several, _flag("repeatable; contestants (all)", "--model")] = (),
     turns: Annotated[Sequence[int], _flag("repeatable; the first N (8 and 16)", "--turns")] = (),
     comparisons: Annotated[int | None, _flag("arena: K at each N, drawn at random (all)")] = None,
     limit: Limit = None,
@@ -350,9 +350,9 @@ def judge(
 
     place = _workspace(workspace)
     name = JudgeName(judge, judge_model).or_usual(place.config.run)
-    seed_set = _set(place, seeds)
-    several = (turns,) if isinstance(turns, int) else tuple(turns)
-    wanted = stage.Judging(protocol, seed_set, name, _each(model), several, comparisons, limit)
+    wanted = stage.Judging(
+        protocol, _set(place, seeds), name, _each(model), _each(turns), comparisons, limit
+    )
     return stage.judge(wanted, place, spending.within(place), meter or Meter())
 
 
@@ -389,7 +389,7 @@ def bench(
     *,
     data: Annotated[Path | None, _flag("folder of the benchmark's files")] = None,
     judge: Annotated[
-        Sequence[str],
+        Several,
         _flag("repeatable; single: --judge-model alone (none: all that have judged)", "--judge"),
     ] = (),
     judge_model: JudgeModel = None,
@@ -471,7 +471,7 @@ def ledger(
         Sequence[Literal["filtered", "overflow", "refused", "truncated", "empty", "ok"]],
         _flag("repeatable; calls that ended so", "--outcome"),
     ] = (),
-    model: Annotated[Sequence[str], _flag("repeatable; calls of this model", "--model")] = (),
+    model: Annotated[Several, _flag("repeatable; calls of this model", "--model")] = (),
     workspace: Here = None,
 ) -> Result:
     """Calls, tokens and money by model."""

@@ -12,12 +12,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from botchat.records import Names as Names
+
 Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Indices: TypeAlias = npt.NDArray[np.intp]
 Codes: TypeAlias = npt.NDArray[np.int8]
-Names: TypeAlias = tuple[str, ...]
-"""Names that indices are into."""
 
 
 @dataclass(frozen=True)

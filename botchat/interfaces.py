@@ -11,11 +11,20 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypedDict
 
 import msgspec
 
-from botchat.records import N_SEED, UNANSWERED, Dialogue, Outcome, Remark, Utterances, Verdict
+from botchat.records import (
+    N_SEED,
+    UNANSWERED,
+    Dialogue,
+    Names,
+    Outcome,
+    Remark,
+    Utterances,
+    Verdict,
+)
 
 Row: TypeAlias = dict[str, Any]
 """One row of a table, JSON-ready: column key -> value; a missing value is ``None`` or absent.
@@ -120,10 +129,9 @@ class Usage(msgspec.Struct, frozen=True):
     @property
     def total(self) -> int | None:
         """Tokens of prompt and reply; None if one is unknown."""
-        known = self.prompt_tokens is not None and self.completion_tokens is not None
-        if known:
-            return (self.prompt_tokens or 0) + (self.completion_tokens or 0)
-        return None
+        if self.prompt_tokens is None or self.completion_tokens is None:
+            return None
+        return self.prompt_tokens + self.completion_tokens
 
 
 Layout: TypeAlias = Literal["natural", "merge-leading", "placeholder-user"]
@@ -322,7 +330,7 @@ class _KnownCase:
     dialogues: tuple[ShownDialogue, ...]
 
     @property
-    def contestants(self) -> tuple[str, ...]:
+    def contestants(self) -> Names:
         """Names in the order shown."""
         return tuple([dialogue.contestant for dialogue in self.dialogues])
 
@@ -406,15 +414,14 @@ def _digest(utterances: Utterances) -> bytes:
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest().encode()
 
 
-@dataclass(frozen=True)
-class JudgeAnswer:
+class JudgeAnswer(NamedTuple):
     """A judge's answer to a case, with everything it rests on; see `botchat.records.Judgment`."""
 
     verdict: Verdict | None
     reason: str = ""
     outcome: Outcome = "ok"
     transcript: tuple[Remark, ...] = ()
-    calls: tuple[str, ...] = ()
+    calls: Names = ()
 
 
 class Judge(Protocol):

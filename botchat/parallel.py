@@ -79,19 +79,18 @@ class EarlyStop:
 
     def is_over(self, model: str, protocol: str) -> bool:
         """Return whether a model is asked no more, or no more by this protocol."""
-        is_stopped = model in self.fatal or (model, protocol) in self.unreadable
-        return is_stopped or self.limit is not None
+        is_limit = self.limit is not None
+        return is_limit or model in self.fatal or (model, protocol) in self.unreadable
 
-    def raise_end(self) -> None:
-        """Raise what ends the whole run, if anything does: a limit, a model."""
+    def raise_first(self) -> None:
+        """Raise what ended the run or a part of it early, if anything did.
+
+        A limit and a model end the whole run, and come first.
+        """
         if self.limit is not None:
             raise self.limit
         if self.fatal:
             raise FatalModelError("; ".join(str(error) for error in self.fatal.values()))
-
-    def raise_first(self) -> None:
-        """Raise what ended the run or a part of it early, if anything did."""
-        self.raise_end()
         if self.unreadable:
             raise UnreadableReplies("; ".join(str(error) for error in self.unreadable.values()))
 

@@ -50,6 +50,12 @@ NO_ROOM: tuple[Outcome, ...] = ("truncated", "empty")
 Utterances: TypeAlias = tuple[str, ...]
 """Texts of a dialogue, the oldest first."""
 
+Texts: TypeAlias = Sequence[str]
+"""Names, lines or sentences, in order."""
+
+Names: TypeAlias = tuple[str, ...]
+"""Names or keys in an order that counts: as shown, or as indices are into them."""
+
 Verdict = str
 """``"1" | "2" | "both" | "neither"`` (which dialogue is AI-involved); of UniEval ``"No"``, the
 1-based index of the first AI utterance as a decimal string, or `UNKNOWN_INDEX`."""
@@ -141,15 +147,22 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
         return f"{self.model} + {self.partner}"
 
     @property
+    def outcome(self) -> str:
+        """End of the call that stopped it; of a complete one ``complete``."""
+        return self.status.removeprefix("stopped:")
+
+    @property
     def answered(self) -> bool:
         """Whether it is final; if not, the next run asks again where it stopped."""
-        return self.status.removeprefix("stopped:") not in UNANSWERED
+        return self.outcome not in UNANSWERED
 
     def cut(self, n: int) -> Dialogue:
         """Return its first n utterances, as a complete dialogue."""
-        facts = self.facts[: max(0, n - self.n_seed)]
         return msgspec.structs.replace(
-            self, utterances=self.utterances[:n], facts=facts, status="complete"
+            self,
+            utterances=self.utterances[:n],
+            facts=self.facts[: max(0, n - self.n_seed)],
+            status="complete",
         )
 
     @property
@@ -180,7 +193,7 @@ class Judgment(msgspec.Struct, frozen=True, gc=False):
 
     protocol: str
     seed_id: str
-    contestants: tuple[str, ...]
+    contestants: Names
     """Names in the order shown: one for UniEval, two for Arena and GTEval."""
     judge: str
     verdict: Verdict | None
@@ -194,7 +207,7 @@ class Judgment(msgspec.Struct, frozen=True, gc=False):
     outcome: Outcome = "ok"
     """End of the judge's call; if not ``ok``, it explains a missing verdict."""
     transcript: tuple[Remark, ...] = ()
-    calls: tuple[str, ...] = ()
+    calls: Names = ()
     """Ledger keys of every call the verdict rests on."""
 
 
@@ -233,7 +246,7 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
     """Name of the model: cross-play and panels have several."""
     asked: str
     """Model id at the endpoint."""
-    answered: tuple[str, ...]
+    answered: Names
     """`model` and `system_fingerprint` of the first and the last reply of every day."""
     host: str
     """Host without login, path and query; what ``identity`` says in its place."""
@@ -342,7 +355,7 @@ def slug(name: str) -> str:
 @lru_cache(maxsize=1 << 15)
 def natural_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Return a sort key that puts ``MT-2`` before ``MT-10``; total for any strings."""
-    parts: list[tuple[int, int, str]] = []
+    parts = []
     for part in re.findall(r"[0-9]+|[^0-9]+", text):
         if part[0] in "0123456789":
             # A number by its length and digits: Python reads none of more than 4,300.

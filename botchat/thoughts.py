@@ -15,24 +15,15 @@ from typing import NamedTuple
 import msgspec
 
 
-class ThoughtMarks(NamedTuple):
+class ThoughtMarks(msgspec.Struct, forbid_unknown_fields=True):
     """Marks of one kind of thoughts; a group holds the name, where there is one."""
 
-    opening: re.Pattern[str]
-    closing: re.Pattern[str]
-    open_alone: bool
-    """A thought that never closes goes on to the end of the text."""
-    close_alone: bool
-    """A thought that never opened begins where the text does."""
-
-
-class _Entry(msgspec.Struct, forbid_unknown_fields=True):
-    """One entry of ``[[marks]]``."""
-
-    open: str
-    close: str
+    open: re.Pattern[str]
+    close: re.Pattern[str]
     open_alone: bool = True
+    """A thought that never closes goes on to the end of the text."""
     close_alone: bool = True
+    """A thought that never opened begins where the text does."""
 
 
 class _Data(msgspec.Struct, forbid_unknown_fields=True):
@@ -40,8 +31,8 @@ class _Data(msgspec.Struct, forbid_unknown_fields=True):
 
     names: list[str]
     parts: dict[str, str]
-    marks: list[_Entry]
-    frames: dict[str, str]
+    marks: list[ThoughtMarks]
+    frames: dict[str, re.Pattern[str]]
 
 
 class _Mark(NamedTuple):
@@ -59,27 +50,21 @@ class _Mark(NamedTuple):
         return self.kind, self.name
 
 
-def _read() -> tuple[list[ThoughtMarks], list[re.Pattern[str]]]:
+def _read() -> _Data:
     """Return the kinds of marks, and the frames of what is spoken."""
     text = resources.files("botchat").joinpath("thoughts.toml").read_text("utf-8")
-    data = msgspec.convert(tomllib.loads(text), _Data)
-    name = rf"((?:(?:[^\W_]|[.-]){{1,30}}:)?(?:{'|'.join(data.names)}))"
+    table = tomllib.loads(text)
+    name = rf"((?:(?:[^\W_]|[.-]){{1,30}}:)?(?:{'|'.join(table['names'])}))"
 
-    def compiled(pattern: str) -> re.Pattern[str]:
-        for word, part in data.parts.items():
+    def compiled(_: object, pattern: str) -> re.Pattern[str]:
+        for word, part in table["parts"].items():
             pattern = pattern.replace(word, part)
         return re.compile(pattern.replace("NAME", name), re.IGNORECASE | re.DOTALL)
 
-    marks = []
-    for entry in data.marks:
-        opening = compiled(entry.open)
-        closing = compiled(entry.close)
-        marks.append(ThoughtMarks(opening, closing, entry.open_alone, entry.close_alone))
-    return marks, [compiled(pattern) for pattern in data.frames.values()]
+    return msgspec.convert(table, _Data, dec_hook=compiled)
 
 
-MARKS, _FRAMES = _read()
-"""Every kind of marks."""
+_DATA = _read()
 
 _MAY_BE_ONE = re.compile(r"[<\[&\\◁＜〈⟨【]|\A\s*analysis|assistantfinal")
 """Stands in every mark: most texts have none, and are looked through once."""
@@ -93,7 +78,7 @@ def find_thoughts(text: str) -> list[tuple[int, int]]:
     """
     if not _MAY_BE_ONE.search(text):
         return []
-    spans: list[tuple[int, int]] = []
+    spans = []
     opening: _Mark | None = None
     is_first_unopened = True
     for mark in _without_strays(_all_marks(text)):
@@ -125,7 +110,7 @@ def strip_thoughts(text: str) -> str:
         spoken += text[end_before:start]
         end_before = end
     spoken = (spoken + text[end_before:]).strip()
-    for frame in _FRAMES:
+    for frame in _DATA.frames.values():
         framed = frame.fullmatch(spoken)
         if framed is not None:
             spoken = framed["spoken"].strip()
@@ -135,11 +120,10 @@ def strip_thoughts(text: str) -> str:
 def _all_marks(text: str) -> list[_Mark]:
     """Return all marks in order; of two readings of one place the first."""
     readings = []
-    for kind, marks in enumerate(MARKS):
-        for match in marks.opening.finditer(text):
-            readings.append(_Mark(match.start(), match.end(), kind, _name(match), opens=True))
-        for match in marks.closing.finditer(text):
-            readings.append(_Mark(match.start(), match.end(), kind, _name(match), opens=False))
+    for kind, marks in enumerate(_DATA.marks):
+        for pattern, opens in ((marks.open, True), (marks.close, False)):
+            for match in pattern.finditer(text):
+                readings.append(_Mark(match.start(), match.end(), kind, _name(match), opens))
     kept: list[_Mark] = []
     for mark in sorted(readings):
         if not kept or mark.start >= kept[-1].end:
@@ -150,14 +134,14 @@ def _all_marks(text: str) -> list[_Mark]:
 def _without_strays(marks: Sequence[_Mark]) -> Iterator[_Mark]:
     """Yield marks but those that mean nothing without their partner and have none."""
     first_openings: dict[tuple[int, str], int] = {}
-    last_closings: dict[tuple[int, str], int] = {}
+    last_closings = {}
     for mark in marks:
         if mark.opens:
             first_openings.setdefault(mark.key, mark.start)
         else:
             last_closings[mark.key] = mark.start
     for mark in marks:
-        kind = MARKS[mark.kind]
+        kind = _DATA.marks[mark.kind]
         if mark.opens:
             has_partner = last_closings.get(mark.key, -1) > mark.start
             may_be_alone = kind.open_alone

@@ -19,7 +19,7 @@ from botchat.boards import arena, protocols
 from botchat.boards.arena import Arena
 from botchat.boards.judge_table import JudgeFacts, judge_facts, judge_table
 from botchat.boards.protocols import MODEL, RANK, ProtocolResult, ProtocolVerdicts
-from botchat.boards.tables import Column, Table, TableRow, shorten, table
+from botchat.boards.tables import Column, Table, shorten, table
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import Catalogue
@@ -32,6 +32,7 @@ from botchat.records import (
     Judgment,
     Provenance,
     Seed,
+    Texts,
     eligible_seeds,
 )
 from botchat.workspace.criteria import is_reserved
@@ -202,8 +203,8 @@ def _main_table(
         Column("complete", "Complete dialogues", "count"): complete,
         Column("coverage", "Coverage", "rate"): _coverage(ranking),
     }
-    ranked = next(iter(ranking), None)
-    return main_table(contestants, ranked, quoted, more, [*signatures, lengths.signature])
+    signatures.append(lengths.signature)
+    return main_table(contestants, next(iter(ranking), None), quoted, more, signatures)
 
 
 def _contestants(dialogues: Dialogues, judged: Judged) -> Dialogues:
@@ -215,8 +216,10 @@ def _contestants(dialogues: Dialogues, judged: Judged) -> Dialogues:
     for part in judged.values():
         if part.protocol.is_pair:
             judged_names.update(part.verdicts.judged_contestants)
-    names = [name for name in sorted(dialogues) if name != HUMAN or name in judged_names]
-    return {name: dialogues[name] for name in names}
+    kept = dict(sorted(dialogues.items()))
+    if HUMAN not in judged_names:
+        kept.pop(HUMAN, None)
+    return kept
 
 
 def imported_contestants(dialogues: Dialogues) -> dict[str, str]:
@@ -279,7 +282,7 @@ def _verdicts_on(
 def lengths_table(measured: Lengths, seed_set: str, imported: str = "") -> Table:
     """Statistics of the lengths of generated utterances, the shortest first."""
     unit = ENCODING if measured.unit == "tokens" else measured.unit
-    rows: list[TableRow] = []
+    rows = []
     for name, values in measured.by_contestant.items():
         rows.append({"model": name, **summary(values)})
     return table(
@@ -304,7 +307,7 @@ def main_table(
     ranked: ProtocolResult | None,
     quoted: Sequence[tuple[ProtocolResult, str]],
     more: Mapping[Column, Mapping[str, float]],
-    signatures: Sequence[str],
+    signatures: Texts,
 ) -> Table:
     """Make the table with a row a contestant, in the order of ``ranked``, then by name.
 
@@ -347,9 +350,7 @@ def _coverage(parts: Iterable[ProtocolResult]) -> dict[str, float]:
     return least
 
 
-def _notes(
-    judged: Judged, parts: Sequence[ProtocolResult], unknown: Sequence[str]
-) -> Iterator[str]:
+def _notes(judged: Judged, parts: Sequence[ProtocolResult], unknown: Texts) -> Iterator[str]:
     """Yield clauses on what a reader must know about the judge's verdicts."""
     results = {part.protocol for part in parts}
     for name, part in judged.items():

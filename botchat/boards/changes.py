@@ -8,10 +8,11 @@ from itertools import chain
 
 import msgspec
 
-from botchat.boards.files import success_changes
+from botchat.boards.files import p_fell, success_changes
 from botchat.errors import DataError
 from botchat.estimates import Floats, Indices
 from botchat.interfaces import Row
+from botchat.metrics.statistics import holm
 from botchat.protocols.rates import PASS_AT
 from botchat.records import HUMAN
 
@@ -86,10 +87,20 @@ class Boards:
             else:
                 self.changed.append(name)
 
-    def tests(self, models: Sequence[str]) -> list[tuple[str, Floats, Indices]]:
-        """Return `changes` of some models, as far as they changed, at each N."""
-        changed = [name for name in models if name in self.changed]
-        return [(name, *self.changes(name, n)) for name in changed for n in self.tested_n]
+    def p_values(self, models: Sequence[str]) -> dict[str, float]:
+        """Return model -> p that it fell at no N, of models that changed and have a seed (Holm)."""
+        tested = []
+        p_of_tests = []
+        for name in [each for each in models if each in self.changed]:
+            for n in self.tested_n:
+                changes, cluster = self.changes(name, n)
+                if len(changes):
+                    tested.append(name)
+                    p_of_tests.append(p_fell(changes, cluster))
+        p: dict[str, float] = {}
+        for name, value in zip(tested, holm(p_of_tests), strict=True):
+            p[name] = min(value, p.get(name, 1.0))
+        return p
 
     def changes(self, model: str, n: int) -> tuple[Floats, Indices]:
         """Return `success_changes` of a model at N."""
@@ -106,12 +117,12 @@ def mismatches_of(boards: Boards) -> Iterator[str]:
         yield "they share no seed"
     if old.n != new.n:
         yield f"N is {old.n} before, {new.n} after"
-    lines: dict[str, None] = {}
-    for key, before in sorted(old.settings.items()):
-        after = new.settings.get(key, before)
+    lines = []
+    for (label, protocol), before in sorted(old.settings.items()):
+        after = new.settings.get((label, protocol), before)
         if before != after:
             line = f"{before} before, {after} after"
-            if key[0] == "prompt":
-                line += f" of {key[1]}"
-            lines[line] = None
-    yield from lines
+            if label == "prompt":
+                line += f" of {protocol}"
+            lines.append(line)
+    yield from dict.fromkeys(lines)

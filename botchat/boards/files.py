@@ -25,10 +25,10 @@ from botchat.boards.tables import DIGITS, Column, Record, Table, one_line
 from botchat.errors import UsageError
 from botchat.estimates import Floats, Indices
 from botchat.interfaces import round_floats, settings_digest
-from botchat.metrics.statistics import holm, sign_flip
+from botchat.metrics.statistics import sign_flip
 from botchat.protocols.reports import as_prose, as_records, as_text
 from botchat.protocols.verdicts import NOT_SAID, first_ai_index
-from botchat.records import HUMAN, Dialogues
+from botchat.records import HUMAN, Dialogues, Texts
 
 Content = str | bytes
 """Content of a file; text is UTF-8."""
@@ -63,16 +63,17 @@ MOST_IN_JSON = 10_000
 """Rows of a table that are in ``leaderboard.json`` too: all pairs of 100 models."""
 
 
-def table_files(tables: Sequence[Table], formats: Sequence[str] = ()) -> dict[str, Content]:
+def table_files(tables: Sequence[Table], formats: Texts = ()) -> dict[str, Content]:
     """File name -> content, one for each table and format; with csv one ``meta.json`` of all.
 
     ``formats``: of `WRITERS`, by default csv; raises `ConfigError` for another.
     """
-    files: dict[str, Content] = {}
+    files = {}
     for form in formats or ("csv",):
         if form not in WRITERS:
             raise UsageError(f"--format {form}: give one of {', '.join(WRITERS)}")
-        files |= {f"{each.name}.{form}": WRITERS[form](each) for each in tables}
+        for each in tables:
+            files[f"{each.name}.{form}"] = WRITERS[form](each)
         if form == "csv":
             files["meta.json"] = to_json({each.name: described(each) for each in tables})
     return files
@@ -230,7 +231,7 @@ WRITERS: Mapping[str, Callable[[Table], Content]] = {
 
 
 def board_files(
-    board: Board, headline: Headline, trust: JudgeTrust, formats: Sequence[str], data: Record
+    board: Board, headline: Headline, trust: JudgeTrust, formats: Texts, data: Record
 ) -> dict[str, Content]:
     """Return file name -> content of every table, and of ``data``, the `as_json`."""
     files = table_files(board.every_table, formats)
@@ -247,8 +248,10 @@ def board_files(
                 head = {"seed_id": seed_id, "model": contestant, "judge": judge}
                 for row in as_records(report):
                     records.append(json.dumps({**head, **row}, ensure_ascii=False) + "\n")
-                title = f"{seed_id} | {contestant} | {judge}"
-                texts.append(f"{title}\n\n{as_prose(report)}\n\n{as_text(report)}\n")
+                texts.append(
+                    f"{seed_id} | {contestant} | {judge}\n\n{as_prose(report)}\n\n"
+                    f"{as_text(report)}\n"
+                )
         files[f"{part.protocol.name}-records.jsonl"] = "".join(records)
         files[f"{part.protocol.name}-reports.txt"] = "\n".join(texts)
     return files
@@ -343,16 +346,3 @@ def p_fell(changes: Floats, cluster: Indices) -> float:
     """Return the one-sided p that a model did not fall: where it did, half of the two-sided one."""
     sums = np.asarray(np.bincount(cluster, changes), np.float64)
     return sign_flip(sums) / 2 if changes.sum() < 0 else 1.0
-
-
-def p_values(tests: Sequence[tuple[str, Floats, Indices]]) -> dict[str, float]:
-    """Return model -> p that it did not fall in any of its tests, where it has a seed (Holm).
-
-    ``tests``: a model, and `success_changes` at one N.
-    """
-    known = [test for test in tests if len(test[1])]
-    corrected = holm([p_fell(changes, cluster) for _, changes, cluster in known])
-    p: dict[str, float] = {}
-    for (name, _, _), value in zip(known, corrected, strict=True):
-        p[name] = min(value, p.get(name, 1.0))
-    return p

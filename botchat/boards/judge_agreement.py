@@ -34,7 +34,7 @@ from botchat.metrics.agreement import (
 )
 from botchat.metrics.lengths import mean_words
 from botchat.metrics.statistics import LEVEL, holm
-from botchat.records import SIGNED, Dialogues, JudgeId, JudgeRole, Judgment
+from botchat.records import SIGNED, Dialogues, Judged, JudgeId, JudgeRole
 
 HUMAN_LABELS = "human labels"
 """Name of the labels where annotators gave them; no judge has such a name."""
@@ -48,8 +48,8 @@ def agreement_signature(
 ) -> str:
     """Sign a comparison of judges; ``data``, JSON-ready, holds every verdict."""
     labels = {None: "none", BUILT_IN: "built-in"}.get(truth, truth)
-    parts = [f"{key}:{value}" for key, value in subject.items() if value]
     digest = settings_digest(round_floats(data))
+    parts = [f"{key}:{value}" for key, value in subject.items() if value]
     return "|".join([SIGNED, command, *parts, f"truth:{labels}", f"data:{digest}"])
 
 
@@ -199,16 +199,14 @@ def known_fields(record: JudgeAgreement | ScoreAgreement) -> Record:
 
 def _debate_gain(report: AgreementReport, singles: Iterable[str], debate: str) -> str:
     """Say what a debate gains over the judge with the fewest calls that has no debate."""
-    calls = [(report.price(name).calls, name) for name in singles]
-    single = min(calls, default=(0.0, ""))[1]
+    single = min(singles, key=lambda name: (report.price(name).calls, name), default="")
     gain = report.gains.get((debate, single))
     if gain is None:
         return ""
     verb = f"does not beat {single}: {gain.points}"
     if gain.is_significant:
         verb = f"gains {gain.points} over {single}"
-    price = _times(report, debate, single)
-    return f"The debate {debate} {verb}, p {gain.p:.2g} (Holm){price}."
+    return f"The debate {debate} {verb}, p {gain.p:.2g} (Holm){_times(report, debate, single)}."
 
 
 def _debate_itself(report: AgreementReport, debate: str) -> str:
@@ -247,8 +245,10 @@ def _recommendation(report: AgreementReport, accuracy: Mapping[str, float]) -> s
     costs = ""
     if usd:
         costs = f", USD {1000 * usd:,.2f} per 1,000"
-    first = "Cheapest judge not significantly worse than the best"
-    return f"{first}: {cheap} ({100 * accuracy[cheap]:.0f} %{costs})."
+    return (
+        f"Cheapest judge not significantly worse than the best: {cheap} "
+        f"({100 * accuracy[cheap]:.0f} %{costs})."
+    )
 
 
 def _prices(report: AgreementReport, judges: Iterable[str]) -> dict[str, float]:
@@ -274,7 +274,7 @@ def _times(report: AgreementReport, judge: str, other: str) -> str:
     return ""
 
 
-def shown_lengths(dialogues: Dialogues, judged: Mapping[str, Sequence[Judgment]]) -> TextNumbers:
+def shown_lengths(dialogues: Dialogues, judged: Judged) -> TextNumbers:
     """Return (seed, contestant) -> words an utterance of the texts that comparisons show."""
     ends = defaultdict[tuple[str, str], int](int)
     for judgment in chain.from_iterable(judged.values()):
@@ -307,8 +307,7 @@ def by_accuracy(judges: Sequence[JudgeAgreement]) -> list[JudgeAgreement]:
 def agreement_tables(report: AgreementReport) -> list[Table]:
     """Judges, pairs, annotators and rankings, as far as there are any."""
     agreement = report.agreement
-    about = f"against {report.labels}" if report.labels else "against each other"
-    title = f"Judges {about}: {report.subject}"
+    title = f"Judges against {report.labels or 'each other'}: {report.subject}"
     judges = [with_price(row) for row in report.judge_rows]
     signed = [report.signature]
     tables = [table("judges", title, JUDGES, judges, signed, _HOW_READ)]
@@ -325,10 +324,10 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
         title = "Annotators against the majority of the others"
         annotators = [known_fields(each) for each in agreement.annotators]
         tables.append(table("annotators", title, JUDGES, annotators, signed))
-    if agreement.annotator_kappa is not None:
-        kappa = [vars(agreement.annotator_kappa)]
+    kappa = agreement.annotator_kappa
+    if kappa is not None:
         title = "Fleiss' kappa of the annotators"
-        tables.append(table("annotator-kappa", title, _KAPPA, kappa, signed))
+        tables.append(table("annotator-kappa", title, _KAPPA, [vars(kappa)], signed))
     rankings = [vars(each) for each in agreement.rankings]
     tables.append(table("rankings", "Ranking by each judge", _RANKINGS, rankings, signed))
     return [each.filled() for each in tables if len(each.frame)]

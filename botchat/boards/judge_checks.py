@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -25,7 +24,7 @@ from botchat.estimates import UNKNOWN, Estimate
 from botchat.judges.rules import RulesJudge
 from botchat.metrics.statistics import LEAST, proportion
 from botchat.metrics.verdicts import LOSS, TIE, WIN
-from botchat.records import HUMAN
+from botchat.records import HUMAN, Texts
 
 NO_ANSWER: Final = "gives no answer within its limit"
 """Level of a judge most of whose missing verdicts are missing since its replies were cut or empty.
@@ -136,8 +135,7 @@ RULES: Mapping[str, CheckRule] = {
 far the share is from one half."""
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """One check of a judge."""
 
     key: str
@@ -168,7 +166,7 @@ class JudgeTrust(NamedTuple):
     """The result of all checks of a judge."""
 
     level: Level
-    reasons: Sequence[str]
+    reasons: Texts
     """Sentences, the most important first."""
     checks: Sequence[Check]
 
@@ -248,7 +246,7 @@ def judge_trust(board: Board, label_kappa: Estimate | None = None) -> JudgeTrust
     return JudgeTrust(level, reasons["fails"] + reasons["warns"] + untested, checks)
 
 
-def _level(checks: Sequence[Check], untested: Sequence[str]) -> Level:
+def _level(checks: Sequence[Check], untested: Texts) -> Level:
     """Return the level of a judge that was asked and can be read."""
     states = {check.state for check in checks}
     if "fails" in states:
@@ -265,12 +263,14 @@ _MORE_ROOM = (
 )
 
 
-def _no_room(board: Board, names: Sequence[str]) -> str:
+def _no_room(board: Board, names: Texts) -> str:
     """Return a sentence on the verdicts that replies of these protocols had no room for."""
     n = sum(board.verdicts[name].n_without_room for name in names)
     judged = sum(board.judge_facts[name].judged for name in names)
-    replies = "its replies were cut or empty"
-    return f"{n:,} of {judged:,} verdicts in {listed(names)} are missing: {replies}."
+    return (
+        f"{n:,} of {judged:,} verdicts in {listed(names)} are missing: its replies were cut or "
+        "empty."
+    )
 
 
 def _protocols_without_room(board: Board, n_read: int) -> list[str]:
@@ -382,8 +382,10 @@ def _model_picked(judged: ProtocolVerdicts | None) -> Check:
     check = _check("model_picked", picked, judged.protocol.name)
     ties = proportion(verdicts.result == TIE, judged.cluster[verdicts.item])
     if check.state in ("passes", "unknown") and ties.low > RULES["ties"].passes:
-        reason = f"It calls {100 * ties.value:.0f} % of pairs with a human dialogue a tie."
-        return replace(check, state="warns", reason=reason)
+        return check._replace(
+            state="warns",
+            reason=f"It calls {100 * ties.value:.0f} % of pairs with a human dialogue a tie.",
+        )
     return check
 
 
@@ -402,7 +404,7 @@ def _check(key: str, estimate: Estimate, protocol: str = "") -> Check:
         line = 0.5
         low = max(0.0, estimate.low - line, line - estimate.high)
         high = max(estimate.high - line, line - estimate.low)
-    check = Check(key, rule.name, "unknown", estimate, line, "", protocol)
+    check = Check(key, rule.name, "unknown", estimate, line, protocol=protocol)
     if not estimate.is_bounded:
         return check
     ends = f"{100 * estimate.low:.0f}–{100 * estimate.high:.0f}"
@@ -418,5 +420,6 @@ def _check(key: str, estimate: Estimate, protocol: str = "") -> Check:
         state = "fails"
     elif passes:
         state = "passes"
-    reason = f"It {rule.finding.format(value=check.number)} ({ends})."
-    return replace(check, state=state, reason=reason)
+    return check._replace(
+        state=state, reason=f"It {rule.finding.format(value=check.number)} ({ends})."
+    )

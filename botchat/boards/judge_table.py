@@ -83,16 +83,14 @@ def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Estimat
     first, second = words[place].reshape(2, -1)
     unequal = np.isin(verdicts.result, (WIN, LOSS)) & (first != second)
     longer_wins = (verdicts.result == WIN) == (first > second)
-    cluster = judged.cluster[verdicts.item]
-    return proportion(longer_wins[unequal], cluster[unequal])
+    return proportion(longer_wins[unequal], judged.cluster[verdicts.item[unequal]])
 
 
 def pair_facts(verdicts: PairVerdicts, cluster: Indices, protocol: str = "") -> JudgeFacts:
     """Return the judge's facts on pairs; ``cluster`` is the number of each verdict's cluster."""
     begin, outcomes = verdicts.both_orders()
-    unreadable = int((~verdicts.readable).sum())
     rates = vars(verdict_rates(outcomes, cluster[begin]))
-    return JudgeFacts(protocol, len(verdicts), unreadable, rates)
+    return JudgeFacts(protocol, len(verdicts), int((~verdicts.readable).sum()), rates)
 
 
 def _detection_facts(judged: ProtocolVerdicts) -> JudgeFacts:

@@ -22,6 +22,7 @@ import msgspec
 import pandas as pd
 
 from botchat.estimates import Estimate
+from botchat.records import Texts
 
 LABEL_COLUMNS = 34
 """Width of the longest label of a model, in columns of a terminal."""
@@ -44,7 +45,7 @@ Record: TypeAlias = dict[str, object]
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
-def labels(names: Sequence[str], columns: int = LABEL_COLUMNS) -> list[str]:
+def labels(names: Texts, columns: int = LABEL_COLUMNS) -> list[str]:
     """Names as figures and pages show them: one line, shortened, all different.
 
     Names that begin alike show their ends instead.
@@ -72,8 +73,7 @@ def _clean(text: str) -> str:
 
 
 def _ending(name: str, columns: int) -> str:
-    backwards = _clean(name)[::-1]
-    return _cut(backwards, columns)[::-1]
+    return _cut(_clean(name)[::-1], columns)[::-1]  # backwards, so that the end is kept
 
 
 def _cut(text: str, columns: int) -> str:
@@ -243,23 +243,22 @@ def table(
     title: str,
     columns: Sequence[Column],
     rows: Iterable[TableRow] | pd.DataFrame,
-    signatures: Sequence[str],
+    signatures: Texts,
     note: str = "",
-    by: Sequence[str] = (),
+    by: Texts = (),
 ) -> Table:
     """A table with what each row has under the keys of the columns, numbers or `Estimate`.
 
     ``by``: keys of the columns that rows, contestants, are sorted by, highest first, missing last,
     then by name.
     """
-    types: dict[str, str] = {}
+    types = {}
     for column in columns:
-        types |= dict.fromkeys(column.keys, _DTYPE.get(column.kind, "float64"))
-    if isinstance(rows, pd.DataFrame):
-        frame = rows
-    else:
-        frame = pd.DataFrame([spread(row) for row in rows])
-    frame = frame.reindex(columns=list(types)).astype(types)
+        for key in column.keys:
+            types[key] = _DTYPE.get(column.kind, "float64")
+    if not isinstance(rows, pd.DataFrame):
+        rows = pd.DataFrame([spread(row) for row in rows])
+    frame = rows.reindex(columns=list(types)).astype(types)
     if by:
         keys = [*by, "model"]
         is_name = [key == "model" for key in keys]

@@ -52,15 +52,10 @@ def complain(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print one line on stderr; stdout is for the result."""
-    indent = re.match(r" *", text)
-    print(f"{indent[0] if indent else ''}{_spaced(text)}", file=sys.stderr, flush=True)
-
-
-def _spaced(text: str) -> str:
-    """Return `public_line` of a text that keeps its columns."""
-    parts = re.split(r"( {2,})", text.strip())
-    return "".join(part if part.isspace() else public_line(part) for part in parts)
+    """Print one line on stderr, which keeps its columns; stdout is for the result."""
+    parts = re.split(r"(^ +| {2,})", text.rstrip())
+    line = "".join(part if part.isspace() else public_line(part) for part in parts)
+    print(line, file=sys.stderr, flush=True)
 
 
 class LogFormatter(logging.Formatter):
@@ -108,14 +103,13 @@ def perform(
                 _show(partial, as_json)
             raise
     _show(result, as_json, meter if "spending" in bound.signature.parameters else None)
-    n_missing = result.unanswered
-    if n_missing:
+    if result.unanswered:
         why = ""
         for reason, n in meter.failures.most_common(1):
             why = f"{reason} ({n}x): "
         raise BotChatError(
-            f"{why}{n_missing} dialogues or verdicts are missing because the endpoint gave no "
-            "usable reply; the same command asks for these again"
+            f"{why}{result.unanswered} dialogues or verdicts are missing because the endpoint gave "
+            "no usable reply; the same command asks for these again"
         )
 
 
@@ -163,7 +157,9 @@ def _text(part: Piece) -> str:
         return grid([column.heading for column in part.headline], part.cells)
     if not part:
         return "nothing yet"
-    headings = [_heading(key) for key in part[0]]
+    headings = [
+        key.removeprefix("n_").replace("cost_usd", "USD").replace("_", " ") for key in part[0]
+    ]
     cells = [[cell(row.get(key)) for key in part[0]] for row in part]
     table = grid(headings, cells)
     if len(part) > 1 or len(table.splitlines()[-1]) <= WIDTH:
@@ -181,10 +177,6 @@ def _wrapped(text: str) -> str:
     if sys.stdout.isatty():
         width = min(shutil.get_terminal_size().columns, WIDTH)
     return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
-
-
-def _heading(key: str) -> str:
-    return key.removeprefix("n_").replace("cost_usd", "USD").replace("_", " ")
 
 
 def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -20,7 +20,7 @@ from botchat.importers.hub import hub_errors, refuse_large
 from botchat.importers.published_calls import read_calls
 from botchat.interfaces import Row
 from botchat.records import VERSION, Dialogue, Judgment, Provenance, Seed
-from botchat.results import Piece, Result
+from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, PORTABLE, AboutSet, Workspace
 from botchat.workspace.ledger import Cells
@@ -93,8 +93,13 @@ def publish(
     for files in repositories.values():
         _refuse_secrets(workspace, files)
     rows: list[Row] = []
+    lines = []
     for kind, files in repositories.items():
-        revision = None if dry_run else _commit(seed_set, name, kind, files, private)
+        revision = None
+        if dry_run:
+            lines += [f"{kind}: {file}" for file in files]
+        else:
+            revision = _commit(seed_set, name, kind, files, private)
         row = {
             "repository": f"{kind}s/{name}",
             "files": len(files),
@@ -103,11 +108,7 @@ def publish(
         }
         rows.append(row)
     listed = {kind: list(files) for kind, files in repositories.items()}
-    pieces: list[Piece] = [rows]
-    if dry_run:
-        for kind, names in listed.items():
-            pieces += [f"{kind}: {name}" for name in names]
-    return Result({"rows": rows, "files": listed}, pieces)
+    return Result({"rows": rows, "files": listed}, [rows, *lines])
 
 
 def _page(out: Path) -> Files:
@@ -199,14 +200,14 @@ def _records(file: str, content: bytes) -> list[msgspec.Struct]:
 
 def _named_calls(records: Iterable[msgspec.Struct]) -> set[str]:
     """Return the ledger keys that dialogues and judgments rest on."""
-    keys: set[str] = set()
+    keys = []
     for record in records:
         if isinstance(record, Dialogue):
-            keys.update(fact.call for fact in record.facts)
+            keys += [fact.call for fact in record.facts]
         elif isinstance(record, Judgment):
-            keys.update(record.calls)
-            keys.update(remark.call for remark in record.transcript)
-    return keys
+            keys += record.calls
+            keys += [remark.call for remark in record.transcript]
+    return set(keys)
 
 
 def _named_rows(path: Path, named: Container[str], place: str) -> Iterator[Cells]:
@@ -231,10 +232,9 @@ def _refuse_secrets(workspace: Workspace, files: Files) -> None:
     for name, content in files.items():
         if Path(name).suffix in (".png", ".parquet", ".js"):
             continue  # rendered from the other files
-        data = content
         if name.endswith(".gz"):
-            data = gzip.decompress(content)
-        for n, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+            content = gzip.decompress(content)
+        for n, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
             if redactor.clean(line) != line:
                 raise ConfigError(f"{name}:{n} holds a key, so nothing is sent; take it out")
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from botchat.boards.changes import FIRST_N, Boards, SavedBoard, mismatches_of
-from botchat.boards.files import p_values
+from botchat.boards.tables import Column, Table, is_floor_bot, table
 from botchat.errors import (
     ConfigError,
     DataError,
@@ -21,12 +20,10 @@ from botchat.errors import (
 )
 from botchat.interfaces import Row
 from botchat.metrics.statistics import proportion
+from botchat.records import Texts
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
-
-if TYPE_CHECKING:
-    from botchat.boards.tables import Table
 
 
 def compare(
@@ -34,7 +31,7 @@ def compare(
     before: str,
     after: str,
     *,
-    models: Sequence[str] = (),
+    models: Texts = (),
     alpha: float = 0.05,
 ) -> Result:
     """Compare two boards: ``data`` has ``rows``, ``alpha``, ``tested``, ``unchanged``, ``fell``.
@@ -44,8 +41,6 @@ def compare(
     that fell, or says that nothing was tested. Raises `MissingDataError`, `DataError` or
     `ConfigError`: no such board, none that can be compared, no such model.
     """
-    from botchat.boards.tables import is_floor_bot
-
     if not 0 < alpha < 1:
         raise UsageError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
     boards = Boards(read_board(workspace, before), read_board(workspace, after))
@@ -58,13 +53,12 @@ def compare(
                 f"--model {name}: not on both boards{did_you_mean(name, boards.models)}; on both: "
                 f"{listed(boards.models)}"
             )
-    tested = models or [name for name in boards.models if not is_floor_bot(name)]
-    p = p_values(boards.tests(tested))
+    p = boards.p_values(models or [name for name in boards.models if not is_floor_bot(name)])
     fell = [name for name, value in p.items() if value <= alpha]
     lines = list(_lines(boards, p, fell, alpha))
-    table = _table(boards, p)
+    changes = _table(boards, p)
     data = {
-        "rows": table.records,
+        "rows": changes.records,
         "alpha": alpha,
         "tested": list(p),
         "unchanged": boards.unchanged,
@@ -75,12 +69,12 @@ def compare(
     }
     pieces: list[Piece] = []
     if boards.changed:
-        pieces += [table, table.note]
+        pieces += [changes, changes.note]
     pieces += lines
     return Result(data, pieces, failure=_failure(boards, p, fell))
 
 
-def _failure(boards: Boards, p: Mapping[str, float], fell: Sequence[str]) -> GateFailed | None:
+def _failure(boards: Boards, p: Mapping[str, float], fell: Texts) -> GateFailed | None:
     """Return why the gate is shut, if it is."""
     if fell:
         return GateFailed(f"{len(fell)} of {len(p)} models fell")
@@ -116,9 +110,7 @@ def read_board(workspace: Workspace, name: str) -> SavedBoard:
     return msgspec.structs.replace(board, path=str(path))
 
 
-def _lines(
-    boards: Boards, p: Mapping[str, float], fell: Sequence[str], alpha: float
-) -> Iterator[str]:
+def _lines(boards: Boards, p: Mapping[str, float], fell: Texts, alpha: float) -> Iterator[str]:
     """Yield what does not agree between the boards, what was tested, and what came of it."""
     if boards.gone:
         yield f"gone: {', '.join(boards.gone)}"
@@ -141,8 +133,6 @@ def _lines(
 
 
 def _table(boards: Boards, p: Mapping[str, float]) -> Table:
-    from botchat.boards.tables import Column, table
-
     columns = [Column("model", "Model", "name")]
     rows: list[Row] = [{"model": name, "p": p.get(name)} for name in boards.changed]
     for n in boards.tested_n:
@@ -152,6 +142,12 @@ def _table(boards: Boards, p: Mapping[str, float]) -> Table:
             change, cluster = boards.changes(row["model"], n)
             row[key] = proportion(change, cluster, (-1.0, 1.0))
     columns.append(Column("p", "p (Holm)", "exact"))
-    note = "Changes in points of success rate, with 95 % intervals; paired by seed."
-    signatures = [f"{boards.old.path} → {boards.new.path}"]
-    return table("changes", "Changes", columns, rows, signatures, note, [columns[1].key])
+    return table(
+        "changes",
+        "Changes",
+        columns,
+        rows,
+        [f"{boards.old.path} → {boards.new.path}"],
+        "Changes in points of success rate, with 95 % intervals; paired by seed.",
+        [columns[1].key],
+    )

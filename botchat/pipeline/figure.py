@@ -96,6 +96,7 @@ def _charts(workspace: Workspace, seed_set: str, name: str, judge: str | None) -
     if not matches:
         names = [chart.name for chart in charts]
         known = listed(names) or "none, since fewer than two judges have judged the same"
-        hint = did_you_mean(name, names)
-        raise MissingDataError(f"no figure {name!r} of {seed_set}{hint}; some are: {known}")
+        raise MissingDataError(
+            f"no figure {name!r} of {seed_set}{did_you_mean(name, names)}; some are: {known}"
+        )
     return matches

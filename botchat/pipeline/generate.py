@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from botchat.errors import ConfigError, UsageError, log
-from botchat.interfaces import ChatModel, quirks_suffix, settings_digest
+from botchat.interfaces import quirks_suffix, settings_digest
 from botchat.parallel import EarlyStop, run_concurrently, together
-from botchat.pipeline.ledger import record_provenance
+from botchat.pipeline.ledger import facts_of, record_provenance
 from botchat.pipeline.live_models import token_counter
 from botchat.pipeline.plan import plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
-from botchat.pipeline.session import Session, StageOutcome, run_session, stage_result
+from botchat.pipeline.session import Session, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.generation import PROMPT, dialogue_faults, generate_dialogue
 from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed
@@ -32,8 +31,7 @@ MOST_TURNS = 1_000
 """Utterances of a dialogue; each is asked for with all before it, so money grows as the square."""
 
 
-@dataclass(frozen=True)
-class Generating:
+class Generating(NamedTuple):
     """Dialogues to generate on a set."""
 
     seed_set: str
@@ -48,8 +46,7 @@ class Generating:
     """Also in place of dialogues that were made with other settings."""
 
 
-@dataclass(frozen=True)
-class Generated(StageOutcome):
+class Generated(NamedTuple):
     """Dialogues of one contestant after `generate`."""
 
     model: str
@@ -59,6 +56,8 @@ class Generated(StageOutcome):
     new: int
     """Dialogues made in this run."""
     path: Path
+    unanswered: int
+    """Dialogues that another run may still get."""
 
 
 def generate(request: Generating, workspace: Workspace, spending: Spending, meter: Meter) -> Result:
@@ -71,7 +70,8 @@ def generate(request: Generating, workspace: Workspace, spending: Spending, mete
         title = f"{', '.join(request.models)} on {request.seed_set}"
         return plan(run, partial(walk, request)).result(title, spending)
     _turns(request, run)
-    return stage_result(run_session(run, meter, partial(ask, request)))
+    generated = run_session(run, meter, partial(ask, request))
+    return stage_result([each._asdict() for each in generated])
 
 
 async def walk(request: Generating, session: Session) -> Dialogues:
@@ -95,8 +95,8 @@ async def ask(request: Generating, session: Session, stops: EarlyStop) -> list[G
     generated = await together(job.run(stops) for job in jobs)
     calls = {job.contestant: list(_calls(job.dialogues.values())) for job in jobs}
     new = {each.model for each in generated if each.new}
-    seed_set = session.run.seed_set.name
-    record_provenance(session.run.workspace, session.ledger, seed_set, "generate", calls, new)
+    run = session.run
+    record_provenance(run.workspace, session.ledger, run.seed_set.name, "generate", calls, new)
     return generated
 
 
@@ -140,20 +140,9 @@ def _settings_parts(signature: str) -> list[str]:
     return [part for part in signature.split("|") if part.startswith(("prompt:", "settings:"))]
 
 
-def _is_looked_up_again(dialogue: Dialogue) -> bool:
-    """Return whether a run makes a dialogue again from where it stopped."""
-    return dialogue.status.removeprefix("stopped:") in LOOKED_UP_AGAIN
-
-
-def _is_same(dialogue: Dialogue, stored: Dialogue | None) -> bool:
-    """Return whether a dialogue stopped again as it is stored; tokens may not be counted here."""
-    return stored is not None and replace(dialogue, facts=stored.facts) == stored
-
-
 def _calls(dialogues: Iterable[Dialogue]) -> Iterator[str]:
     """Yield the ledger keys of the utterances."""
-    facts = chain.from_iterable(dialogue.facts for dialogue in dialogues)
-    return (fact.call for fact in facts if fact.call)
+    return (fact.call for fact in facts_of(dialogues) if fact.call)
 
 
 class _Job:
@@ -207,7 +196,7 @@ class _Job:
         if dialogue is None or dialogue.signature != signature:
             return False
         begins_as_seed = dialogue.utterances[:N_SEED] == seed.utterances[:N_SEED]
-        return begins_as_seed and not _is_looked_up_again(dialogue)
+        return begins_as_seed and dialogue.outcome not in LOOKED_UP_AGAIN
 
     def sign(self) -> str:
         return self._signature + quirks_suffix(self.models)
@@ -244,7 +233,7 @@ class _Job:
         for seed in self.pending:
             dialogue = self.dialogues.get(seed.id)
             # Nothing is lost with a dialogue that has no utterance, or that is made anew anyway.
-            if dialogue is None or not dialogue.facts or _is_looked_up_again(dialogue):
+            if dialogue is None or not dialogue.facts or dialogue.outcome in LOOKED_UP_AGAIN:
                 continue
             if _settings_parts(dialogue.signature) != parts:
                 others.append(dialogue)
@@ -260,25 +249,25 @@ class _Job:
         faults = {}
         if not self._is_bot:
             faults = dict(dialogue_faults(dialogue))
-        outcome = dialogue.status.removeprefix("stopped:")
-        is_stopped = dialogue.answered and not dialogue.complete
-        if is_stopped and not (outcome == "empty" and self._stopped_by(dialogue).quirks.thinks):
+        outcome = dialogue.outcome
+        # The model whose turn it was; `Watch` tells of empty replies of one that thinks.
+        model = self.models[len(dialogue.facts) % len(self.models)]
+        is_expected = outcome == "empty" and model.quirks.thinks
+        if dialogue.answered and not dialogue.complete and not is_expected:
             faults[outcome] = f"stopped, {outcome}: {' '.join(dialogue.detail.split())}"
         for kind, sentence in faults.items():
             if kind not in self._warned:
                 self._warned.add(kind)
                 log.warning(f"{self.contestant} on {dialogue.seed_id}: {sentence}")
 
-    def _stopped_by(self, dialogue: Dialogue) -> ChatModel:
-        """Return the model whose turn it was; `Watch` tells of empty replies of one that thinks."""
-        return self.models[len(dialogue.facts) % len(self.models)]
-
     async def run(self, stops: EarlyStop) -> Generated:
         with jsonl.Appender[Dialogue](self.path) as file:
 
             async def extend(seed: Seed) -> None:
                 dialogue = await self.make(seed)
-                if _is_same(dialogue, self.dialogues.get(seed.id)):
+                stored = self.dialogues.get(seed.id)
+                # Tokens may not be counted here.
+                if stored is not None and replace(dialogue, facts=stored.facts) == stored:
                     return  # it was looked up again, and nothing was paid
                 file.append(dialogue)
                 self.warn(dialogue)
@@ -292,10 +281,13 @@ class _Job:
         else:  # no contestant as yet
             self.path.unlink(missing_ok=True)
         dialogues = [self.dialogues[seed.id] for seed in self._seeds if seed.id in self.dialogues]
-        counts = Counter(dialogue.status for dialogue in dialogues)
-        complete = counts.pop("complete", 0)
-        stopped = {status.removeprefix("stopped:"): counts[status] for status in sorted(counts)}
-        unanswered = len(self._seeds) - sum(dialogue.answered for dialogue in dialogues)
+        stopped = Counter(dialogue.outcome for dialogue in dialogues)
+        complete = stopped.pop("complete", 0)
         return Generated(
-            self.contestant, complete, stopped, self._n_new, self.path, unanswered=unanswered
+            self.contestant,
+            complete,
+            dict(sorted(stopped.items())),
+            self._n_new,
+            self.path,
+            unanswered=len(self._seeds) - sum(dialogue.answered for dialogue in dialogues),
         )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
 from hashlib import sha256
+from typing import NamedTuple
 
 from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.interfaces import MakeCase, case_ref
@@ -15,13 +15,12 @@ from botchat.pipeline.session import stage_result
 from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.protocols.catalogue import catalogue
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, N_SEED, Dialogues, Seed
+from botchat.records import HUMAN, N_SEED, Dialogues, Names, Seed
 from botchat.results import Result
 from botchat.workspace.folder import Workspace
 
 
-@dataclass(frozen=True)
-class Judging:
+class Judging(NamedTuple):
     """Verdicts to get on a set."""
 
     protocol: str
@@ -48,7 +47,7 @@ def judge(request: Judging, workspace: Workspace, spending: Spending, meter: Met
     if spending.plan:
         title = f"{request.protocol} on {request.seed_set}, judge {request.judge.text}"
         return plan_all(jobs, run).result(title, spending)
-    return stage_result(ask_all(jobs, run, meter))
+    return stage_result([each._asdict() for each in ask_all(jobs, run, meter)])
 
 
 def judging_job(
@@ -58,7 +57,7 @@ def judging_job(
 
     Raises `ConfigError`: N too small, too few contestants; `MissingDataError`: nothing to ask.
     """
-    request = replace(request, turns=tuple(dict.fromkeys(request.turns)))
+    request = request._replace(turns=tuple(dict.fromkeys(request.turns)))
     seed_set = run.seed_set.seeds
     contestants = select_dialogues(run, request.models, generated)
     seeds = begun_seeds(seed_set, contestants)
@@ -85,7 +84,7 @@ def _pairwise_cases(
 ) -> list[ProtocolCases]:
     """Return the cases at each N on pairs of contestants, with ``human`` only if it was named."""
     compared = {name: by for name, by in contestants.items() if request.models or name != HUMAN}
-    _refuse_alone(protocol, list(compared))
+    _refuse_alone(protocol, compared)
     cases = []
     for n in turns:
         if n <= N_SEED:
@@ -108,12 +107,10 @@ def _pairwise_cases(
     return cases
 
 
-def _refuse_alone(protocol: Protocol, names: Sequence[str]) -> None:
+def _refuse_alone(protocol: Protocol, names: Collection[str]) -> None:
     """Raise `ConfigError` for fewer than two contestants."""
-    title = protocol.title
-    if protocol.about_ai:
-        title = "Arena"
     if len(names) < 2:
+        title = "Arena" if protocol.about_ai else protocol.title
         raise ConfigError(
             f"the {title} needs at least two contestants; there is {', '.join(names) or 'none'}"
             ": make another with generate --model MODEL, or name one more with --model"
@@ -127,7 +124,7 @@ def _draw(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
     """
     if k < 2:
         raise UsageError(f"--comparisons {k}: give at least 2, both orders of a pair")
-    orders: dict[tuple[bytes, tuple[str, ...]], list[int]] = {}
+    orders: dict[tuple[bytes, Names], list[int]] = {}
     for i, make in enumerate(makers):
         case = case_ref(make)
         names = tuple(sorted(case.contestants))

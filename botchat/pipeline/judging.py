@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -15,13 +14,12 @@ from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.ledger import record_provenance
 from botchat.pipeline.plan import Plan, plan
 from botchat.pipeline.resolved import ResolvedRun
-from botchat.pipeline.session import Session, StageOutcome, run_session
+from botchat.pipeline.session import Session, run_session
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.protocol import Protocol
 from botchat.records import LOOKED_UP_AGAIN, NO_ROOM, SIGNED, UNANSWERED, Judgment, Outcome
 from botchat.workspace import jsonl
 from botchat.workspace.folder import CaseKey, judgment_key, stage_order
-from botchat.workspace.ledger import Ledger
 
 MOST_UNREADABLE = 20
 MOST_UNREADABLE_OWN = 5
@@ -38,8 +36,7 @@ class ProtocolCases(NamedTuple):
     make: Sequence[MakeCase]
 
 
-@dataclass(frozen=True)
-class StageResult(StageOutcome):
+class StageResult(NamedTuple):
     """Verdicts of a run in one protocol."""
 
     protocol: str
@@ -50,35 +47,15 @@ class StageResult(StageOutcome):
     unreadable: int
     """Cases that were answered without a verdict, for whatever reason."""
     path: Path
+    unanswered: int
+    """Verdicts that another run may still get."""
 
 
-@dataclass(frozen=True)
-class JudgingJob:
+class JudgingJob(NamedTuple):
     """Cases put to a judge: a part of every request that judges."""
 
     judge: JudgeName
     cases: Sequence[ProtocolCases]
-
-    async def walk(self, session: Session) -> None:
-        """Answer every case as a plan does; nothing is stored."""
-        for writer in self.writers(session):
-            if writer.judge.models:
-                for make in writer.makers:
-                    case = make()
-                    if writer.stored(case) is None:
-                        await writer.judge.answer(case)
-
-    async def ask(self, session: Session, stops: EarlyStop) -> list[StageResult]:
-        """Ask, in a session that is open; one result for each protocol."""
-        writers = self.writers(session)
-        for writer in writers:
-            if len(writer.judgments) < len(writer.makers):
-                writer.file.ready()
-        session.meter.begin("judge", sum(len(writer.makers) for writer in writers))
-        results = await together(writer.judge_cases(session.meter, stops) for writer in writers)
-        for writer in writers:
-            writer.note(session.ledger)
-        return results
 
     def writers(self, session: Session) -> list[JudgmentWriter]:
         """Return the file of each protocol's judgments."""
@@ -96,13 +73,18 @@ def plan_all(jobs: Sequence[JudgingJob], run: ResolvedRun) -> Plan:
 
 
 async def walk_jobs(jobs: Sequence[JudgingJob], session: Session) -> None:
-    """Answer every case of the jobs as a plan does."""
-    for job in jobs:
-        await job.walk(session)
+    """Answer every case of the jobs as a plan does; nothing is stored."""
+    for writer in chain.from_iterable(job.writers(session) for job in jobs):
+        if not writer.judge.models:
+            continue
+        for make in writer.makers:
+            case = make()
+            if writer.stored(case) is None:
+                await writer.judge.answer(case)
 
 
 def ask_all(jobs: Sequence[JudgingJob], run: ResolvedRun, meter: Meter) -> list[StageResult]:
-    """Ask one after the other."""
+    """Ask one after the other; one result for each protocol."""
     return run_session(run, meter, partial(ask_jobs, jobs))
 
 
@@ -112,9 +94,17 @@ async def ask_jobs(
     """Do as `ask_all`, in a session that is open; judges are looked up before any is paid."""
     for job in jobs:
         job.judges(session)
+    meter = session.meter
     results = []
     for job in jobs:
-        results += await job.ask(session, stops)
+        writers = job.writers(session)
+        for writer in writers:
+            if len(writer.judgments) < len(writer.makers):
+                writer.file.ready()
+        meter.begin("judge", sum(len(writer.makers) for writer in writers))
+        results += await together(writer.judge_cases(meter, stops) for writer in writers)
+        for writer in writers:
+            writer.note(session)
         if stops.fatal or stops.limit is not None:
             break
     return results
@@ -126,7 +116,6 @@ class JudgmentWriter:
     def __init__(self, run: ResolvedRun, cases: ProtocolCases, judge: Judge) -> None:
         """Read the stored judgments; a judgment with another signature is made again."""
         protocol = cases.protocol
-        self._run = run
         seed_set = run.seed_set.name
         self.protocol = protocol
         self.makers = cases.make
@@ -195,8 +184,8 @@ class JudgmentWriter:
         judgments = [self.judgments[key] for key in self._asked]
         answered = [judgment for judgment in judgments if judgment.outcome not in UNANSWERED]
         return StageResult(
-            protocol=self.protocol.name,
-            judge=self.judge.name,
+            self.protocol.name,
+            self.judge.name,
             cases=len(judgments),
             new=self._new,
             unreadable=sum(judgment.verdict is None for judgment in answered),
@@ -264,12 +253,17 @@ class JudgmentWriter:
             f"so it is stopped; the last: {last[:200]!r}; {advice}"
         )
 
-    def note(self, ledger: Ledger) -> None:
+    def note(self, session: Session) -> None:
         """Record the models that were asked."""
         judge = self.judge.name
         calls = list(chain.from_iterable(each.calls for each in self.judgments.values()))
         changed = [judge] if self._new else []
-        run = self._run
+        run = session.run
         record_provenance(
-            run.workspace, ledger, run.seed_set.name, self.protocol.name, {judge: calls}, changed
+            run.workspace,
+            session.ledger,
+            run.seed_set.name,
+            self.protocol.name,
+            {judge: calls},
+            changed,
         )

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import UsageError
 from botchat.interfaces import Row, settings_digest
-from botchat.pipeline.ledger import call_texts, total_cost
+from botchat.pipeline.ledger import call_texts, cost_per_dialogue, total_cost
 from botchat.pipeline.load import SeedSetData, judged_files, load, only_judge
 from botchat.pipeline.spending import Meter
-from botchat.records import JudgeId, Judgment, Seed
+from botchat.records import JudgeId, Judgment, Seed, Texts
 from botchat.results import Piece, Result
 from botchat.workspace.folder import PORTABLE, Workspace
 from botchat.workspace.jsonl import write_all
@@ -23,7 +23,7 @@ from botchat.workspace.jsonl import write_all
 if TYPE_CHECKING:
     from botchat.boards.judge_agreement import AgreementReport
     from botchat.report.figures import Chart
-    from botchat.report.page import JudgeComparison, Prompt, View
+    from botchat.report.page import Prompt, View
 
 _NO_READER = (
     "The page has no reader of dialogues: here are {:,} MB of judgments, {:,} MB of dialogues and "
@@ -56,11 +56,11 @@ ENDINGS = (
 def leaderboard(
     workspace: Workspace,
     seed_set: str,
-    judges: Sequence[str],
+    judges: Texts,
     meter: Meter,
     *,
     out: Path | None = None,
-    formats: Sequence[str] = (),
+    formats: Texts = (),
     opens: bool = False,
     keep: str | None = None,
     seeds: Sequence[Seed] | None = None,
@@ -128,7 +128,7 @@ def _sizes(
     """Return MB of judgments, MB of dialogues and number of contestants, as `MOST_IN_READER`."""
     dialogues = workspace.dialogue_files(seed_set)
     judgments = chain.from_iterable(by_protocol.values() for by_protocol in judged)
-    return (_megabytes(judgments), _megabytes(dialogues), len(dialogues))
+    return _megabytes(judgments), _megabytes(dialogues), len(dialogues)
 
 
 def _megabytes(paths: Iterable[Path]) -> int:
@@ -150,18 +150,16 @@ def _kept_folder(folder: Path, name: str) -> Path:
     )
 
 
-def board_result(
-    view: View, content: Row, lines: Sequence[str], page: Path, **more: object
-) -> Result:
+def board_result(view: View, content: Row, lines: Texts, page: Path, **more: object) -> Result:
     """Return a board as written: its main numbers, headline, judge, and where its page is."""
-    places = {"out": str(page.parent), "page": str(page), "notes": lines}
     from botchat.report.first_screen import printed_rows
 
     pieces: list[Piece] = [printed_rows(view.board, view.costs), view.headline.sentence]
     if view.trust.failed:
         pieces.reverse()
     pieces += [view.trust.sentence(view.board.judge), *lines, f"Page: {page}"]
-    return Result({**content, **places, **more}, pieces, table=view.board.main)
+    data = {**content, "out": str(page.parent), "page": str(page), "notes": lines, **more}
+    return Result(data, pieces, table=view.board.main)
 
 
 def write_charts(folder: Path, charts: Iterable[Chart]) -> None:
@@ -170,12 +168,11 @@ def write_charts(folder: Path, charts: Iterable[Chart]) -> None:
 
 
 def _views(
-    data: SeedSetData, meter: Meter, judges: Sequence[str]
+    data: SeedSetData, meter: Meter, judges: Texts
 ) -> tuple[list[View], Mapping[str, AgreementReport]]:
     """Return the page's view of some judges, and the agreement of all by protocol."""
     from botchat.boards.judge_agreement import HUMAN_LABELS
     from botchat.pipeline.agree import set_reports
-    from botchat.pipeline.ledger import cost_per_dialogue
     from botchat.report.page import View
 
     meter.begin("count and rate", len(judges))
@@ -207,6 +204,7 @@ def _write_page(
     """
     from botchat.report import archive
     from botchat.report import page as pages
+    from botchat.report.figures import judge_charts
 
     judges = [view.board.judge for view in views]
     prompts = []
@@ -221,28 +219,20 @@ def _write_page(
                 judgments[name] = data.judgments[name]
         calls = partial(call_texts, data.workspace)
         chunks = archive.build(data.seeds, data.dialogues, judgments, data.catalogue, calls)
-    files = pages.files(views, chunks, _compared(reports), prompts, usd)
+    compared = []  # those with human labels first
+    for each in sorted(reports.values(), key=lambda report: not report.labels):
+        compared.append(
+            pages.JudgeComparison(
+                each.subject, each.sentences, each.printed_rows, list(judge_charts(each))
+            )
+        )
+    files = pages.files(views, chunks, compared, prompts, usd)
     write_all(folder, files)
-    earlier = {folder / archive.FOLDER: "*.js", folder: "judge-*.html"}
-    for place, pattern in earlier.items():
-        for path in sorted(place.glob(pattern)):
+    for pattern in (f"{archive.FOLDER}/*.js", "judge-*.html"):
+        for path in sorted(folder.glob(pattern)):
             if path.relative_to(folder).as_posix() not in files:
                 path.unlink(missing_ok=True)  # of an earlier, larger page
     return folder / "index.html"
-
-
-def _compared(reports: Mapping[str, AgreementReport]) -> list[JudgeComparison]:
-    """Return the comparison of the judges in each protocol, human labels first."""
-    from botchat.report import page as pages
-    from botchat.report.figures import judge_charts
-
-    ordered = sorted(reports.values(), key=lambda report: not report.labels)
-    return [
-        pages.JudgeComparison(
-            each.subject, each.sentences, each.printed_rows, list(judge_charts(each))
-        )
-        for each in ordered
-    ]
 
 
 def _panel_prompts(data: SeedSetData, judge: str) -> list[Prompt]:
@@ -257,7 +247,7 @@ def _panel_prompts(data: SeedSetData, judge: str) -> list[Prompt]:
     protocols = data.catalogue.among(data.verdicts[judge]).values()
     subjects = sorted({protocol.subject for protocol in protocols})
     texts = wording(settings, data.catalogue.language, subjects)
+    if not texts:
+        return []
     listed = [f"{title}\n\n{text}" for title, text in texts.items()]
-    if texts:
-        return [pages.Prompt(f"panel {judge}", settings_digest(texts), listed)]
-    return []
+    return [pages.Prompt(f"panel {judge}", settings_digest(texts), listed)]

@@ -24,7 +24,9 @@ from botchat.records import (
     Dialogues,
     Judged,
     Judgment,
+    Names,
     Provenance,
+    Texts,
     Utterance,
 )
 from botchat.report.contract import PageCall, PageMessage
@@ -40,13 +42,12 @@ def stats(workspace: Workspace) -> Result:
     """Return calls, tokens and money, a row a model and stage; note what lost its calls."""
     with closing(_open(workspace)) as ledger:
         rows = [asdict(row) for row in usage.stats(ledger)]
-    dialogues: list[Mapping[str, Dialogue]] = []
-    for name in workspace.seed_sets():
-        dialogues += workspace.all_dialogues(name).values()
-    judgments: list[Judgment] = []
-    for path in sorted(workspace.root.glob("judgments/*/*/*.jsonl")):
-        judgments += workspace.judgments(path).values()
-    notes = lost_calls_note(workspace, dialogues, judgments)
+    dialogues = [workspace.all_dialogues(name).values() for name in workspace.seed_sets()]
+    paths = sorted(workspace.root.glob("judgments/*/*/*.jsonl"))
+    judgments = [workspace.judgments(path).values() for path in paths]
+    notes = lost_calls_note(
+        workspace, chain.from_iterable(dialogues), chain.from_iterable(judgments)
+    )
     printed = [dict(row) for row in rows]
     if not any(row["superseded"] for row in rows):
         for row in printed:
@@ -64,23 +65,20 @@ def lost_calls_note(
         return []
     spoken = []
     for by_seed in dialogues:
-        spoken += [fact.call for fact in _facts(by_seed.values())]
+        spoken += [fact.call for fact in facts_of(by_seed.values())]
     judged = [judgment.calls for judgment in judgments]
     with closing(workspace.ledger(readonly=True)) as ledger:
         lost = ledger.missing(chain(spoken, chain.from_iterable(judged)))
     if not lost:
         return []
-    n_utterances = sum(key in lost for key in spoken)
     n_verdicts = sum(not lost.isdisjoint(keys) for keys in judged)
     return [
-        f"{n_utterances} utterances and {n_verdicts} verdicts rest on calls that the ledger no "
-        "longer has; copy the ledger back from a backup"
+        f"{sum(key in lost for key in spoken)} utterances and {n_verdicts} verdicts rest on calls "
+        "that the ledger no longer has; copy the ledger back from a backup"
     ]
 
 
-def forget(
-    workspace: Workspace, outcomes: Sequence[str] = (), models: Sequence[str] = ()
-) -> Result:
+def forget(workspace: Workspace, outcomes: Texts = (), models: Texts = ()) -> Result:
     """Let calls be asked again: of these ``outcomes`` and ``models``, empty for all.
 
     Dialogues and judgments that rest on them are taken out too; the commands that made them make
@@ -92,30 +90,27 @@ def forget(
     with workspace.locked(), closing(_open(workspace, readonly=False)) as ledger:
         keys, failed = _chosen(workspace, ledger, outcomes, models)
         # Files first: what a kill leaves between the two is made again from the ledger.
-        dialogues = _leave_out(
+        n_dialogues = _leave_out(
             workspace.root.glob("generations/*/*.jsonl"),
             read_dialogues,
             partial(_rests, keys, failed),
         )
-        judgments = _leave_out(
+        n_judgments = _leave_out(
             workspace.root.glob("judgments/*/*/*.jsonl"),
             workspace.judgments,
             lambda judgment: not keys.isdisjoint(judgment.calls),
         )
-        counts: Fields = {
-            "calls": ledger.forget(keys),
-            "dialogues": dialogues,
-            "judgments": judgments,
-        }
+        n_calls = ledger.forget(keys)
+    counts: Fields = {"calls": n_calls, "dialogues": n_dialogues, "judgments": n_judgments}
     pieces: list[Piece] = [[counts]]
-    if counts["calls"]:
+    if n_calls:
         pieces.append("the commands that made them ask these calls again, and replay all others")
     return Result(counts, pieces)
 
 
 def _chosen(
-    workspace: Workspace, ledger: Ledger, outcomes: Sequence[str], models: Sequence[str]
-) -> tuple[set[str], set[tuple[str, ...]]]:
+    workspace: Workspace, ledger: Ledger, outcomes: Texts, models: Texts
+) -> tuple[set[str], set[Names]]:
     """Return keys of the calls to forget and, of unusable ones, model and messages."""
     known = {name for (name,) in ledger.select("SELECT DISTINCT model FROM calls")}
     names = {name: stored_name(name, workspace) for name in models}
@@ -128,8 +123,9 @@ def _chosen(
     chosen = {*names, *names.values()} or known
     keys = set()
     failed = set()
-    which = "WHERE model IN (SELECT value FROM json_each(?))"
-    for call in ledger.calls(which, json.dumps(list(chosen))):
+    for call in ledger.calls(
+        "WHERE model IN (SELECT value FROM json_each(?))", json.dumps(list(chosen))
+    ):
         # One that was nothing but reasoning is empty.
         reply = visible_reply(call.reply(), None, rough_tokens)
         if not outcomes or reply.outcome in outcomes:
@@ -140,7 +136,7 @@ def _chosen(
     return keys, failed
 
 
-def _rests(keys: Collection[str], failed: Collection[tuple[str, ...]], dialogue: Dialogue) -> bool:
+def _rests(keys: Collection[str], failed: Collection[Names], dialogue: Dialogue) -> bool:
     """Return whether a dialogue rests on one of the calls ``keys``.
 
     It holds the keys of the calls that gave its utterances. Calls that gave none, because they
@@ -203,7 +199,7 @@ def cost_per_dialogue(workspace: Workspace, dialogues: Dialogues) -> dict[str, f
     costs = {}
     for name, by_seed in dialogues.items():
         if name != HUMAN and by_seed:
-            facts = _facts(by_seed.values())
+            facts = facts_of(by_seed.values())
             calls = [fact.call for fact in facts if fact.outcome not in UNANSWERED]
             usd = _share(workspace, calls, len(by_seed)).cost_usd
             if usd is not None:
@@ -217,7 +213,7 @@ def total_cost(
     """Return USD of all calls that these rest on; None if it is not known of each."""
     keys = _calls(judgments)
     for by_seed in dialogues.values():
-        keys.update(fact.call for fact in _facts(by_seed.values()))
+        keys.update(fact.call for fact in facts_of(by_seed.values()))
     return _share(workspace, keys - {""}, 1).cost_usd
 
 
@@ -239,16 +235,16 @@ def _calls(judgments: Iterable[Judgment]) -> set[str]:
     return set(chain.from_iterable(judgment.calls for judgment in judgments))
 
 
-def _facts(dialogues: Iterable[Dialogue]) -> Iterator[Utterance]:
+def facts_of(dialogues: Iterable[Dialogue]) -> Iterator[Utterance]:
+    """Return the facts about every generated utterance."""
     return chain.from_iterable(dialogue.facts for dialogue in dialogues)
 
 
-def call_texts(workspace: Workspace, keys: Sequence[str]) -> dict[str, PageCall]:
+def call_texts(workspace: Workspace, keys: Texts) -> dict[str, PageCall]:
     """Return the calls ``keys`` that the ledger has."""
-    which = "WHERE key IN (SELECT value FROM json_each(?))"
     calls = {}
     with closing(workspace.ledger(readonly=True)) as ledger:
-        for call in ledger.calls(which, json.dumps(keys)):
+        for call in ledger.calls("WHERE key IN (SELECT value FROM json_each(?))", json.dumps(keys)):
             sent = json.loads(bytes(call.request))["messages"]
             calls[call.key] = PageCall(
                 messages=[PageMessage(message["role"], message["content"]) for message in sent],
@@ -281,8 +277,9 @@ def record_provenance(
         rows += _provenance(ledger, stage, name, keys)
     kept = [row for row in known if row.stage != stage or row.name not in new]
     if rows or len(kept) < len(known):
-        path = workspace.measured_path(seed_set)
-        jsonl.finish(path, kept + rows, attrgetter("stage", "name", "model"))
+        jsonl.finish(
+            workspace.measured_path(seed_set), kept + rows, attrgetter("stage", "name", "model")
+        )
 
 
 _AMOUNTS = (

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from botchat.errors import log
 from botchat.interfaces import ChatModel
 from botchat.metrics import lengths
-from botchat.models.attempts import Sender
 from botchat.models.limits import Budget, Retry, ServerLimit
 from botchat.models.paying import PayingModel
 from botchat.models.retrying import RetryingModel
@@ -21,7 +20,7 @@ from botchat.protocols.generation import TokenCounter
 from botchat.workspace import config
 from botchat.workspace.config import Config
 from botchat.workspace.ledger import Ledger
-from botchat.workspace.model_settings import ModelSettings, Prices
+from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.secrets import public_url
 
 if TYPE_CHECKING:
@@ -86,8 +85,7 @@ class LiveModels:
         self._run = run
         self._ledger = ledger
         self._meter = meter
-        self._budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
-        meter.budget = self._budget
+        meter.budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
         pool = None
         if limits.executor is not None:
             from botchat.pipeline.executor import WorkerPool
@@ -100,49 +98,43 @@ class LiveModels:
         """Return a model; raises `ConfigError` if a limit of the run could not be kept."""
         place = (use.model.name, use.model.is_bot, use.stage)
         if place not in self._models:
-            settings = use.model.settings
-            if settings is None:
-                # Bots are free: limits on money, calls and tokens are about endpoints.
-                bot = self._run.seed_set.bot(use.model.name)
-                self._models[place] = self._stored(bot, use.stage, None, use.prices, Budget())
-            else:
-                self._models[place] = self._new_endpoint(use, settings)
+            paying = self._paying(use)
+            self._models[place] = StoredModel(
+                RetryingModel(paying, Retry()),
+                partial(self._meter.count, paying.sender.name),
+                token_counter().estimate,
+            )
         self._models[place].paying.cost_bound(0, use.max_tokens)
         return self._models[place]
 
-    def _new_endpoint(self, use: ModelUse, settings: ModelSettings) -> StoredModel:
-        from botchat.models.endpoint import EndpointModel
-
-        prices = use.prices
+    def _paying(self, use: ModelUse) -> PayingModel:
+        name = use.model.name
+        budget = self._meter.budget
+        settings = use.model.settings
+        if settings is None:
+            # Bots are free: limits on money, calls and tokens are about endpoints.
+            bot = self._run.seed_set.bot(name)
+            return PayingModel(bot, self._ledger, use.stage, None, use.prices)
         server = self._connections.server(settings)
         if not self._run.limits.batch:
-            model = EndpointModel(use.model.name, settings, server, self._ledger)
+            from botchat.models.endpoint import EndpointModel
+
+            model = EndpointModel(name, settings, server, self._ledger)
             limit = self._connections.limit(settings)
-            return self._stored(model, use.stage, limit, prices, self._budget)
+            return PayingModel(model, self._ledger, use.stage, limit, use.prices, budget)
         from botchat.models.batch import BatchModel  # a second of CPU
 
+        prices = use.prices.in_batch()
         batch_model = BatchModel(
-            name=use.model.name,
+            name=name,
             settings=settings,
             server=server,
             ledger=self._ledger,
             folder=self._run.workspace.hidden / "batches",
             stage=use.stage,
-            prices=prices.in_batch(),
+            prices=prices,
         )
-        return self._stored(batch_model, use.stage, None, prices.in_batch(), self._budget)
-
-    def _stored(
-        self,
-        sender: Sender,
-        stage: str,
-        limit: ServerLimit | None,
-        prices: Prices,
-        budget: Budget,
-    ) -> StoredModel:
-        paying = PayingModel(sender, self._ledger, stage, limit, prices, budget)
-        on_reply = partial(self._meter.count, sender.name)
-        return StoredModel(RetryingModel(paying, Retry()), on_reply, token_counter().estimate)
+        return PayingModel(batch_model, self._ledger, use.stage, None, prices, budget)
 
     def stop(self) -> None:
         """Send nothing more."""

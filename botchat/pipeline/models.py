@@ -9,7 +9,6 @@ import json
 import re
 import secrets
 import tomllib
-from collections.abc import Sequence
 from contextlib import aclosing, closing
 from dataclasses import replace
 from functools import partial
@@ -33,7 +32,7 @@ from botchat.pipeline.seeds import import_seeds
 from botchat.pipeline.session import Session, run_session
 from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import PROMPT, chat_messages, find_mark
-from botchat.records import HUMAN, RULES
+from botchat.records import HUMAN, RULES, Texts
 from botchat.results import Fields, Result
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.jsonl import write_atomic
@@ -44,7 +43,7 @@ from botchat.workspace.secrets import public, public_url
 from botchat.workspace.usage import CHECK
 
 if TYPE_CHECKING:
-    from botchat.models.connection import Failure, HttpResponse
+    from botchat.models.connection import HttpResponse
 
 _ENTRY = re.compile(r"^\[([a-z-]+)\.([a-z-]+)\]\n((?:(?!\[).*\n)*)", re.MULTILINE)
 """A table ``[PROVIDER.NAME]`` of ``providers.toml``, and its lines."""
@@ -69,7 +68,7 @@ def templates() -> dict[str, tuple[str, str]]:
     return {match[1]: (match[2], match[3].strip()) for match in _ENTRY.finditer(text)}
 
 
-def init(workspace: Workspace, providers: Sequence[str] = (), data: str | None = None) -> Result:
+def init(workspace: Workspace, providers: Texts = (), data: str | None = None) -> Result:
     """Write ``botchat.toml``, for bots and the rules judge where no provider is named."""
     known = templates()
     unknown = [name for name in providers if name not in known and not _is_url(name)]
@@ -98,7 +97,7 @@ def init(workspace: Workspace, providers: Sequence[str] = (), data: str | None =
     return Result({"path": path}, lines)
 
 
-def settings_text(providers: Sequence[str], seeds: str) -> str:
+def settings_text(providers: Texts, seeds: str) -> str:
     """Return the text of a ``botchat.toml``; a server at a URL, or here, is asked what it serves.
 
     ``seeds``: name of the set; empty for the only one. Raises `ConfigError` if there is no server
@@ -148,11 +147,7 @@ def _is_url(provider: str) -> bool:
 
 def _served(url: str) -> list[ServedModel]:
     """Return the models that a server lists. Raises `ConfigError` if it lists none."""
-    from botchat.models.connection import Failure  # imports aiohttp
-
     response = run_sync(partial(_ask_for_models, url))
-    if isinstance(response, Failure):
-        raise ConfigError(f"{public(url)}: {response.detail}")
     if response.status < 300:
         models = [model for model in read_models(response.content) if _is_usable(model, url)]
         if models:
@@ -193,15 +188,15 @@ def _is_usable(model: ServedModel, url: str) -> bool:
     return True
 
 
-async def _ask_for_models(url: str) -> HttpResponse | Failure:
+async def _ask_for_models(url: str) -> HttpResponse:
     """Ask a server for its models as a run would: with its key, and nowhere else."""
-    from botchat.models.connection import Failure, server_of
+    from botchat.models.connection import Failure, server_of  # imports aiohttp
 
     server = server_of(ModelSettings(model="m", base_url=url))
     async with aclosing(server):
         response = await server.send("/models", None, _LIST_TIMEOUT_S)
         if isinstance(response, Failure):
-            return response
+            raise ConfigError(f"{public(url)}: {response.detail}")
         text = server.redactor.clean(response.content.decode("utf-8", "replace"))
         return response._replace(content=text.encode())
 
@@ -248,8 +243,9 @@ def is_nearby(url: str) -> bool:
     try:
         return not ip_address(host).is_global
     except ValueError:  # a name
-        own = ("localhost", ".localhost", ".local", ".lan", ".internal", ".home.arpa")
-        return "." not in host or host.endswith(own)
+        return "." not in host or host.endswith(
+            (".localhost", ".local", ".lan", ".internal", ".home.arpa")
+        )
 
 
 def _with_served_model(lines: str) -> str:
@@ -305,8 +301,8 @@ async def _check(session: Session, name: str, settings: ModelSettings) -> Fields
             limit = _CHECK_TOKENS
         # A sample number of its own: the ledger has no answer to it.
         decoding = replace(speaker.decoding, max_tokens=limit, sample=secrets.randbelow(2**31))
-        system = speaker.system or ENGLISH.text(PROMPT)
-        reply = await speaker.model.chat(chat_messages(system, _CHECK_SEED), decoding)
+        messages = chat_messages(speaker.system or ENGLISH.text(PROMPT), _CHECK_SEED)
+        reply = await speaker.model.chat(messages, decoding)
     except BotChatError as error:
         return row | {"answer": str(error)}
     facts = _reply_facts(reply, settings.model)
@@ -317,10 +313,9 @@ async def _check(session: Session, name: str, settings: ModelSettings) -> Fields
 
 def _reply_facts(reply: Reply, asked: str) -> list[str]:
     """Return what a reply to a check tells: its text, its reasoning, and who answered."""
-    facts: list[str] = [reply.outcome]
+    facts = [str(reply.outcome)]
     if reply.usable:
-        text = " ".join(reply.text.split())[:60]
-        facts = [f"{text!r} in {reply.latency_s:.1f} s"]
+        facts = [f"{' '.join(reply.text.split())[:60]!r} in {reply.latency_s:.1f} s"]
     elif reply.detail:
         facts.append(reply.detail)
     n_reasoning = reasoning_tokens(reply.raw)
@@ -344,16 +339,15 @@ def _rows(workspace: Workspace) -> list[Fields]:
     rows = []
     with closing(workspace.ledger(readonly=True)) as ledger:
         for name, settings in sorted(own.models.items()):
-            row = _row(name, "endpoint", _described(settings))
             changes = ledger.quirks(identity_key(identity(settings))).changes
-            row |= {
+            more = {
                 "context_window": settings.context_window,
                 "price_input": settings.price_input,
                 "price_output": settings.price_output,
                 "max_concurrency": settings.max_concurrency,
                 "adapted": ", ".join(changes) or None,
             }
-            rows.append(row)
+            rows.append(_row(name, "endpoint", _described(settings)) | more)
     rows += [_row(f"bot:{name}", "bot", text) for name, text in BASELINES.items()]
     rows += [
         _row("openai:MODEL", "form", "a model of OpenAI, key in OPENAI_API_KEY"),

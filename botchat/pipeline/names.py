@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
@@ -12,15 +11,14 @@ from botchat.interfaces import Decoding
 from botchat.judges.function import JudgeFunction
 from botchat.judges.panel import calls
 from botchat.pipeline.spending import JudgeName
-from botchat.records import CONTROL, HUMAN, RULES, JudgeId
+from botchat.records import HUMAN, RULES, JudgeId
 from botchat.workspace import config, panels
 from botchat.workspace.config import Config, JudgeSettings, ModelName
 from botchat.workspace.model_settings import FREE, UTTERANCE_TOKENS, VERDICT_TOKENS, Prices
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 
 
-@dataclass(frozen=True)
-class NamedSpeaker:
+class NamedSpeaker(NamedTuple):
     """A model that writes utterances."""
 
     model: ModelName
@@ -29,8 +27,7 @@ class NamedSpeaker:
     """System prompt of its dialogues; None for that of the set's language."""
 
 
-@dataclass(frozen=True)
-class NamedJudge:
+class NamedJudge(NamedTuple):
     """A single model as judge."""
 
     name: str
@@ -40,8 +37,7 @@ class NamedJudge:
     samples: int
 
 
-@dataclass(frozen=True)
-class NamedPanel:
+class NamedPanel(NamedTuple):
     """A panel as judge."""
 
     name: str
@@ -102,8 +98,12 @@ class Names:
             return name
         asked = JudgeId.asked(name)
         panel = panels.find(asked.name, self._config.panels)
-        if asked.role == "equal_calls":
-            return self._control(asked, panel, judge.model)
+        if asked.role == "equal_calls":  # single judges with as many calls as a panel makes
+            if panel is None:
+                raise ConfigError(f"{name}: {asked.name!r} is no panel; name one, as in models")
+            if judge.model is not None:
+                asked = asked.of_model(self.model(judge.model).name)
+            return NamedPanel(str(asked), equal_calls_panel(panel, judge.model), None)
         if panel is not None:
             return NamedPanel(name, panel, judge.model)
         if judge.model is not None:
@@ -115,23 +115,12 @@ class Names:
             return None
         return self._single(name)
 
-    def _control(
-        self, asked: JudgeId, panel: PanelSettings | None, model: str | None
-    ) -> NamedPanel:
-        """Return single judges with as many calls as a panel makes (``control:PANEL``)."""
-        if panel is None:
-            raise ConfigError(
-                f"{CONTROL}{asked.name}: {asked.name!r} is no panel; name one, as in models"
-            )
-        if model is not None:
-            asked = asked.of_model(self.model(model).name)
-        return NamedPanel(str(asked), equal_calls_panel(panel, model), None)
-
     def _single(self, name: str) -> NamedJudge:
         entry = self._config.judges.get(name)
         settings = entry or JudgeSettings(model=name)
         model = self.judge_model(settings.model)
-        longest = _first_set(settings.max_tokens, _own_limit(model), VERDICT_TOKENS)
+        own = UNSET if model.settings is None else model.settings.max_tokens
+        longest = _first_set(settings.max_tokens, own, VERDICT_TOKENS)
         decoding = Decoding(settings.temperature, longest)
         stored_name = model.name
         if entry is not None:
@@ -149,13 +138,6 @@ class Names:
                 f"{name} talks and judges nothing; judges: a model (not bot:…), {listed(others)}"
             )
         return model
-
-
-def _own_limit(model: ModelName) -> int | UnsetType | None:
-    """Return the longest reply of a model's own entry."""
-    if model.settings is None:
-        return UNSET
-    return model.settings.max_tokens
 
 
 def _first_set(*limits: int | UnsetType | None) -> int | None:

@@ -11,7 +11,6 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -30,9 +29,6 @@ from botchat.results import Fields, Result
 from botchat.workspace.ledger import Ledger, identity_key, request_json, request_key
 from botchat.workspace.model_settings import identity, reasoning_room
 from botchat.workspace.secrets import public
-
-N_LEVELS = 2
-"""A plan is made twice: of the calls that are expected, and of high ones."""
 
 REPLY_TOKENS: Mapping[str, tuple[int, int]] = {
     # BotChat Table 1: median and greatest mean length of 14 models' utterances.
@@ -67,8 +63,7 @@ UNPRICED = (
 )
 
 
-@dataclass(frozen=True)
-class PlannedCalls:
+class PlannedCalls(NamedTuple):
     """Calls of one model in one step, at one level."""
 
     model: str
@@ -231,12 +226,15 @@ class DryRunModels:
         billed = sum(reply.usage.completion_tokens or 0 for _, reply in recent) / len(recent)
         prompts = sum(prompt_tokens(messages, count) for messages, _ in recent)
         billed_prompts = sum(reply.usage.prompt_tokens or 0 for _, reply in recent)
-        words = max(1, round(factor * counted))
-        return ReplyLengths(words, factor * billed, billed_prompts / prompts, is_measured=True)
+        return ReplyLengths(
+            max(1, round(factor * counted)),
+            factor * billed,
+            billed_prompts / prompts,
+            is_measured=True,
+        )
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """Calls that a run would send, by model, step and level."""
 
     expected: Sequence[PlannedCalls]
@@ -275,10 +273,9 @@ class Plan:
 def _cost(planned: Iterable[PlannedCalls], step: str) -> tuple[int, float | None]:
     """Return calls and USD (None: unknown) of one step, or in ``total``."""
     calls = [each for each in planned if step in (each.step, "total")]
-    prices = [each.cost_usd for each in calls]
     usd = None
-    if None not in prices:
-        usd = math.fsum([price or 0.0 for price in prices])
+    if all(each.cost_usd is not None for each in calls):
+        usd = math.fsum([each.cost_usd or 0.0 for each in calls])
     return sum(each.calls for each in calls), usd
 
 
@@ -290,7 +287,7 @@ def plan(run: ResolvedRun, walk: Callable[[Session], Coroutine[Any, Any, object]
     counter = token_counter()
     levels = []
     with closing(run.workspace.ledger(readonly=True)) as ledger:
-        for level in range(N_LEVELS):
+        for level in (0, 1):  # of the calls that are expected, and of high ones
             models = DryRunModels(run.seed_set, ledger, level, counter)
             run_sync(partial(walk, Session(run, models, ledger, Meter())))
             levels.append(models.planned())
@@ -311,5 +308,5 @@ def _minutes(ledger: Ledger, calls: int) -> list[str]:
     n = next((i for i, gap in enumerate(gaps) if gap > 60), len(gaps))  # another run ends there
     if calls == 0 or n < ENOUGH_CALLS:
         return []
-    minutes = max(1, round(calls * sum(gaps[:n]) / n / 60))
-    return [f"About {minutes:,} min at the rate of the last run."]
+    minutes = round(calls * sum(gaps[:n]) / n / 60)
+    return [f"About {max(1, minutes):,} min at the rate of the last run."]

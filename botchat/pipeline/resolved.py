@@ -12,7 +12,7 @@ from botchat.languages import ENGLISH, Language
 from botchat.pipeline.names import Names
 from botchat.pipeline.spending import NO_JUDGE, NO_LIMITS, JudgeName, Spending
 from botchat.protocols.protocol import Protocol
-from botchat.records import Dialogues, Seed
+from botchat.records import Dialogues, Seed, Utterances
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class SeedSet:
     _bots: dict[str, Bot] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def _human_dialogues(self) -> tuple[tuple[str, ...], ...]:
+    def _human_dialogues(self) -> tuple[Utterances, ...]:
         return tuple(seed.utterances for seed in self.seeds)
 
     def bot(self, name: str) -> Bot:
@@ -39,8 +39,9 @@ class SeedSet:
         from botchat.models.bots import baseline
 
         if name not in self._bots:
-            plain = name.removeprefix("bot:")
-            self._bots[name] = baseline(plain, self._human_dialogues, self.language)
+            self._bots[name] = baseline(
+                name.removeprefix("bot:"), self._human_dialogues, self.language
+            )
         return self._bots[name]
 
     @cached_property

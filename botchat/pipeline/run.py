@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import chain
+from typing import NamedTuple
 
 from botchat.errors import ConfigError, FatalModelError, LimitReached, MissingDataError
 from botchat.models.bots import BASELINES
@@ -14,17 +14,17 @@ from botchat.parallel import EarlyStop
 from botchat.pipeline import generate as generating
 from botchat.pipeline import judge as judging
 from botchat.pipeline.contestants import seed_set_of, self_judged_models, stored_name
-from botchat.pipeline.generate import Generating
+from botchat.pipeline.generate import Generated, Generating
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.judging import JudgingJob, StageResult, ask_jobs, walk_jobs
 from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.plan import Plan, plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
-from botchat.pipeline.session import Session, StageOutcome, run_session
+from botchat.pipeline.session import Session, run_session, stage_result
 from botchat.pipeline.spending import NO_JUDGE, JudgeName, Meter, Spending
 from botchat.protocols.catalogue import RANKING, catalogue
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, RULES, Dialogues, is_bare
+from botchat.records import HUMAN, RULES, Dialogues, Texts, is_bare
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
 
@@ -32,14 +32,13 @@ MOST_USD = 5.0
 """Limit of a run from Python that names none."""
 
 
-@dataclass(frozen=True)
-class Running:
+class Running(NamedTuple):
     """A whole run as it is asked for; options left out come from ``[run]`` of botchat.toml."""
 
     seed_set: str = ""
-    models: Sequence[str] = ()
+    models: Texts = ()
     judge: JudgeName = NO_JUDGE
-    protocols: Sequence[str] = ()
+    protocols: Texts = ()
     limit: int | None = None
     replace: bool = False
 
@@ -103,7 +102,7 @@ def run(
     workspace: Workspace,
     limits: Spending,
     meter: Meter | None,
-    formats: Sequence[str] = (),
+    formats: Texts = (),
 ) -> Result:
     """Plan, generate, judge and rank, under one budget.
 
@@ -132,20 +131,21 @@ def run(
     for line in left_out:
         meter.tell(line)
     board = _board(resolved, judged[0].judge, formats, meter)
-    unanswered = sum(each.unanswered for each in chain(generated, judged))
+    stage = stage_result([each._asdict() for each in generated])
     data = {
         **board.data,
         "plan": planned.rows,
-        "generated": [each.row for each in generated],
-        "judged": [each.row | {"unanswered": each.unanswered} for each in judged],
+        "generated": stage.rows,
+        "judged": [each._asdict() for each in judged],
         "left_out": left_out,
     }
+    unanswered = stage.unanswered + sum(each.unanswered for each in judged)
     return Result(data, board.pieces, unanswered)
 
 
 async def _ask(
     session: Session, stops: EarlyStop
-) -> tuple[Sequence[StageOutcome], Sequence[StageResult], list[str]]:
+) -> tuple[list[Generated], list[StageResult], list[str]]:
     """Generate, then judge what every model has generated.
 
     Returns dialogues, verdicts, and a line on each protocol that has nothing to ask, or was
@@ -177,7 +177,7 @@ async def _ask(
     return generated, judged, left_out
 
 
-def _board(run: ResolvedRun, judge: str, formats: Sequence[str], meter: Meter) -> Result:
+def _board(run: ResolvedRun, judge: str, formats: Texts, meter: Meter) -> Result:
     try:
         return leaderboard(
             run.workspace,
@@ -220,7 +220,7 @@ def _speaking_models(
 
 
 def _generating(run: ResolvedRun) -> Generating:
-    models = tuple(name for name in run.models if name != HUMAN)
+    models = [name for name in run.models if name != HUMAN]
     return Generating(run.seed_set.name, models, limit=run.limit, replace=run.replace)
 
 
@@ -230,7 +230,7 @@ def _protocols(run: ResolvedRun) -> Sequence[Protocol]:
 
 
 def _judging_jobs(
-    run: ResolvedRun, models: Sequence[str], dialogues: Dialogues
+    run: ResolvedRun, models: Texts, dialogues: Dialogues
 ) -> tuple[list[JudgingJob], list[str]]:
     """Return the job of each protocol, and a line on each that has nothing to ask."""
     jobs = []

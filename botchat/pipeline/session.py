@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import typing
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
 from typing import TypeVar
 
 from botchat.errors import ConfigError, log
-from botchat.interfaces import ChatModel, Judge
+from botchat.interfaces import ChatModel, Judge, Row
 from botchat.judges.panel import build_panel
 from botchat.languages import ENGLISH
 from botchat.parallel import EarlyStop, run_sync, stoppable
@@ -22,7 +21,7 @@ from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.generation import Speaker
 from botchat.protocols.protocol import Protocol
 from botchat.records import RULES
-from botchat.results import Fields, Result
+from botchat.results import Result
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 
@@ -41,25 +40,10 @@ def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue
     return catalogue(workspace.config.protocols, language)
 
 
-@dataclass(frozen=True)
-class StageOutcome:
-    """Outcome of a stage for one contestant, or in one protocol."""
-
-    unanswered: int = field(kw_only=True)
-    """Dialogues or verdicts that another run may still get."""
-
-    @property
-    def row(self) -> Fields:
-        """All but `unanswered`."""
-        row = asdict(self)
-        del row["unanswered"]
-        return row
-
-
-def stage_result(stages: Sequence[StageOutcome]) -> Result:
-    """Return a row a contestant or protocol."""
-    rows = [each.row for each in stages]
-    return Result({"rows": rows}, unanswered=sum(each.unanswered for each in stages))
+def stage_result(rows: list[Row]) -> Result:
+    """Return the rows of a stage, one a contestant or protocol, and what is unanswered in sum."""
+    unanswered = sum(row.pop("unanswered") for row in rows)
+    return Result({"rows": rows}, unanswered=unanswered)
 
 
 class OpenModels(typing.Protocol):
@@ -69,8 +53,7 @@ class OpenModels(typing.Protocol):
         """Return a model; raises `ConfigError` if it cannot be used."""
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(typing.NamedTuple):
     """A resolved run with its models, open for a stage."""
 
     run: ResolvedRun
@@ -104,7 +87,13 @@ class Session:
         if isinstance(named, NamedPanel):
             return self._panel(named, protocol)
         if isinstance(named, NamedJudge):
-            return self._single(named, protocol.name)
+            from botchat.judges.single import SingleJudge, repeated_judge
+
+            use = ModelUse(named.model, "judge", protocol.name, named.decoding.max_tokens)
+            model = self._open(use)
+            if named.samples == 1:
+                return SingleJudge(named.name, model, named.decoding)
+            return repeated_judge(named.name, model, named.decoding, named.samples)
         return named
 
     def _panel(self, panel: NamedPanel, protocol: Protocol) -> Judge:
@@ -120,14 +109,6 @@ class Session:
             self.run.seed_set.language,
             protocol.subject,
         )
-
-    def _single(self, judge: NamedJudge, step: str) -> Judge:
-        from botchat.judges.single import SingleJudge, repeated_judge
-
-        model = self._open(ModelUse(judge.model, "judge", step, judge.decoding.max_tokens))
-        if judge.samples == 1:
-            return SingleJudge(judge.name, model, judge.decoding)
-        return repeated_judge(judge.name, model, judge.decoding, judge.samples)
 
     def _open(self, use: ModelUse) -> ChatModel:
         if use.model.is_bot:

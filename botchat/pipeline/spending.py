@@ -40,12 +40,11 @@ class Spending:
 
     def __post_init__(self) -> None:
         """Refuse limits of 0 and below, NaN and infinity."""
-        limits = {
-            "--max-usd": self.max_usd,
-            "--max-calls": self.max_calls,
-            "--max-tokens": self.max_tokens,
-        }
-        for flag, value in limits.items():
+        for flag, value in (
+            ("--max-usd", self.max_usd),
+            ("--max-calls", self.max_calls),
+            ("--max-tokens", self.max_tokens),
+        ):
             if value is not None and not 0 < value < math.inf:
                 raise UsageError(f"{flag} {value}: give a number above 0, or leave it out")
 
