@@ -432,8 +432,13 @@ def label(
     from botchat.pipeline.label import label as label_cases
 
     place = _workspace(workspace)
-    paths = [Path(each) for each in files]
-    return label_cases(place, _set(place, seeds), paths, protocol=protocol, most=cases)
+    return label_cases(
+        place,
+        _set(place, seeds),
+        [Path(each) for each in files],
+        protocol=protocol,
+        most=cases,
+    )
 
 
 @app.command(group=SHARE)

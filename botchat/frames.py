@@ -30,8 +30,7 @@ def read_json(content: bytes | str) -> object:
     stream the chunks are put together.
     """
     with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
-        parsed: object = msgspec.json.decode(content)
-        return parsed
+        return msgspec.json.decode(content)
     text = content
     if isinstance(text, bytes):
         text = text.decode(json.detect_encoding(text), "replace")

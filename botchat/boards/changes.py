@@ -104,9 +104,13 @@ class Boards:
 
     def changes(self, model: str, n: int) -> tuple[Floats, Indices]:
         """Return `success_changes` of a model at N."""
-        old = self.old.by_seed.get(model, {})
-        new = self.new.by_seed.get(model, {})
-        return success_changes(old, new, n, self.old.n, self.new.topics)
+        return success_changes(
+            self.old.by_seed.get(model, {}),
+            self.new.by_seed.get(model, {}),
+            n,
+            self.old.n,
+            self.new.topics,
+        )
 
 
 def mismatches_of(boards: Boards) -> Iterator[str]:

@@ -79,8 +79,9 @@ class Gain(NamedTuple):
     def points(self) -> str:
         """``+17 points (+5 to +28)``."""
         points = self.estimate.stretched(0.0, 100.0)
-        ends = f"({points.low:+.0f} to {points.high:+.0f})"
-        return f"{points.value:+.0f} points {ends}".replace("-", "−")
+        return (f"{points.value:+.0f} points ({points.low:+.0f} to {points.high:+.0f})").replace(
+            "-", "−"
+        )
 
 
 class OneOrder(NamedTuple):
@@ -181,8 +182,7 @@ class AgreementReport:
             }
             if judge.accuracy.is_bounded:
                 percent = judge.accuracy.stretched(0.0, 100.0)
-                ends = interval_text(percent, ".0f")
-                row["accuracy (95 % CI)"] = f"{percent.value:.0f} ({ends})"
+                row["accuracy (95 % CI)"] = f"{percent.value:.0f} ({interval_text(percent, '.0f')})"
             if judge.kappa.is_known:
                 row["kappa"] = f"{judge.kappa.value:.2f}"
             usd = self.price(judge.judge).usd

@@ -378,8 +378,9 @@ def _model_picked(judged: ProtocolVerdicts | None) -> Check:
     verdicts = verdicts.only(counted)
     decided = verdicts.only(verdicts.result != TIE)
     right = decided.result == np.where(names[decided.first] == HUMAN, WIN, LOSS)
-    picked = proportion(right, judged.cluster[decided.item])
-    check = _check("model_picked", picked, judged.protocol.name)
+    check = _check(
+        "model_picked", proportion(right, judged.cluster[decided.item]), judged.protocol.name
+    )
     ties = proportion(verdicts.result == TIE, judged.cluster[verdicts.item])
     if check.state in ("passes", "unknown") and ties.low > RULES["ties"].passes:
         return check._replace(

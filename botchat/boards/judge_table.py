@@ -89,8 +89,12 @@ def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Estimat
 def pair_facts(verdicts: PairVerdicts, cluster: Indices, protocol: str = "") -> JudgeFacts:
     """Return the judge's facts on pairs; ``cluster`` is the number of each verdict's cluster."""
     begin, outcomes = verdicts.both_orders()
-    rates = vars(verdict_rates(outcomes, cluster[begin]))
-    return JudgeFacts(protocol, len(verdicts), int((~verdicts.readable).sum()), rates)
+    return JudgeFacts(
+        protocol,
+        len(verdicts),
+        int((~verdicts.readable).sum()),
+        vars(verdict_rates(outcomes, cluster[begin])),
+    )
 
 
 def _detection_facts(judged: ProtocolVerdicts) -> JudgeFacts:

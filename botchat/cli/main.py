@@ -124,8 +124,12 @@ def _take_streams() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     else:
         encoding = sys.stderr.encoding
-    raw = io.BufferedWriter(_Lasting(2, "w", closefd=False))
-    sys.stderr = io.TextIOWrapper(raw, encoding, errors="backslashreplace", line_buffering=True)
+    sys.stderr = io.TextIOWrapper(
+        io.BufferedWriter(_Lasting(2, "w", closefd=False)),
+        encoding,
+        errors="backslashreplace",
+        line_buffering=True,
+    )
 
 
 def _substitute(error: UnicodeError) -> tuple[str, int]:

@@ -56,8 +56,8 @@ _READERS = ("arrow", "csv", "json", "parquet")
 def pin_revision(uri: str) -> str:
     """Return the same dataset at the commit that ``uri`` names now; its data is downloaded."""
     parts, folder = _snapshot(uri)
-    rest = uri[parts.end("revision" if parts["revision"] else "name") :]
-    return f"hf://{parts['name']}@{folder.name}{rest}"
+    end = parts.end("revision" if parts["revision"] else "name")
+    return f"hf://{parts['name']}@{folder.name}{uri[end:]}"
 
 
 def load_rows(uri: str) -> Iterator[Cells]:

@@ -114,8 +114,10 @@ class WorkerServer(Server):
             task = asyncio.wrap_future(self.pool.submit(access, requests))
             while not (await asyncio.wait([task], timeout=longest_s))[0]:
                 if time.monotonic() - self.pool.seen_at > longest_s:
-                    fault = f"{self.name}: no worker of --executor answers"
-                    return [Failure(Fault.SETTING, fault) for _ in requests]
+                    return [
+                        Failure(Fault.SETTING, f"{self.name}: no worker of --executor answers")
+                        for _ in requests
+                    ]
             self.pool.seen_at = time.monotonic()
             return task.result()
         except Exception as error:  # each executor has its own for a lost worker

@@ -90,8 +90,7 @@ def _charts(workspace: Workspace, seed_set: str, name: str, judge: str | None) -
         files = judged_files(workspace, seed_set)
         judge = only_judge(workspace, seed_set, files, judge)
         data = load(workspace, seed_set, [judge], files=files)
-        costs = cost_per_dialogue(workspace, data.dialogues)
-        charts = list(board_charts(data.board(judge), costs))
+        charts = list(board_charts(data.board(judge), cost_per_dialogue(workspace, data.dialogues)))
     matches = [chart for chart in charts if name in ("", chart.name)]
     if not matches:
         names = [chart.name for chart in charts]

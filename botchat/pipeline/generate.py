@@ -67,8 +67,9 @@ def generate(request: Generating, workspace: Workspace, spending: Spending, mete
     """
     run = ResolvedRun(workspace, read_seed_set(workspace, request.seed_set), spending)
     if spending.plan:
-        title = f"{', '.join(request.models)} on {request.seed_set}"
-        return plan(run, partial(walk, request)).result(title, spending)
+        return plan(run, partial(walk, request)).result(
+            f"{', '.join(request.models)} on {request.seed_set}", spending
+        )
     _turns(request, run)
     generated = run_session(run, meter, partial(ask, request))
     return stage_result([each._asdict() for each in generated])

@@ -45,8 +45,9 @@ def judge(request: Judging, workspace: Workspace, spending: Spending, meter: Met
     known = catalogue(workspace.config.protocols, run.seed_set.language)
     jobs = [judging_job(request, run, known.named(request.protocol), run.stored_dialogues())]
     if spending.plan:
-        title = f"{request.protocol} on {request.seed_set}, judge {request.judge.text}"
-        return plan_all(jobs, run).result(title, spending)
+        return plan_all(jobs, run).result(
+            f"{request.protocol} on {request.seed_set}, judge {request.judge.text}", spending
+        )
     return stage_result([each._asdict() for each in ask_all(jobs, run, meter)])
 
 

@@ -217,8 +217,13 @@ def _write_page(
         for name in data.judgments:
             if JudgeId.parse(name).is_annotator():
                 judgments[name] = data.judgments[name]
-        calls = partial(call_texts, data.workspace)
-        chunks = archive.build(data.seeds, data.dialogues, judgments, data.catalogue, calls)
+        chunks = archive.build(
+            data.seeds,
+            data.dialogues,
+            judgments,
+            data.catalogue,
+            partial(call_texts, data.workspace),
+        )
     compared = []  # those with human labels first
     for each in sorted(reports.values(), key=lambda report: not report.labels):
         compared.append(

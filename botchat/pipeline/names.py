@@ -107,9 +107,10 @@ class Names:
         if panel is not None:
             return NamedPanel(name, panel, judge.model)
         if judge.model is not None:
-            hint = did_you_mean(name, [*self._config.panels, *PRESETS])
+            known = [*self._config.panels, *PRESETS]
             raise ConfigError(
-                f"--judge-model is for panels and {name!r} is none{hint}; botchat models lists them"
+                f"--judge-model is for panels and {name!r} is none{did_you_mean(name, known)}; "
+                "botchat models lists them"
             )
         if name == RULES:
             return None

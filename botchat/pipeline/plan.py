@@ -129,11 +129,11 @@ class DryRunModel:
             reasoning = self.room * REASONING[self._models.level]
         completion = round(n_calls * (self._lengths.billed + reasoning))
         return PlannedCalls(
-            model=self.name,
-            step=self._use.step,
-            calls=n_calls,
-            tokens=prompt + completion,
-            cost_usd=self._use.prices.cost(prompt, completion),
+            self.name,
+            self._use.step,
+            n_calls,
+            prompt + completion,
+            self._use.prices.cost(prompt, completion),
             limited=self._use.model.settings is not None,
         )
 

@@ -220,8 +220,12 @@ def _speaking_models(
 
 
 def _generating(run: ResolvedRun) -> Generating:
-    models = [name for name in run.models if name != HUMAN]
-    return Generating(run.seed_set.name, models, limit=run.limit, replace=run.replace)
+    return Generating(
+        run.seed_set.name,
+        [name for name in run.models if name != HUMAN],
+        limit=run.limit,
+        replace=run.replace,
+    )
 
 
 def _protocols(run: ResolvedRun) -> Sequence[Protocol]:

@@ -89,8 +89,9 @@ class Session(typing.NamedTuple):
         if isinstance(named, NamedJudge):
             from botchat.judges.single import SingleJudge, repeated_judge
 
-            use = ModelUse(named.model, "judge", protocol.name, named.decoding.max_tokens)
-            model = self._open(use)
+            model = self._open(
+                ModelUse(named.model, "judge", protocol.name, named.decoding.max_tokens)
+            )
             if named.samples == 1:
                 return SingleJudge(named.name, model, named.decoding)
             return repeated_judge(named.name, model, named.decoding, named.samples)
