@@ -257,10 +257,15 @@ def read_as_seen(
 
 
 def own_turn(text: str, language: Language, given: re.Pattern[str] | None = None) -> str:
-    """Return a reply without thoughts, HTML, suppositions and what others say behind it.
+    """Return `own_words` of a reply, without marks.
 
     ``given``: a mark of a verdict. Behind one, our own frame begins the next question.
     """
+    return without_marks(own_words(text, language, given), language)
+
+
+def own_words(text: str, language: Language, given: re.Pattern[str] | None = None) -> str:
+    """Return a reply with blanks in place of thoughts and of what others say behind it."""
     for start, end in find_thoughts(text):
         text = _without(text, start, end)
     w = reply_patterns(language)
@@ -274,9 +279,14 @@ def own_turn(text: str, language: Language, given: re.Pattern[str] | None = None
         if re.search(r"\w", text[:end]):
             text = _without(text, end, len(text))
             break
+    return text
+
+
+def without_marks(text: str, language: Language) -> str:
+    """Return a reply with blanks in place of HTML, templates' marks and suppositions."""
     text = _TAG.sub(_blank_tag, _TEMPLATE.sub(blank, text))
     text = _BOXED_MARK.sub(_blank_line, text)
-    for match in w.supposed.finditer(text.translate(language.plain)):
+    for match in reply_patterns(language).supposed.finditer(text.translate(language.plain)):
         text = _without(text, match.start(), match.end())
     return text
 

@@ -21,7 +21,7 @@ from botchat.interfaces import Cells, VerdictReason
 from botchat.languages import ENGLISH
 from botchat.protocols.error_reports import read_kinds
 from botchat.protocols.frame import END, neutralise
-from botchat.protocols.replies import own_turn, plain_name
+from botchat.protocols.replies import own_turn, own_words, plain_name, without_marks
 from botchat.records import Judgment, Utterances, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
@@ -270,7 +270,7 @@ def parse(text: str, utterances: Utterances) -> Report:
     second error of one type in one utterance is not counted.
     """
     results = {}
-    for head, block in _blocks(_HEAD, own_turn(text, ENGLISH)):
+    for head, block in _blocks(_HEAD, own_words(text, ENGLISH)):
         type_ = _TYPES[plain_name(head["name"])]
         present = {"yes": True, "no": False}.get(head["answer"].lower())
         errors: tuple[ReportedError, ...] = ()
@@ -312,8 +312,11 @@ def read_report(text: str, utterances: Utterances) -> VerdictReason:
 
 
 def _blocks(start: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """Return each match of ``start`` with what follows it, up to the next."""
-    matches = list(start.finditer(text))
+    """Return each match of ``start`` with what follows it, up to the next.
+
+    Marks do not hide a start, and stay in what follows: it may quote them.
+    """
+    matches = list(start.finditer(without_marks(text, ENGLISH)))
     ends = [match.start() for match in matches[1:]]
     for match, end in zip_longest(matches, ends):
         yield match, text[match.end() : end]
