@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
 from botchat.errors import DataError, MissingDataError, listed
 from botchat.importers.tables import table
@@ -27,7 +27,7 @@ DIALOGUES = 547  # a model's in UniEval (§4.1)
 SEEDS = 222  # compared in both orders (§4.2)
 
 
-Drawing = tuple[str, str, Callable[[Figure], None], int]
+Drawing = tuple[str, str, Callable[[Axes], None], int]
 """Title, caption, drawing function and number of rows, as a `Chart` takes them."""
 
 
