@@ -321,7 +321,7 @@ VerdictReason: TypeAlias = tuple[Verdict | None, str]
 """Content of a reply: (verdict, reason); the verdict is None if it is unreadable."""
 
 
-class _KnownCase:
+class KnownCase:
     """Identity of a case, also where its question is not made."""
 
     __slots__ = ()
@@ -341,7 +341,7 @@ class _KnownCase:
 
 
 @dataclass(frozen=True)
-class Case(_KnownCase):
+class Case(KnownCase):
     """One question to a judge, complete in itself."""
 
     protocol: str
@@ -381,7 +381,7 @@ class Case(_KnownCase):
 MakeCase: TypeAlias = Callable[[], Case]
 
 
-class CaseRef(_KnownCase, msgspec.Struct, frozen=True, gc=False):
+class CaseRef(KnownCase, msgspec.Struct, frozen=True, gc=False):
     """Identifies a case and builds its prompt on demand, so judged cases never build one."""
 
     protocol: str
@@ -394,7 +394,7 @@ class CaseRef(_KnownCase, msgspec.Struct, frozen=True, gc=False):
         return self.about(self.seed_id, *self.dialogues)
 
 
-def case_ref(make: MakeCase) -> Case | CaseRef:
+def case_ref(make: MakeCase) -> KnownCase:
     """Return ``make`` if it is a `CaseRef`, else the case that it builds."""
     if isinstance(make, CaseRef):
         return make

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from glob import glob
 from importlib import resources
 from pathlib import Path
@@ -20,7 +20,7 @@ from botchat.boards.judge_agreement import HUMAN_LABELS, AgreementReport
 from botchat.errors import DataError, LimitReached, MissingDataError, UsageError, did_you_mean
 from botchat.judges.function import JudgeFunction
 from botchat.languages import ENGLISH
-from botchat.papers.benchmarks import Answered, Benchmark, Files, Judgments, own_file, tables_of
+from botchat.papers.benchmarks import Answered, Benchmark, Judgments, own_file, tables_of
 from botchat.papers.chateval import faireval, topical_chat
 from botchat.papers.stories import mateval, recorded
 from botchat.papers.turing import turing
@@ -35,7 +35,7 @@ from botchat.results import Result
 from botchat.workspace import jsonl, panels
 from botchat.workspace.folder import Workspace
 
-BENCHMARKS: Mapping[str, Callable[[Files], Benchmark]] = {
+BENCHMARKS = {
     "faireval": faireval,
     "mateval": mateval,
     "topicalchat": topical_chat,
@@ -67,8 +67,7 @@ def judge_name(name: str | JudgeFunction, model: str | None, workspace: Workspac
     if name == "single" and name not in config.models and name not in config.judges:
         run = config.run
         name = model or run.judge_model or run.judge or name
-    panel = panels.find(JudgeId.asked(name).name, config.panels)
-    if panel is None:
+    if panels.find(JudgeId.asked(name).name, config.panels) is None:
         return JudgeName(name)
     return JudgeName(name, model)
 
@@ -130,8 +129,8 @@ def _plan(name: str, jobs: Sequence[judging.JudgingJob], run: ResolvedRun) -> Re
     """Return the plan of a benchmark's jobs."""
     if not jobs:
         raise UsageError("--plan needs a judge; name one with --judge")
-    title = f"{name}, judges {', '.join([str(job.judge.name) for job in jobs])}"
-    return judging.plan_all(jobs, run).result(title, run.limits)
+    judges = ", ".join([str(job.judge.name) for job in jobs])
+    return judging.plan_all(jobs, run).result(f"{name}, judges {judges}", run.limits)
 
 
 def _refuse_questions(name: str, published: bool, asks: bool) -> None:
@@ -149,9 +148,12 @@ def _only_printed(name: str, seed_set: str, out: Path, formats: Sequence[str]) -
     note = f"Nobody has judged {seed_set} yet; name a judge with --judge."
     if not printed:
         raise MissingDataError(note)
-    title = printed[0].title
-    signed = printed[0].signature
-    report = AgreementReport(subject=title, labels=HUMAN_LABELS, signature=signed, notes=[note])
+    report = AgreementReport(
+        subject=printed[0].title,
+        labels=HUMAN_LABELS,
+        signature=printed[0].signature,
+        notes=[note],
+    )
     return publish(report, printed, out, formats=formats)
 
 

@@ -9,7 +9,7 @@ import math
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
 from itertools import chain
@@ -67,8 +67,7 @@ def json_files(files: Files) -> Iterator[tuple[str, list[FileRow]]]:
                 yield name, records
 
 
-@dataclass(frozen=True)
-class Answered:
+class Answered(NamedTuple):
     """Verdicts of judges on a benchmark."""
 
     workspace: Workspace
@@ -117,7 +116,6 @@ def answer_pairs(name: str, pairs: Sequence[AnswerPair]) -> Benchmark:
 def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered) -> Comparison:
     """Compare judges by the sum of their scores in both orders; position by each order alone."""
     judgments = answered.all(ANSWERS)
-    costs = answered.costs(ANSWERS)
     labels = pair_labels(pairs, HUMAN_LABELS)
     verdicts = PairVerdicts.of(labels + calibrated(judgments, ANSWERS))
     words = {}
@@ -125,37 +123,39 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
         for contestant, text in zip(pair.contestants, pair.answers, strict=True):
             words[pair.id, contestant] = lengths.words(text)
     agreement = compare(verdicts, HUMAN_LABELS)
-    in_orders = PairVerdicts.of(labels + preferences(judgments, ANSWERS))
-    by_order = compare(in_orders, HUMAN_LABELS, words)
+    by_order = compare(
+        PairVerdicts.of(labels + preferences(judgments, ANSWERS)), HUMAN_LABELS, words
+    )
     judges = []
     one_order = {}
     for judge, in_order in zip(agreement.judges, by_order.judges, strict=True):
-        judged = replace(
-            judge,
-            consistency=in_order.consistency,
-            first_preferred=in_order.first_preferred,
-            longer_preferred=in_order.longer_preferred,
+        judges.append(
+            replace(
+                judge,
+                consistency=in_order.consistency,
+                first_preferred=in_order.first_preferred,
+                longer_preferred=in_order.longer_preferred,
+            )
         )
-        judges.append(judged)
         one_order[judge.judge] = OneOrder(in_order.accuracy, in_order.kappa)
-    parts = {"benchmark": name.lower()}
+    subject = {"benchmark": name.lower()}
     report = AgreementReport(
         agreement=replace(agreement, judges=judge_agreement.by_accuracy(judges), annotators=()),
-        prices=costs,
+        prices=answered.costs(ANSWERS),
         one_order=one_order,
         subject=name,
         labels=HUMAN_LABELS,
-        signature=agreement_signature("bench", parts, verdicts_digest(verdicts), HUMAN_LABELS),
+        signature=agreement_signature("bench", subject, verdicts_digest(verdicts), HUMAN_LABELS),
     )
     return Comparison(report, judge_agreement.agreement_tables(report))
 
 
-@dataclass(frozen=True)
-class RatedTexts:
+class RatedTexts(NamedTuple):
     """Texts that judges and annotators give numbers, one for each of several parts."""
 
     name: str
-    table: tuple[str, str]  # name and title of its table, which is the paper's
+    table: str  # name of its table, which is the paper's
+    title: str
     part: str  # key of the parts' names in rows: "aspect"
     parts: Mapping[str, tuple[Protocol, int | None, Sequence[ItemScore]]]
     """Part -> its protocol, the place of its score in a verdict (None: the sum of all), and its
@@ -181,7 +181,7 @@ class RatedTexts:
         """Correlate with human scores, by part; ``prices`` are by part and judge."""
         data = []
         judges = []
-        lines: dict[str, Cells] = {}
+        lines = {}
         by_judge = defaultdict[str, dict[str, ScoreAgreement]](dict)
         for part, (_, _, labels) in self.parts.items():
             rated = list(labels) + list(scores[part])
@@ -199,15 +199,13 @@ class RatedTexts:
         columns = [Column("judge", "Judge", "name")]
         for part in (*self.parts, "average"):
             columns += [printed_column(f"{part}_spearman"), printed_column(f"{part}_kendall")]
-        columns.append(Column("unreadable", "Unreadable", "count"))
-        columns.extend(PRICE)
+        columns += [Column("unreadable", "Unreadable", "count"), *PRICE]
         rows = [
             judge_agreement.with_price(line | _correlations(by_judge[judge]))
             for judge, line in lines.items()
         ]
-        name, title = self.table
-        correlations = table(name, title, columns, rows, [signed], _SCORED).filled()
-        report = AgreementReport(subject=correlations.title, labels=HUMAN_LABELS, signature=signed)
+        correlations = table(self.table, self.title, columns, rows, [signed], _SCORED).filled()
+        report = AgreementReport(subject=self.title, labels=HUMAN_LABELS, signature=signed)
         return Comparison(report, [correlations], {"judges": judges, "signature": signed})
 
 
@@ -237,13 +235,13 @@ def _correlations(by_part: Mapping[str, ScoreAgreement]) -> dict[str, float]:
 NUMBERS = {"_".join(kind.lower().split()): plain_name(kind) for kind in KINDS} | {"score": ""}
 """Key of an error type, and of the sum of all -> its name in `OwnText.labels`."""
 
-_PLACES: dict[str, int | None] = {key: place for place, key in enumerate(NUMBERS)}
-_PLACES["score"] = None
+_PLACES = dict(zip(NUMBERS, [*range(len(KINDS)), None], strict=True))
 _CASE = [Column("item", "Item", "name"), Column("judge", "Judge", "name")]
 _PAIRS = [Column(key, key.capitalize(), "name") for key in ("first", "second", "verdict", "scores")]
-LABEL_WORDS: dict[str, str | None] = {}
+LABEL_WORDS = {}
 for _label, _key in (("1", "first"), ("2", "second"), ("tie", "tie"), (None, "unreadable")):
-    LABEL_WORDS |= dict.fromkeys([plain_name(word) for word in COLUMNS["votes"][_key]], _label)
+    for _word in COLUMNS["votes"][_key]:
+        LABEL_WORDS[plain_name(_word)] = _label
 """Plain word of a file's label, as `rank` reads it -> the label; None: unreadable."""
 _LABELS = {WIN: "1", TIE: "tie", LOSS: "2"}
 """Result -> the label of a file that means it."""
@@ -262,7 +260,7 @@ def _rated_texts(texts: Sequence[OwnText]) -> Benchmark:
         ]
         if scores:
             parts[key] = (MATEVAL, _PLACES[key], scores)
-    rated = RatedTexts("texts", ("judges", "Texts: correlation with human scores"), "number", parts)
+    rated = RatedTexts("texts", "judges", "Texts: correlation with human scores", "number", parts)
     cases = ProtocolCases(MATEVAL, [partial(text_case, t) for t in texts])
     return Benchmark([cases], rated.compare)
 
@@ -272,9 +270,9 @@ def own_file(file: Path) -> Benchmark:
 
     Raises as `read_items`.
     """
-    listed = read_items(file)
-    pairs = [item for item in listed if isinstance(item, AnswerPair)]
-    texts = [item for item in listed if isinstance(item, OwnText)]
+    asked = read_items(file)
+    pairs = [item for item in asked if isinstance(item, AnswerPair)]
+    texts = [item for item in asked if isinstance(item, OwnText)]
     protocol = MATEVAL
     benchmark = _rated_texts(texts)
     if pairs:
@@ -283,30 +281,34 @@ def own_file(file: Path) -> Benchmark:
     has_labels = any(pair.label for pair in pairs) or any(text.labels for text in texts)
 
     def compare_all(answered: Answered) -> Comparison:
-        cases = _verdicts(answered.all(protocol), texts)
+        cases = _verdicts(protocol, answered.all(protocol), texts)
         if has_labels:
             comparison = benchmark.compare(answered)
             return comparison._replace(tables=[*comparison.tables, cases])
-        notes = ["The file has no human labels to compare judges with."]
-        signed = cases.signature
-        report = AgreementReport(subject=cases.title, labels="", signature=signed, notes=notes)
+        report = AgreementReport(
+            subject=cases.title,
+            labels="",
+            signature=cases.signature,
+            notes=["The file has no human labels to compare judges with."],
+        )
         return Comparison(report, [cases])
 
     return Benchmark(benchmark.cases, compare_all)
 
 
-def _verdicts(judgments: Sequence[Judgment], texts: Sequence[OwnText]) -> Table:
+def _verdicts(protocol: Protocol, judgments: Sequence[Judgment], texts: Sequence[OwnText]) -> Table:
     """Return the table of every verdict on texts, or on pairs where there are no texts."""
-    protocol = ANSWERS
     columns = _PAIRS
     if texts:
-        protocol = MATEVAL
         columns = _TEXTS
     by_id = {text.id: text.text for text in texts}
     rows = []
     for judgment in judgments:
-        row: Cells = {"item": judgment.seed_id, "judge": judgment.judge}
-        row["reason"] = judgment.reason
+        row: Cells = {
+            "item": judgment.seed_id,
+            "judge": judgment.judge,
+            "reason": judgment.reason,
+        }
         if texts:
             row |= _cells(judgment, by_id[judgment.seed_id])
         else:
@@ -413,8 +415,6 @@ _FIGURES: dict[str, tuple[str, Kind]] = {
 def printed_column(key: str) -> Column:
     """Return the column of a key: one of `_FIGURES`, or ``PART_FIGURE`` as in ``REP_spearman``."""
     part, _, figure = key.rpartition("_")
-    if figure not in _FIGURES:
-        raise KeyError(key)
     heading, kind = _FIGURES[figure]
     name = part
     if not part.isupper():

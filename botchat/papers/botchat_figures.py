@@ -6,14 +6,14 @@ No dialogue was published, so lengths have a mean and no spread; Figure 7's numb
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
 from botchat.errors import DataError, MissingDataError, listed
 from botchat.importers.tables import table
@@ -27,7 +27,7 @@ DIALOGUES = 547  # a model's in UniEval (§4.1)
 SEEDS = 222  # compared in both orders (§4.2)
 
 
-Drawing = tuple[str, str, Callable[[Figure], None], int]
+Drawing = tuple[str, str, Callable[[Axes], None], int]
 """Title, caption, drawing function and number of rows, as a `Chart` takes them."""
 
 
@@ -70,7 +70,9 @@ def read_columns(path: Path, columns: tuple[str, ...]) -> pd.DataFrame | None:
     if not set(columns) <= set(frame):
         return None
     frame = frame[list(columns)].copy()
-    for key in (name for name in columns if not name.startswith("model")):
+    for key in columns:
+        if key.startswith("model"):
+            continue
         values = pd.to_numeric(frame[key], errors="coerce")
         for row, cell in frame[key][~values.between(0, math.inf, "left")].items():
             raise DataError(f"{path.name}:{row}: {cell!r:.60} is no number from 0 on; correct it")
@@ -82,22 +84,28 @@ def read_columns(path: Path, columns: tuple[str, ...]) -> pd.DataFrame | None:
 
 def _lengths(frame: pd.DataFrame) -> Iterator[Drawing]:
     means = frame.set_index("model").set_axis(["value"], axis=1).assign(low=math.nan, high=math.nan)
-    draw = partial(dots, {"": means}, "mean tokens per utterance", {})
-    caption = "Tokens of cl100k_base; no spread was published."
-    yield ("Mean length of a generated utterance", caption, draw, len(means))
+    yield (
+        "Mean length of a generated utterance",
+        "Tokens of cl100k_base; no spread was published.",
+        partial(dots, {"": means}, "mean tokens per utterance", {}),
+        len(means),
+    )
 
 
 def _success(frame: pd.DataFrame) -> Iterator[Drawing]:
-    by = "success_percent_n16"
-    shares = frame.set_index("model").sort_values(by, ascending=False, kind="stable")
+    shares = frame.set_index("model")
+    shares = shares.sort_values("success_percent_n16", ascending=False, kind="stable")
     series = {}
     for n in (16, 8):
         share = shares[f"success_percent_n{n}"]
         low, high = wilson(share, 1 / DIALOGUES)
         series[f"N = {n}"] = 100 * pd.DataFrame({"value": share, "low": low, "high": high})
-    draw = partial(dots, series, "success rate (%)", {})
-    caption = f"{DIALOGUES} dialogues a model, with 95 % intervals."
-    yield ("UniEval: success rate at N", caption, draw, len(shares))
+    yield (
+        "UniEval: success rate at N",
+        f"{DIALOGUES} dialogues a model, with 95 % intervals.",
+        partial(dots, series, "success rate (%)", {}),
+        len(shares),
+    )
 
 
 def _win_rates(frame: pd.DataFrame) -> Iterator[Drawing]:
@@ -120,11 +128,15 @@ def _win_rates(frame: pd.DataFrame) -> Iterator[Drawing]:
 
 def _vs_human(frame: pd.DataFrame) -> Iterator[Drawing]:
     rates = frame.set_index("model").set_axis(["win", "tie", "lose"], axis=1)
-    caption = "A model wins where the judge takes the human dialogue for AI."
-    yield ("GTEval: model vs human dialogue", caption, partial(stacks, rates), len(rates))
+    yield (
+        "GTEval: model vs human dialogue",
+        "A model wins where the judge takes the human dialogue for AI.",
+        partial(stacks, rates),
+        len(rates),
+    )
 
 
-FIGURES: Mapping[str, tuple[tuple[str, ...], Callable[[pd.DataFrame], Iterator[Drawing]]]] = {
+FIGURES = {
     "3": (("model", "mean_tokens"), _lengths),
     "4": (("model", "success_percent_n8", "success_percent_n16"), _success),
     "5": (COLUMNS, _win_rates),

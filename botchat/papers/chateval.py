@@ -41,7 +41,7 @@ _SCALES = dict.fromkeys(("naturalness", "coherence", "engagingness"), (1, 3))
 _SCALES["groundedness"] = (0, 1)
 """Lowest and highest score of the human labels (Mehri & Eskenazi 2020)."""
 
-ASPECTS: Mapping[str, Protocol] = {
+ASPECTS = {
     aspect: Protocol(
         f"aspect-{aspect}",
         f"Topical-Chat, {aspect}",
@@ -152,10 +152,8 @@ def topical_chat(files: Files) -> Benchmark:
         cases.append(ProtocolCases(protocol, makes))
     rated = RatedTexts(
         "topicalchat",
-        (
-            "chateval-table-2",
-            "Topical-Chat: correlation with human scores (layout of ChatEval, Table 2)",
-        ),
+        "chateval-table-2",
+        "Topical-Chat: correlation with human scores (layout of ChatEval, Table 2)",
         "aspect",
         parts,
     )

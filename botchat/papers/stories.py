@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -62,7 +62,7 @@ def asked_in(language: Language) -> Protocol:
 STORY = "story"  # the one contestant
 AS_WRITTEN = ", as written"  # ends the name of a recording whose points are off whatever their sign
 
-STRATEGIES: Mapping[str, str] = {
+STRATEGIES = {
     "no_multi_agent": "SA",
     "one_by_one_agent_summary": "one-by-one",
     "SR_FB_agent_summary": "SR",
@@ -74,19 +74,23 @@ STRATEGIES: Mapping[str, str] = {
 COLUMNS = {"en": ("Story", "Score_new"), "zh": ("故事", "新得分")}
 """Headings of the stories and of the human scores, by the language of the stories."""
 
-RecordedReports: TypeAlias = dict[str, dict[int, dict[int, KindReport]]]
-"""Strategy -> number of the story -> error type -> report."""
+Recording: TypeAlias = dict[int, dict[int, KindReport]]
+"""Number of the story -> error type -> report."""
 
-_CODES: dict[str, str] = {}
+RecordedReports: TypeAlias = dict[str, Recording]
+"""Strategy -> its recording."""
+
+_CODES = {}
 for _code, _names in ERROR_TYPES.items():
-    _CODES |= dict.fromkeys([name.casefold() for name in _names], _code)
+    for _name in _names:
+        _CODES[_name.casefold()] = _code
 
 
 def case(story: OwnText, protocol: Protocol = STORIES) -> Case:
     """Return the question about one story."""
     text = neutralise_labels(neutralise_template(story.text), protocol.score.asked)
-    dialogue = ShownDialogue(STORY, (story.text,))
-    return protocol.make_case(story.id, (dialogue,), protocol.language.fill("story", story=text))
+    prompt = protocol.language.fill("story", story=text)
+    return protocol.make_case(story.id, (ShownDialogue(STORY, (story.text,)),), prompt)
 
 
 def mateval(files: Files) -> Benchmark:
@@ -124,10 +128,7 @@ def _recorded_scores(
         for number, by_kind in by_story.items():
             report = by_kind.get(kind, KindReport(kind))
             item = stories[number].id
-            as_counted = report.written
-            if as_counted is None:
-                as_counted = 0.0
-            yield ItemScore(item, STORY, strategy, as_counted)
+            yield ItemScore(item, STORY, strategy, report.written or 0.0)
             written.append(ItemScore(item, STORY, f"{strategy}{AS_WRITTEN}", report.score))
         yield from written
 
@@ -138,7 +139,7 @@ def _rated(stories: Sequence[OwnText], protocol: Protocol) -> RatedTexts:
         labels = [ItemScore(s.id, STORY, HUMAN_LABELS, s.labels[code]) for s in stories]
         parts[code] = protocol, place, labels
     title = "Stories: correlation with human scores (layout of MATEval, Table 1)"
-    return RatedTexts("mateval", ("mateval-table-1", title), "error_type", parts)
+    return RatedTexts("mateval", "mateval-table-1", title, "error_type", parts)
 
 
 def read_stories(files: Files) -> tuple[Language, list[OwnText]]:
@@ -147,7 +148,9 @@ def read_stories(files: Files) -> tuple[Language, list[OwnText]]:
     Raises `MissingDataError` without a table, `DataError` with file and line for a wrong score.
     """
     tables = {}
-    for name in sorted(name for name in files if name.lower().endswith(".csv")):
+    for name in sorted(files):
+        if not name.lower().endswith(".csv"):
+            continue
         lines = io.StringIO(read_text(files[name], name), newline="")
         rows = csv.DictReader(lines, restval="")  # rows end behind their last error
         for code, headings in COLUMNS.items():
@@ -214,9 +217,9 @@ def read_reports(files: Files, language: Language, stories: Sequence[OwnText]) -
 
 def _read_recording(
     records: Iterable[FileRow], key: str, language: Language, n_stories: int
-) -> dict[int, dict[int, KindReport]]:
+) -> Recording:
     """Return the reports under ``key`` by number of the story and error type."""
-    by_story: dict[int, dict[int, KindReport]] = {}
+    by_story: Recording = {}
     for place, value in records:
         record = named(value, place)
         number = record.get("ID")

@@ -64,7 +64,9 @@ def read_items(files: Files) -> tuple[dict[str, list[Item]], list[str]]:
     """
     sources = defaultdict[str, list[Item]](list)
     left_out = []
-    for name in sorted(name for name in files if ".json" in name):
+    for name in sorted(files):
+        if ".json" not in name:
+            continue
         for place, record in json_rows(files[name], name):
             try:
                 source, item = _item(record, name)
@@ -142,11 +144,15 @@ def _compare(
             if equal and judge in costs:
                 notes.append(f"{judge} is not more accurate than {' or '.join(equal)} on {source}.")
     signed = agreement_signature("bench", {"benchmark": "turing"}, rows, BUILT_IN)
-    title = "Is an AI involved? Judges, annotators and traps against the truth"
-    note = "Brackets are 95 % CIs by dialogue; kappa is Cohen's with the annotators' majority."
-    columns = (Column("source", "Source", "name"), *judge_agreement.JUDGES)
-    priced = [judge_agreement.with_price(row) for row in rows]
-    rates_table = table("turing", title, columns, priced, [signed], note).filled()
+    rates_table = table(
+        "turing",
+        "Is an AI involved? Judges, annotators and traps against the truth",
+        (Column("source", "Source", "name"), *judge_agreement.JUDGES),
+        [judge_agreement.with_price(row) for row in rows],
+        [signed],
+        "Brackets are 95 % CIs by dialogue; kappa is Cohen's with the annotators' majority.",
+    ).filled()
+    title = rates_table.title
     report = AgreementReport(subject=title, labels=BUILT_IN, signature=signed, notes=notes)
     return Comparison(report, [rates_table], {"judges": rows, "notes": notes, "signature": signed})
 

@@ -160,9 +160,12 @@ def _report(
     compared = compare(verdicts, labels, judge_agreement.shown_lengths(dialogues, judged), topics)
     if labels == BUILT_IN:  # these labels are no verdicts
         # Who wrote a dialogue ranks no contestant.
-        judges = [replace(each, spearman=UNKNOWN, kendall=UNKNOWN) for each in compared.judges]
-        rankings = [each for each in compared.rankings if each.judge != BUILT_IN]
-        compared = replace(compared, judges=judges, rankings=rankings, annotators=())
+        compared = replace(
+            compared,
+            judges=[replace(each, spearman=UNKNOWN, kendall=UNKNOWN) for each in compared.judges],
+            rankings=[each for each in compared.rankings if each.judge != BUILT_IN],
+            annotators=(),
+        )
     return AgreementReport(
         agreement=replace(compared, judges=judge_agreement.by_accuracy(compared.judges)),
         prices=costs,
@@ -240,9 +243,10 @@ def publish(
     if out is not None:
         from botchat.report.figures import judge_charts
 
-        texts = {"agreement.md": document(report.subject, lines, tables)}
-        texts["agreement.json"] = to_json(data)
-        jsonl.write_all(out, {**table_files(tables, formats), **texts})
+        contents = table_files(tables, formats)
+        contents["agreement.md"] = document(report.subject, lines, tables)
+        contents["agreement.json"] = to_json(data)
+        jsonl.write_all(out, contents)
         write_charts(out, judge_charts(report))
         lines.append(f"Tables: {out / 'agreement.md'}")
     printed: Piece = tables[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from operator import itemgetter
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -103,7 +103,7 @@ def begun_seeds(seeds: Sequence[Seed], dialogues: Dialogues) -> Sequence[Seed]:
 
 def in_turn(drawn: Iterable[tuple[object, T]]) -> list[T]:
     """Return items, given as (group, item), in turn: the first of each group, then the second."""
-    n_before: Counter[object] = Counter()
+    n_before = Counter[object]()
     rounds = []
     for group, item in drawn:
         rounds.append((n_before[group], item))
@@ -160,7 +160,7 @@ def with_controls(workspace: Workspace, judged: Judged, protocol: Protocol) -> J
         judges[name] = judged[name]
         if is_debate(judged[name]):
             settings = panel_of(workspace, name)
-            scores: Literal["mean", "majority"] = "mean"
+            scores: Rule = "mean"
             if settings is not None and settings.decides == "majority":
                 scores = "majority"
             votes = votes_before_debate(judged[name], choices, scores)
@@ -173,7 +173,7 @@ def is_debate(judgments: Sequence[Judgment]) -> bool:
 
     A decomposed question has no votes before the debate: first remarks answer a part of it.
     """
-    speakers: set[str] = set()
+    speakers = set()
     is_alone = True
     speaks_twice = False
     for judgment in judgments:

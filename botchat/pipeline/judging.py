@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from botchat.errors import UnreadableReplies
-from botchat.interfaces import Case, CaseRef, Judge, MakeCase, case_ref, quirks_suffix
+from botchat.interfaces import Case, Judge, KnownCase, MakeCase, case_ref, quirks_suffix
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.ledger import record_provenance
 from botchat.pipeline.plan import Plan, plan
@@ -141,7 +141,7 @@ class JudgmentWriter:
         """Return the signature, with what endpoints have refused by now."""
         return self._signature + quirks_suffix(self.judge.models)
 
-    def stored(self, case: Case | CaseRef) -> Judgment | None:
+    def stored(self, case: KnownCase) -> Judgment | None:
         """Return the stored judgment of this case as it is asked now, if it is final."""
         judgment = self.judgments.get((case.seed_id, case.contestants))
         if (

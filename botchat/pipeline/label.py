@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError, UsageError, listed
-from botchat.interfaces import Case, CaseRef, case_ref
+from botchat.interfaces import KnownCase, case_ref
 from botchat.pipeline.contestants import begun_seeds, in_turn, with_humans
 from botchat.pipeline.session import catalogue_of
 from botchat.protocols.protocol import Protocol
@@ -26,14 +26,6 @@ from botchat.workspace.folder import Workspace
 
 LONGEST_NAME = 60
 """Characters of an annotator's name."""
-
-
-class LabelCase(msgspec.Struct):
-    """A case on the page; ``case``: its digest."""
-
-    seed_id: str
-    case: str
-    dialogues: list[tuple[str, ...]]
 
 
 class Label(msgspec.Struct, frozen=True):
@@ -64,8 +56,7 @@ def label(
     seeds = workspace.seeds(seed_set)
     dialogues = workspace.all_dialogues(seed_set, seeds)
     if files:
-        everyone = with_humans(seeds, dialogues)
-        labels = _labels(workspace, seed_set, files, seeds, everyone)
+        labels = _labels(workspace, seed_set, files, seeds, with_humans(seeds, dialogues))
         return _file_labels(workspace, seed_set, labels)
     if most < 1:
         raise UsageError(f"--cases {most}: give 1 or more")
@@ -120,29 +111,29 @@ def _protocol(workspace: Workspace, seed_set: str, name: str | None) -> Protocol
     raise MissingDataError(f"nobody has judged {seed_set}: name a protocol, --protocol unieval")
 
 
-def _draw(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> list[Case | CaseRef]:
+def _draw(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> list[KnownCase]:
     """Return every case in random order, each pair of contestants (or each contestant) in turn.
 
     A pair is in one of its orders; the order is always the same.
     """
 
-    def draw(case: Case | CaseRef) -> bytes:
+    def draw(case: KnownCase) -> bytes:
         return sha256("\0".join((protocol.name, case.seed_id, *case.contestants)).encode()).digest()
 
-    drawn: dict[tuple[frozenset[str], str], Case | CaseRef] = {}
+    drawn: dict[tuple[frozenset[str], str], KnownCase] = {}
     for case in sorted((case_ref(each) for each in protocol.cases(seeds, dialogues)), key=draw):
         drawn.setdefault((frozenset(case.contestants), case.seed_id), case)
     return in_turn((names, case) for (names, _), case in drawn.items())
 
 
-def _page(protocol: Protocol, seed_set: str, cases: Sequence[Case | CaseRef]) -> str:
+def _page(protocol: Protocol, seed_set: str, cases: Sequence[KnownCase]) -> str:
     from botchat.report.archive import about_protocol
     from botchat.report.page import inert, policy, template, text
 
     rows = []
     for case in cases:
         utterances = [dialogue.utterances for dialogue in case.dialogues]
-        rows.append(LabelCase(case.seed_id, case.digest, utterances))
+        rows.append({"seed_id": case.seed_id, "case": case.digest, "dialogues": utterances})
     about = {"set": seed_set, "protocol": about_protocol(protocol), "cases": rows}
     script = text("label.js")
     return template("label.html").render(
@@ -159,7 +150,7 @@ def _labels(
 ) -> list[Judgment]:
     """Read the labels of exported files, each as a judgment of its case."""
     catalogue = catalogue_of(workspace, seed_set)
-    cases: dict[str, dict[tuple[str, str], Case | CaseRef]] = {}
+    cases: dict[str, dict[tuple[str, str], KnownCase]] = {}
     labels = []
     for path in files:
         if not path.is_file():
@@ -202,9 +193,7 @@ def _file_labels(workspace: Workspace, seed_set: str, labels: Sequence[Judgment]
     return Result({"rows": rows})
 
 
-def _judgment(
-    line: Label, seed_set: str, protocol: Protocol, case: Case | CaseRef | None
-) -> Judgment:
+def _judgment(line: Label, seed_set: str, protocol: Protocol, case: KnownCase | None) -> Judgment:
     """Return a label as a judgment of its case; raises as `label`."""
     asked = JudgeId.parse(line.judge)
     if asked.role != "annotator":

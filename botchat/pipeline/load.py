@@ -101,8 +101,12 @@ class SeedSetData:
         # Of a contestant on the board, or of the judge's verdicts.
         names = {"generate": set(self.dialogues)}
         provenance = [row for row in self.measured if row.name in names.get(row.stage, {judge})]
-        notes = tuple(self._notes(board))
-        return replace(board, notes=notes, invented=self.invented, provenance=tuple(provenance))
+        return replace(
+            board,
+            notes=tuple(self._notes(board)),
+            invented=self.invented,
+            provenance=tuple(provenance),
+        )
 
     def _notes(self, board: Board) -> Iterator[str]:
         """Yield at most five notes: invented, generate again, judge, dialogues, lost calls."""
@@ -179,20 +183,24 @@ class CurrentCases:
             return None
         return case_digest(protocol, *dialogues) == judgment.case
 
-    def _states(self, protocol: str, judgments: Iterable[J]) -> list[tuple[J, bool]]:
-        """Return the answered ones on dialogues that there are, with whether they are current."""
+    def _states(self, protocol: str, judgments: Iterable[J]) -> tuple[list[J], list[bool]]:
+        """Return the answered ones on dialogues that there are, and whether each is current."""
+        answered = []
         states = []
         for judgment in judgments:
             if judgment.outcome not in UNANSWERED:
                 is_current = self._is_current(protocol, judgment)
                 if is_current is not None:
-                    states.append((judgment, is_current))
-        return states
+                    answered.append(judgment)
+                    states.append(is_current)
+        return answered, states
 
     def read(self, name: str, protocol: Protocol | None, path: Path) -> StageFile:
         """Read a stage file of the protocol ``name``, which may be unknown; raises as `load`."""
-        states = self._states(name, jsonl.read(path, Judgment))
-        latest = {judgment_key(state[0]): state for state in states}
+        answered, states = self._states(name, jsonl.read(path, Judgment))
+        latest = {}
+        for judgment, is_current in zip(answered, states, strict=True):
+            latest[judgment_key(judgment)] = (judgment, is_current)
         judgments = [judgment for judgment, is_current in latest.values() if is_current]
         n_outdated = len(latest) - len(judgments)
         if protocol is None:
@@ -201,19 +209,16 @@ class CurrentCases:
             protocol.check(judgments)
             return StageFile(judgments, judgments, n_outdated)
         builder = VerdictsBuilder(protocol)
-        _add(builder, states)
+        builder.add(answered, states)
         return StageFile(builder.verdicts(), judgments, n_outdated)
 
     def read_pairs(self, protocol: Protocol, path: Path) -> StageFile:
         """Read verdicts on pairs alone, without reasons: in a tenth of the memory."""
         builder = VerdictsBuilder(protocol)
         for block in jsonl.blocks(path, PairJudgment):
-            _add(builder, self._states(protocol.name, block))
+            answered, states = self._states(protocol.name, block)
+            builder.add(answered, states)
         return StageFile(builder.verdicts(), [], builder.n_outdated)
-
-
-def _add(builder: VerdictsBuilder, states: Sequence[tuple[J, bool]]) -> None:
-    builder.add([judgment for judgment, _ in states], [state for _, state in states])
 
 
 def load(
@@ -311,7 +316,7 @@ def _dialogues(
     workspace: Workspace, seed_set: str, seeds: Sequence[Seed]
 ) -> tuple[Dialogues, dict[str, int]]:
     """Return dialogues of models that an endpoint answered for, and `SeedSetData.unanswered`."""
-    dialogues: dict[str, Mapping[str, Dialogue]] = {}
+    dialogues = {}
     unanswered = {}
     for name, by_seed in workspace.all_dialogues(seed_set, seeds, unanswered=True).items():
         n_unanswered = sum(not dialogue.answered for dialogue in by_seed.values())

@@ -146,6 +146,8 @@ class _Packed:
         self.numbers = {name: i for i, name in enumerate(sorted(dialogues))}
         self.judges: list[PageJudge] = []
         self.content: list[PageSeed] = []
+        self.has_calls = False
+        """Whether a verdict names a call."""
         self._dialogues = dialogues
         self._places = {seed.id: i for i, seed in enumerate(self.seeds)}
         self._calls: list[list[tuple[str, ...]]] = []
@@ -153,11 +155,6 @@ class _Packed:
             texts = [_dialogue(dialogues[name].get(seed.id)) for name in self.numbers]
             self.content.append(PageSeed(dialogues=texts, verdicts=[]))
             self._calls.append([])
-
-    @property
-    def has_calls(self) -> bool:
-        """Whether a verdict names a call."""
-        return any(any(verdicts) for verdicts in self._calls)
 
     def has_dialogue(self) -> list[list[int]]:
         """Return 1 where a contestant has a dialogue on a seed, else 0; shape (m, seeds)."""
@@ -179,9 +176,9 @@ class _Packed:
             self.judges[-1].single[protocol.name] = self._codes(protocol, known)
             return
         verdicts = PairVerdicts.of_judgments(known, protocol)
-        outcomes = PairOutcomes.of(verdicts, self.numbers, self._places)
-        self.judges[-1].pairs[protocol.name] = outcomes.letters()
-        self.judges[-1].scores[protocol.name] = outcomes.scores()
+        pairs, outcomes = _outcomes(verdicts, self.numbers, self._places)
+        self.judges[-1].pairs[protocol.name] = _letters(pairs, outcomes)
+        self.judges[-1].scores[protocol.name] = _scores(pairs, outcomes)
 
     def _is_known(self, judgment: Judgment, protocol: Protocol) -> bool:
         """Whether its seed and its contestants are in the archive."""
@@ -195,19 +192,21 @@ class _Packed:
         speakers = self._speakers(protocol, judgment)
         if speakers:
             reason = ""  # it is the errors once more
-        verdict = PageVerdict(
-            judge=len(self.judges) - 1,
-            protocol=number,
-            contestants=[self.numbers[name] for name in judgment.contestants],
-            verdict=judgment.verdict,
-            reason=reason,
-            shown=judgment.shown,
-            outcome=judgment.outcome,
-            remarks=convert(judgment.transcript, list[PageRemark], from_attributes=True),
-            speakers=speakers,
+        self.content[at].verdicts.append(
+            PageVerdict(
+                judge=len(self.judges) - 1,
+                protocol=number,
+                contestants=[self.numbers[name] for name in judgment.contestants],
+                verdict=judgment.verdict,
+                reason=reason,
+                shown=judgment.shown,
+                outcome=judgment.outcome,
+                remarks=convert(judgment.transcript, list[PageRemark], from_attributes=True),
+                speakers=speakers,
+            )
         )
-        self.content[at].verdicts.append(verdict)
         self._calls[at].append(judgment.calls)
+        self.has_calls |= bool(judgment.calls)
 
     def _speakers(self, protocol: Protocol, judgment: Judgment) -> list[PageSpeaker] | None:
         """Return who diagnosed what in a dialogue; None if it is no report, or has no dialogue."""
@@ -244,63 +243,60 @@ class _Packed:
         return content
 
 
-class PairOutcomes(NamedTuple):
-    """Verdicts of a judge in one protocol on p pairs of contestants, each in the order shown."""
+def _outcomes(
+    verdicts: PairVerdicts, numbers: Mapping[str, int], places: Mapping[str, int]
+) -> tuple[Indices, Codes]:
+    """Return the verdicts of a judge on p pairs of contestants, each in the order shown.
 
-    pairs: Indices
-    """Numbers of the contestants, sorted, shape (p, 2)."""
-    outcomes: Codes
-    """`PairOutcome` on each seed, shape (p, seeds)."""
+    Sorted numbers of the contestants, shape (p, 2), and `PairOutcome` on each seed, shape
+    (p, seeds). ``numbers``: of contestants; ``places``: of items.
+    """
+    number = np.array([numbers[name] for name in verdicts.contestants], np.intp)
+    place = np.array([places[item] for item in verdicts.items], np.intp)
+    key = number[verdicts.first] * len(numbers) + number[verdicts.second]
+    keys, row = np.unique(key, return_inverse=True)
+    outcomes = np.full((len(keys), len(places)), PairOutcome.ABSENT, np.int8)
+    outcomes[row, place[verdicts.item]] = verdicts.outcomes
+    return np.stack(np.divmod(keys, len(numbers)), axis=1), outcomes
 
-    @classmethod
-    def of(
-        cls, verdicts: PairVerdicts, numbers: Mapping[str, int], places: Mapping[str, int]
-    ) -> PairOutcomes:
-        """Put verdicts in their rows; contestants have these numbers, items these places."""
-        number = np.array([numbers[name] for name in verdicts.contestants], np.intp)
-        place = np.array([places[item] for item in verdicts.items], np.intp)
-        key = number[verdicts.first] * len(numbers) + number[verdicts.second]
-        keys, row = np.unique(key, return_inverse=True)
-        outcomes = np.full((len(keys), len(places)), PairOutcome.ABSENT, np.int8)
-        outcomes[row, place[verdicts.item]] = verdicts.outcomes
-        return cls(np.stack(np.divmod(keys, len(numbers)), axis=1), outcomes)
 
-    def letters(self) -> dict[str, str]:
-        """Return the contestants of each pair -> a letter a seed, see `_LETTERS`."""
-        letters = np.frombuffer(_LETTERS, np.uint8)[self.outcomes - PairOutcome.LOSS]
-        rows = {}
-        for (first, second), row in zip(self.pairs.tolist(), letters, strict=True):
-            rows[f"{first},{second}"] = row.tobytes().decode("ascii")
-        return rows
+def _letters(pairs: Indices, outcomes: Codes) -> dict[str, str]:
+    """Return the contestants of each pair -> a letter a seed, see `_LETTERS`."""
+    letters = np.frombuffer(_LETTERS, np.uint8)[outcomes - PairOutcome.LOSS]
+    rows = {}
+    for (first, second), row in zip(pairs.tolist(), letters, strict=True):
+        rows[f"{first},{second}"] = row.tobytes().decode("ascii")
+    return rows
 
-    def scores(self) -> dict[str, PageScore]:
-        """Return who is ahead, over both orders; contestants, the smaller number first -> score."""
-        pair, seed = np.nonzero(self.outcomes < PairOutcome.UNREADABLE)
-        m = int(self.pairs.max(initial=0)) + 1
-        key = self.pairs.min(axis=1) * m + self.pairs.max(axis=1)
-        keys, row = np.unique(key[pair], return_inverse=True)
-        n = len(keys)
-        is_first = self.pairs[pair, 0] < self.pairs[pair, 1]
-        outcome = self.outcomes[pair, seed] * np.where(is_first, 1, -1)
-        share = clustered_proportions(row, seed, (outcome + 1) / 2, n)
-        counts = np.bincount(row * 3 + outcome + 1, minlength=n * 3).reshape(n, 3)
-        n_seeds = self.outcomes.shape[1]
-        seeds = np.bincount(np.unique(row * n_seeds + seed) // n_seeds, minlength=n)
-        scores = {}
-        for i, pair_key in enumerate(keys.tolist()):
-            first, second = divmod(pair_key, m)
-            score = share.at(i)
-            lost, tied, won = counts[i].tolist()
-            scores[f"{first},{second}"] = PageScore(
-                score=round(score.value, 4),
-                low=round(score.low, 4),
-                high=round(score.high, 4),
-                won=won,
-                tied=tied,
-                lost=lost,
-                seeds=int(seeds[i]),
-            )
-        return scores
+
+def _scores(pairs: Indices, outcomes: Codes) -> dict[str, PageScore]:
+    """Return who is ahead, over both orders; contestants, the smaller number first -> score."""
+    pair, seed = np.nonzero(outcomes < PairOutcome.UNREADABLE)
+    m = int(pairs.max(initial=0)) + 1
+    key = pairs.min(axis=1) * m + pairs.max(axis=1)
+    keys, row = np.unique(key[pair], return_inverse=True)
+    n = len(keys)
+    is_first = pairs[pair, 0] < pairs[pair, 1]
+    outcome = outcomes[pair, seed] * np.where(is_first, 1, -1)
+    share = clustered_proportions(row, seed, (outcome + 1) / 2, n)
+    counts = np.bincount(row * 3 + outcome + 1, minlength=n * 3).reshape(n, 3)
+    n_seeds = outcomes.shape[1]
+    seeds = np.bincount(np.unique(row * n_seeds + seed) // n_seeds, minlength=n)
+    scores = {}
+    for i, pair_key in enumerate(keys.tolist()):
+        first, second = divmod(pair_key, m)
+        score = share.at(i)
+        lost, tied, won = counts[i].tolist()
+        scores[f"{first},{second}"] = PageScore(
+            score=round(score.value, 4),
+            low=round(score.low, 4),
+            high=round(score.high, 4),
+            won=won,
+            tied=tied,
+            lost=lost,
+            seeds=int(seeds[i]),
+        )
+    return scores
 
 
 def about_protocol(protocol: Protocol) -> PageProtocol:

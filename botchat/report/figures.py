@@ -63,7 +63,9 @@ _STYLE: Any = {
     "ytick.color": INK,
     "text.color": INK,
     "grid.color": "#ecebe7",
+    "legend.columnspacing": 1.2,
     "legend.frameon": False,
+    "legend.handlelength": 1,
     "text.parse_math": False,
     "svg.fonttype": "none",
     "svg.hashsalt": "botchat",
@@ -80,7 +82,7 @@ class Chart:
     title: str
     caption: str  # how to read it
     signatures: Sequence[str]
-    draw: Callable[[Figure], None]
+    draw: Callable[[Axes], None]
     n_rows: int = 0  # one under the other, which decide its height; 0: it has none
 
     def figure(self, width: float = WIDTH, height: float | None = None) -> Figure:
@@ -89,7 +91,7 @@ class Chart:
         with style.context(["default", _STYLE]):
             figure = Figure((width, height), layout="constrained")
             figure.suptitle(self.title, x=0.01, ha="left", size=9.5, weight="bold")
-            self.draw(figure)
+            self.draw(figure.subplots())
         return figure
 
     def inline(self, prefix: str) -> str:
@@ -168,8 +170,7 @@ def _arena_charts(arenas: Sequence[Arena], costs: Costs) -> Iterator[Chart]:
         len(rated),
     )
     if first.has_elo:
-        with_elo = [arena for arena in arenas if arena.has_elo]
-        elos = {_n_words(arena): _with_ends(arena.table, "elo") for arena in with_elo}
+        elos = {_n_words(a): _with_ends(a.table, "elo") for a in arenas if a.has_elo}
         yield Chart(
             f"{prefix}elo",
             "Elo ratings with 95 % intervals",
@@ -290,8 +291,7 @@ def judge_charts(report: AgreementReport) -> Iterator[Chart]:
         for pair in report.agreement.pairs:
             a = names[pair.judge_a]
             b = names[pair.judge_b]
-            same.loc[a, b] = pair.agreement.value
-            same.loc[b, a] = pair.agreement.value
+            same.loc[a, b] = same.loc[b, a] = pair.agreement.value
         yield Chart(
             "judge-agreement",
             "Same verdict of two judges (%)",
@@ -327,14 +327,20 @@ def _color(name: object) -> str:
     return SOFT if is_floor_bot(str(name)) else INK
 
 
-def _short(figure: Figure, names: Sequence[Any]) -> list[str]:
+def _inches(axes: Axes) -> list[float]:
+    """Return width and height of the figure."""
+    figure: Any = axes.figure  # never a part of one
+    return list(figure.get_size_inches())
+
+
+def _short(axes: Axes, names: Sequence[Any]) -> list[str]:
     """Return the names as long as the figure has room for."""
-    return labels([str(name) for name in names], max(14, int(5.4 * figure.get_figwidth())))
+    return labels([str(name) for name in names], max(14, int(5.4 * _inches(axes)[0])))
 
 
-def _name_rows(figure: Figure, axes: Axes, names: Sequence[Any]) -> None:
+def _name_rows(axes: Axes, names: Sequence[Any]) -> None:
     """Name the rows, the first on top."""
-    axes.set_yticks(range(len(names)), _short(figure, names))
+    axes.set_yticks(range(len(names)), _short(axes, names))
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
@@ -352,10 +358,9 @@ def _write_beside(axes: Axes, heights: Any, texts: Sequence[str]) -> Sequence[Te
 
 
 def dots(
-    series: Mapping[str, pd.DataFrame], unit: str, notes: Mapping[str, str], figure: Figure
+    series: Mapping[str, pd.DataFrame], unit: str, notes: Mapping[str, str], axes: Axes
 ) -> None:
     """Draw numbers with their intervals, a row each; the first series is filled."""
-    axes = figure.subplots()
     main = next(iter(series.values()))
     names = list(main.index)
     step = 0.6 / max(1, len(series) - 1)
@@ -369,27 +374,26 @@ def dots(
         axes.hlines(y, frame["low"], frame["high"], colors, linewidth=1.0 if i else 1.8)
         axes.scatter(frame["value"], y, 14, fill, edgecolors=colors, linewidths=1, zorder=3)
         axes.scatter([], [], 14, "white" if i else shade, edgecolors=shade, label=title)
-    _name_rows(figure, axes, names)
+    _name_rows(axes, names)
     values = [f"{main['value'][name]:.0f}  {notes.get(name, '')}".strip() for name in names]
     _write_beside(axes, range(len(names)), values)
     axes.grid(axis="x")
     axes.set_xlabel(unit)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     if len(series) > 1:
-        figure.legend(loc="outside lower left", ncols=3, handlelength=1, columnspacing=1.2)
+        axes.figure.legend(loc="outside lower left", ncols=3)
 
 
-def matrix(rates: pd.DataFrame, figure: Figure) -> None:
+def matrix(rates: pd.DataFrame, axes: Axes) -> None:
     """Draw shares as shaded cells with their percent."""
-    axes = figure.subplots()
     n = len(rates)
     percent = 100 * rates.to_numpy(dtype=float)
     axes.imshow(percent, cmap="Greys", vmin=0, vmax=180, aspect="auto")
-    size = min(7.5, 0.62 * 72 * figure.get_figwidth() / (n + 6) / 1.6)
+    size = min(7.5, 0.62 * 72 * _inches(axes)[0] / (n + 6) / 1.6)
     if size >= 4:
         for i, j in np.argwhere(np.isfinite(percent)):
             axes.text(j, i, f"{percent[i, j]:.0f}", ha="center", va="center", size=size)
-    names = _short(figure, list(rates.index))
+    names = _short(axes, list(rates.index))
     size = min(8.0, max(4.0, 1.7 * size))
     axes.set_xticks(range(n), names, rotation=90, size=size)
     axes.set_yticks(range(n), names, size=size)
@@ -397,9 +401,8 @@ def matrix(rates: pd.DataFrame, figure: Figure) -> None:
     axes.spines[:].set_visible(False)
 
 
-def stacks(rates: pd.DataFrame, figure: Figure) -> None:
+def stacks(rates: pd.DataFrame, axes: Axes) -> None:
     """Draw wins, ties and losses of each model, the most human first."""
-    axes = figure.subplots()
     order = rates["win"] + rates["tie"] / 2
     rates = rates.loc[order.sort_values(ascending=False, kind="stable").index]
     left = np.zeros(len(rates))
@@ -410,14 +413,13 @@ def stacks(rates: pd.DataFrame, figure: Figure) -> None:
         on = INK if key == "lose" else "white"
         axes.bar_label(bars, texts, label_type="center", color=on, size=7)
         left += share
-    _name_rows(figure, axes, list(rates.index))
+    _name_rows(axes, list(rates.index))
     axes.set(xlim=(0, 100), xlabel="comparisons (%)")
-    figure.legend(loc="outside lower left", ncols=3, handlelength=1, columnspacing=1.2)
+    axes.figure.legend(loc="outside lower left", ncols=3)
 
 
-def _steps(curves: Mapping[str, SuccessCurve], figure: Figure) -> None:
+def _steps(curves: Mapping[str, SuccessCurve], axes: Axes) -> None:
     """Draw success rates at each N; the best ten are named at their ends."""
-    axes = figure.subplots()
     ends = []
     for name, curve in curves.items():
         rate = 100 * curve.rate[np.isfinite(curve.rate)]
@@ -427,14 +429,14 @@ def _steps(curves: Mapping[str, SuccessCurve], figure: Figure) -> None:
         ends.append((float(rate[-1]), name))
     axes.set(xlabel="utterances N", ylabel="success rate at N (%)", ylim=(-2, 102))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _name_ends(figure, axes, sorted(ends, reverse=True)[:10])
+    _name_ends(axes, sorted(ends, reverse=True)[:10])
     axes.grid(axis="y")
 
 
-def _name_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str]]) -> None:
+def _name_ends(axes: Axes, ends: Sequence[tuple[float, str]]) -> None:
     """Write names right of the plot near these heights, from the top, one under the other."""
     low, high = axes.get_ylim()
-    apart = (high - low) / (figure.get_figheight() - 1) * 0.15
+    apart = (high - low) / (_inches(axes)[1] - 1) * 0.15
     free = math.inf
     heights = []
     for y, _ in ends:
@@ -442,14 +444,13 @@ def _name_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str]]) ->
         heights.append(free)
     lowest = low + apart * np.arange(len(ends))[::-1]
     names = [name for _, name in ends]
-    texts = _write_beside(axes, np.maximum(heights, lowest), _short(figure, names))
+    texts = _write_beside(axes, np.maximum(heights, lowest), _short(axes, names))
     for text, name in zip(texts, names, strict=True):
         text.set_color(_color(name))
 
 
-def _points(points: pd.DataFrame, across: str, up: str, figure: Figure) -> None:
+def _points(points: pd.DataFrame, across: str, up: str, axes: Axes) -> None:
     """Draw numbers with their intervals over a cost on a logarithmic scale."""
-    axes = figure.subplots()
     points = points.sort_values("value", ascending=False, kind="stable")
     colors = [_color(name) for name in points.index]
     axes.vlines(points["x"], points["low"], points["high"], colors, linewidth=1, alpha=0.5)
@@ -461,13 +462,12 @@ def _points(points: pd.DataFrame, across: str, up: str, figure: Figure) -> None:
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set(xlabel=f"{across} (log scale)", ylabel=up)
-    _name_ends(figure, axes, [(float(y), str(name)) for name, y in points["value"].items()])
+    _name_ends(axes, [(float(y), str(name)) for name, y in points["value"].items()])
     axes.grid()
 
 
-def _violins(lengths: Mapping[str, Any], unit: str, figure: Figure) -> None:
+def _violins(lengths: Mapping[str, Any], unit: str, axes: Axes) -> None:
     """Draw the distribution of lengths on a logarithmic scale, the shortest mean first."""
-    axes = figure.subplots()
     rows = range(len(lengths))
     middles = (np.arange(400) + 0.5) / 400  # a violin of a million values takes long
     few = [x if len(x) < 400 else np.quantile(x, middles) for x in lengths.values()]
@@ -480,7 +480,7 @@ def _violins(lengths: Mapping[str, Any], unit: str, figure: Figure) -> None:
     low, median, high = np.transpose([np.percentile(x, (25, 50, 75)) for x in logs])
     axes.hlines(rows, low, high, INK, linewidth=1.8)
     axes.scatter(median, rows, 12, "white", edgecolors=INK, zorder=3)
-    _name_rows(figure, axes, list(lengths))
+    _name_rows(axes, list(lengths))
     _write_beside(axes, rows, [f"{values.mean():.0f}" for values in lengths.values()])
     ticks = np.log10(np.outer(10 ** np.arange(6), (1, 2, 5))).ravel()
     axes.xaxis.set_major_locator(FixedLocator(ticks.tolist(), nbins=8))
@@ -488,9 +488,8 @@ def _violins(lengths: Mapping[str, Any], unit: str, figure: Figure) -> None:
     axes.set_xlabel(f"{unit} per utterance (log scale)")
 
 
-def _counts(lengths: Counter[int], figure: Figure) -> None:
+def _counts(lengths: Counter[int], axes: Axes) -> None:
     """Draw how many dialogues have how many utterances."""
-    axes = figure.subplots()
     n = sorted(lengths)
     colors = [PALE if length < MIN_HUMAN else PEOPLE for length in n]
     bars = axes.bar(n, [lengths[length] for length in n], color=colors)

@@ -148,7 +148,7 @@ def main_table(
     """
     names = list(board.main.frame["model"])
     columns = []
-    for column in _columns(board, names, links, costs, ranked=ranked):
+    for column in _columns(board, links, costs, ranked=ranked):
         if any(column.cells.get(name, Cell()).value for name in names):
             columns.append(column)
     lines = []
@@ -158,20 +158,18 @@ def main_table(
     return [column.head for column in columns], lines
 
 
-def _columns(
-    board: Board, names: Sequence[str], links: Links, costs: Costs, *, ranked: bool
-) -> Iterator[ShownColumn]:
+def _columns(board: Board, links: Links, costs: Costs, *, ranked: bool) -> Iterator[ShownColumn]:
     """Yield the columns of the main table in their order."""
     if ranked:
         yield ShownColumn(Head("rank", "", "Rank", "rank"), _plain_cells(board.main, "rank"))
     protocols = protocol_columns(board)
     for i, part in enumerate(protocols):
         wide = i == 0 or (isinstance(part, DetectionResult) and part.protocol.about_ai)
-        yield _numbers(part, part.ranking[0], names, links, wide=wide)
+        yield _numbers(part, part.ranking[0], links, wide=wide)
     yield _costs(costs)
     if isinstance(board.ranked_by, Arena) and ranked:
-        yield _against_next(board.ranked_by, names, links)
-    yield from _more(board, protocols, names)
+        yield _against_next(board.ranked_by, board.main, links)
+    yield from _more(board, protocols)
 
 
 def protocol_columns(board: Board) -> list[ProtocolResult]:
@@ -228,14 +226,15 @@ def _costs(costs: Costs) -> ShownColumn:
     return ShownColumn(Head("usd_per_dialogue", "USD", "a dialogue", room="room1"), cells)
 
 
-def _numbers(
-    part: ProtocolResult, column: Column, names: Sequence[str], links: Links, *, wide: bool
-) -> ShownColumn:
+def _numbers(part: ProtocolResult, column: Column, links: Links, *, wide: bool) -> ShownColumn:
     """Return a number of a protocol with its intervals, with bars where it is ``wide``."""
     values, form = numbers(part.table, column)
     scale = (0.0, 100.0)
     if column.kind != "rate":
-        scale = _scale([values[name] for name in names if name in values])
+        low = min([number.low for number in values.values()], default=0.0)
+        high = max([number.high for number in values.values()], default=1.0)
+        room = 0.03 * (high - low) or 1.0
+        scale = (low - room, high + room)
     cells = {}
     for name, number in values.items():
         value = f"{number.value:{form}}"
@@ -250,16 +249,8 @@ def _numbers(
     head = Head(part.quote(column).key, label, unit, room="room1")
     if wide:
         human = cells.get(HUMAN, Cell()).bar
-        head = Head(head.key, label, unit, "wide", ticks=axis_ticks(scale), human=human)
+        head = head._replace(kind="wide", room="", ticks=axis_ticks(scale), human=human)
     return ShownColumn(head, cells)
-
-
-def _scale(numbers: Sequence[Estimate]) -> Scale:
-    """Return the ends of an axis with some room around these numbers."""
-    low = min((number.low for number in numbers), default=0.0)
-    high = max((number.high for number in numbers), default=1.0)
-    room = 0.03 * (high - low) or 1.0
-    return low - room, high + room
 
 
 def axis_ticks(scale: Scale) -> list[tuple[float, str]]:
@@ -288,11 +279,11 @@ def _evidence(part: ProtocolResult, name: str, links: Links) -> str:
     return ""
 
 
-def _against_next(arena: Arena, names: Sequence[str], links: Links) -> ShownColumn:
+def _against_next(arena: Arena, main: Table, links: Links) -> ShownColumn:
     """Return the results of each model against the next one below."""
     rated = set(arena.table.frame["model"]) - {HUMAN}
     cells = {}
-    for name, other in pairwise(name for name in names if name in rated):
+    for name, other in pairwise(name for name in main.frame["model"] if name in rated):
         wins, ties, losses = arena.pair(name, other)
         href = links.to("pair", protocol=arena.protocol.name, a=name, b=other)
         value = str(wins - losses)
@@ -300,16 +291,14 @@ def _against_next(arena: Arena, names: Sequence[str], links: Links) -> ShownColu
     return ShownColumn(Head("vs_next", "vs next", "won · tied · lost", room="room1 room2"), cells)
 
 
-def _more(
-    board: Board, shown: Sequence[ProtocolResult], names: Sequence[str]
-) -> Iterator[ShownColumn]:
+def _more(board: Board, shown: Sequence[ProtocolResult]) -> Iterator[ShownColumn]:
     """Yield the columns that are shown on request: Elo, other N, lengths, coverage."""
     done = {"rank", "model"}
     done.update(part.quote(part.ranking[0]).key for part in shown)
     for part in shown:
         is_share = isinstance(part, DetectionResult) and part.protocol.about_ai
         for column in part.ranking[1:]:
-            head, cells = _numbers(part, column, names, Links(), wide=False)
+            head, cells = _numbers(part, column, Links(), wide=False)
             label = f"{part.protocol.label} {column.heading.lower()}"
             if is_share:
                 label = head.label
@@ -361,16 +350,7 @@ def success_curve(board: Board, leader: str | None, *, ranked: bool) -> Curve | 
 
     Bots are dotted; without models, or where the judge fails and models are faint, they are not.
     """
-    for part in board.of(DetectionResult):
-        if part.protocol.about_ai and part.curves:
-            return _curve_of(part, board, leader, ranked=ranked)
-    return None
-
-
-def _curve_of(
-    part: DetectionResult, board: Board, leader: str | None, *, ranked: bool
-) -> Curve | None:
-    curves = _drawn_curves(part, board)
+    protocol, curves = _drawn_curves(board)
     if not curves:
         return None
     models = curves.keys() - {HUMAN}
@@ -390,29 +370,35 @@ def _curve_of(
         intervals = []
         if len(curves) <= 4:
             intervals = _intervals(curves[name], whole, aside=(1 + len(lines)) / 10)
-        line = CurveLine(
-            name,
-            label,
-            kind=_line_kind(name, leader, is_faint=is_faint),
-            path=_steps(rate, N_SEED, whole, last),
-            few=_steps(rate, max(whole, N_SEED), len(rate), last) if is_rare else "",
-            intervals=intervals,
-            text=f"{100 * rate[-1]:.0f}",
-            end=round(float(height * (1 - rate[-1])), 1),
+        lines.append(
+            CurveLine(
+                name,
+                label,
+                kind=_line_kind(name, leader, is_faint=is_faint),
+                path=_steps(rate, N_SEED, whole, last),
+                few=_steps(rate, max(whole, N_SEED), len(rate), last) if is_rare else "",
+                intervals=intervals,
+                text=f"{100 * rate[-1]:.0f}",
+                end=round(float(height * (1 - rate[-1])), 1),
+            )
         )
-        lines.append(line)
-    return Curve(last, height, _with_names(lines, height), part.protocol.name)
+    return Curve(last, height, _with_names(lines, height), protocol)
 
 
-def _drawn_curves(part: DetectionResult, board: Board) -> dict[str, SuccessCurve]:
-    """Return the curves in the order of the board, the human dialogues' last."""
+def _drawn_curves(board: Board) -> tuple[str, dict[str, SuccessCurve]]:
+    """Return a protocol and its curves in the order of the board, the human dialogues' last."""
+    part = next(
+        (part for part in board.of(DetectionResult) if part.protocol.about_ai and part.curves), None
+    )
+    if part is None:
+        return "", {}
     names = [name for name in board.main.frame["model"] if name != HUMAN]
     curves = {}
     for name in [*names, HUMAN]:
         curve = part.curves.get(name)
         if curve is not None and np.isfinite(curve.rate[:N_SEED]).all():
             curves[name] = curve
-    return curves
+    return part.protocol.name, curves
 
 
 def _intervals(curve: SuccessCurve, whole: int, aside: float) -> list[tuple[float, float, float]]:
