@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 import tomllib
 import zipfile
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from importlib import resources
 from itertools import groupby
@@ -25,7 +24,7 @@ import msgspec
 from botchat.errors import DataError, listed, one_line
 from botchat.importers.tables import COLUMNS, FileRow, column_name, json_value, named, quoted
 from botchat.interfaces import visible
-from botchat.records import N_SEED, Dialogue, Outcome, Seed, Utterance
+from botchat.records import N_SEED, Outcome, Seed
 from botchat.thoughts import strip_thoughts
 
 FORMATS: Mapping[str, str] = COLUMNS["seeds"]["formats"]
@@ -275,83 +274,3 @@ def _seed(seed_id: str, row: FileRow, messages: list[ImportedMessage]) -> Seed:
     except ValueError as error:
         fault = " ".join(str(error).split())
         raise DataError(f"{row.place}: {fault}; complete it or take it out") from None
-
-
-def match_seeds(
-    imported: Iterable[ImportedDialogue], known: Sequence[Seed], new: bool
-) -> tuple[list[tuple[Seed, ImportedDialogue]], list[Seed], Counter[str]]:
-    """Match dialogues with seeds.
-
-    Returns the pairs, the seeds that are new (of a ``new`` set), and why how many were left out.
-    """
-    seeds: dict[tuple[str, ...], list[Seed]] = {}  # by their ChatSEED, those not used yet
-    for seed in known:
-        seeds.setdefault(_start(seed.utterances), []).append(seed)
-    ids = {seed.id for seed in known}
-    matches = []
-    new_seeds = []
-    left_out = Counter[str]()
-    for dialogue in imported:
-        start = _start(dialogue.utterances)
-        # One that stopped at once says something of the model; one that ended says nothing.
-        is_whole = len(dialogue.utterances) >= N_SEED + (dialogue.outcome == "ok")
-        if is_whole and new and start not in seeds:
-            seed = _new_seed(dialogue, ids)
-            new_seeds.append(seed)
-            ids.add(seed.id)
-            seeds[start] = [seed]
-        if not is_whole:
-            left_out[f"with nothing after the first {N_SEED} utterances"] += 1
-        elif start not in seeds:
-            left_out["that begin with no ChatSEED of the set"] += 1
-        elif not seeds[start]:
-            left_out["that begin with the ChatSEED of an earlier one"] += 1
-        else:
-            match = min(seeds[start], key=lambda seed: seed.id != dialogue.id)
-            seeds[start].remove(match)
-            matches.append((match, dialogue))
-    return matches, new_seeds, left_out
-
-
-def _start(utterances: Sequence[str]) -> tuple[str, ...]:
-    """Return the ChatSEED, white space aside."""
-    return tuple(" ".join(text.split()) for text in utterances[:N_SEED])
-
-
-def _new_seed(dialogue: ImportedDialogue, ids: set[str]) -> Seed:
-    seed_id = dialogue.id
-    start = "\0".join(_start(dialogue.utterances))
-    if not seed_id or seed_id in ids:
-        digest = sha256(start.encode("utf-8", "replace")).hexdigest()
-        seed_id = f"{seed_id or 'seed'}-{digest[:8]}"
-    return Seed(seed_id, dialogue.utterances[:N_SEED])
-
-
-def record(
-    seed: Seed,
-    imported: ImportedDialogue,
-    model: str,
-    signature: str,
-    count: Callable[[str], int] | None,
-) -> Dialogue:
-    """Make the record, with the seed's own spelling of the ChatSEED and no ledger keys.
-
-    ``count``: tokens of a text; None: not known.
-    """
-    replies = imported.utterances[N_SEED:]
-    facts = [Utterance(tokens=count and count(text)) for text in replies]
-    status = "complete"
-    detail = ""
-    if imported.outcome != "ok":
-        status = f"stopped:{imported.outcome}"
-        detail = f"imported: its utterance {len(imported.utterances) + 1} is no reply"
-    return Dialogue(
-        seed_id=seed.id,
-        model=model,
-        utterances=(*seed.utterances[:N_SEED], *replies),
-        n_seed=N_SEED,
-        facts=tuple(facts),
-        status=status,
-        signature=signature,
-        detail=detail,
-    )

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pandas as pd
 
 from botchat.errors import DataError, MissingDataError, listed, one_line
-from botchat.estimates import Floats, Indices, Names
+from botchat.estimates import Flags, Floats, Indices, Names
 from botchat.importers.tables import COLUMNS, FileTable, quoted, read_table
 from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 from botchat.workspace import jsonl
@@ -61,22 +61,16 @@ for _key, _meaning in (
     _WORDS |= dict.fromkeys(_NAMES[_key], _meaning)
 """Word for a winner -> result of the first model, and how often it counts."""
 _UNKNOWN = (np.inf, 1.0)
-_DEFAULTS = {
-    "baseline": "baseline",
-    "weight": "1",
-    "anony": "",
-    "turn": "",
-    "item": "",
-    "judge": "",
-}
+_DEFAULTS = dict.fromkeys(("turn", "anony", "item", "judge"), "")
+_DEFAULTS |= {"weight": "1", "baseline": "baseline"}
 """Cells of a column that a file does not have."""
-_COLUMNS = {*_NAMES["others"], *_NAMES["rates"], *_NAMES["items"], *_NAMES["judges"]}
-for _shape in _SHAPES:
-    _COLUMNS |= _shape.needs
+_COLUMNS = set().union(
+    *(_NAMES[key] for key in ("others", "rates", "items", "judges")),
+    *(shape.needs for shape in _SHAPES),
+)
 
 
-@dataclass(frozen=True)
-class VotesFile:
+class VotesFile(NamedTuple):
     """Votes of a file, or of several."""
 
     votes: PairVerdicts
@@ -130,24 +124,25 @@ def votes_of(table: FileTable, where: str) -> VotesFile:
             f"{where}: no votes (columns: {', '.join(names + table.others)[:120]}); name them "
             "model_a,model_b,winner or item,first,second,judge,verdict (docs/rank.md)"
         )
-    sources = {key: key for key in ("turn", "weight", "anony")}
-    for key, known in (("item", _NAMES["items"]), ("judge", _NAMES["judges"])):
-        sources[key] = next((name for name in known if name in names), key)
-        if key in shape.needs:
-            sources[key] = key
+    frame = table.frame.copy()
+    used = shape.needs.union(_NAMES["others"])
+    for key, known in (("item", "items"), ("judge", "judges")):
+        source = next((name for name in _NAMES[known] if name in names), key)
+        if source in names and key not in shape.needs:
+            frame[key] = frame[source]
+            used.add(source)
     try:
-        cells = _unfolded(table.frame, shape, sources)
+        cells = _unfolded(frame, shape)
         votes, counts, notes = _votes(cells, shape)
     except Exception as error:  # each library raises its own for odd cells
         fault = f"cells that cannot be read ({one_line(error)}); write texts or numbers"
         raise DataError(f"{where}: {fault}") from None
-    head = f"{shape.name}: {len(table.frame):,} rows read"
-    if len(cells) > len(table.frame):
+    head = f"{shape.name}: {len(frame):,} rows read"
+    if len(cells) > len(frame):
         head += f" as {len(cells):,} votes"
     head += f"; {'; '.join(counts) or 'nothing left out'}"
     if not len(votes):
         raise DataError(f"{where}: {head}: nothing is left to rank")
-    used = shape.needs.union(sources.values(), {"baseline"})
     unused = [name for name in names if name not in used] + table.others
     if unused:
         notes.append(f"columns not used: {listed(unused)}")
@@ -158,16 +153,15 @@ def votes_of(table: FileTable, where: str) -> VotesFile:
     return VotesFile(votes, [f"{where}: {note}" for note in [head] + notes])
 
 
-def _unfolded(frame: pd.DataFrame, shape: _Shape, sources: Mapping[str, str]) -> pd.DataFrame:
-    """Return a row a vote: what a `_Game` has, and ``sources``, column -> the file's column."""
-    frame = frame.copy()
+def _unfolded(frame: pd.DataFrame, shape: _Shape) -> pd.DataFrame:
+    """Return a row a vote: the columns of `_DEFAULTS`, and what a `_Game` has."""
     for name, default in _DEFAULTS.items():
         if name not in frame:
             frame[name] = default
     parts = []
     for game in shape.games:
-        part = frame[[game.first, game.second, game.winner, *sources.values()]]
-        part = part.set_axis(["first", "second", "winner", *sources], axis=1)
+        part = frame[[game.first, game.second, game.winner, *_DEFAULTS]]
+        part = part.set_axis(["first", "second", "winner", *_DEFAULTS], axis=1)
         if game.at is not None:
             part["winner"] = part["winner"].str[game.at].str.get("score")
         parts.append(part.assign(swapped=game.swapped))
@@ -177,14 +171,15 @@ def _unfolded(frame: pd.DataFrame, shape: _Shape, sources: Mapping[str, str]) ->
 def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str], list[str]]:
     """Return the votes that count, and lines on those that do not and on how they were read."""
     notes = []
-    models, sides = _numbered(pd.concat([cells["first"], cells["second"]], ignore_index=True))
+    names = pd.concat([cells["first"], cells["second"]], ignore_index=True)
+    models, sides = _numbered(names)
     longest = max(models, key=len, default="")
     if len(models) > MAX_MODELS or len(longest) > MAX_NAME:
         raise ValueError(
             f"{len(models):,} names of models, such as {quoted(longest)}; at most "
             f"{MAX_MODELS:,}, each of {MAX_NAME} characters, can be rated"
         )
-    texts = {str(cell).strip() for cell in pd.unique(cells[["first", "second"]].values.ravel())}
+    texts = {str(name).strip() for name in pd.unique(names)}
     changed = sorted(quoted(text) for text in texts if text != _folded(text))
     if changed:
         notes.append(f"names are read without invisible characters: {listed(changed)}")
@@ -202,16 +197,10 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
         "left out {} without an item or judge": is_own & ((item < 0) | (judge < 0)),
     }
     kept = ~np.any(list(is_lost.values()), axis=0)
-    is_unknown = np.isinf(result)
-    words = pd.unique(cells.loc[is_unknown & kept, "winner"].map(str))
-    unknown = f"{{}} with an unknown winner {listed(map(quoted, words))}"
-    is_unread = {"{} without a readable verdict": np.isnan(result) & kept}
-    is_unread[unknown] = is_unknown & kept
-    counts = []
-    for text, flags in (is_lost | is_unread).items():
-        if flags.any():
-            row = cells.index[int(np.argmax(flags))]
-            counts.append(f"{text.format(f'{np.count_nonzero(flags):,}')} (first: row {row})")
+    is_unknown = np.isinf(result) & kept
+    words = listed(map(quoted, pd.unique(cells.loc[is_unknown, "winner"].map(str))))
+    is_lost["{} without a readable verdict"] = np.isnan(result) & kept
+    is_lost[f"{{}} with an unknown winner {words}"] = is_unknown
     n_strong = np.count_nonzero((times > 1) & kept)
     if n_strong:
         notes.append(
@@ -225,10 +214,21 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
         first,
         second,
         np.where(judge < 0, len(judges), judge),
-        np.where(is_unknown, np.nan, result),
+        np.where(np.isinf(result), np.nan, result),
         np.maximum(_numbered(cells["turn"])[1], 0),
     )
-    return replace(votes, weight=weight * times).only(kept), counts, notes
+    votes = replace(votes, weight=weight * times).only(kept)
+    return votes, _counted(is_lost, cells.index), notes
+
+
+def _counted(is_lost: Mapping[str, Flags], rows: pd.Index[int]) -> list[str]:
+    """Return a line a reason that has votes, with their number and the first of their rows."""
+    lines = []
+    for text, flags in is_lost.items():
+        if flags.any():
+            row = rows[int(np.argmax(flags))]
+            lines.append(f"{text.format(f'{np.count_nonzero(flags):,}')} (first: row {row})")
+    return lines
 
 
 def _results(

@@ -16,13 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.errors import BotChatError, DataError
-from botchat.importers.published_calls import read_calls
 from botchat.interfaces import Decoding, Quirks, Reply, Usage
 from botchat.pipeline.ledger import record_provenance
 from botchat.pipeline.plan import _minutes
 from botchat.workspace import ledger as storage
 from botchat.workspace.folder import Workspace
-from botchat.workspace.ledger import Ledger, identity_key, request_json, request_key
+from botchat.workspace.ledger import (
+    Ledger,
+    identity_key,
+    read_calls,
+    request_json,
+    request_key,
+)
 from botchat.workspace.usage import bills, call_facts, stats
 
 ASK = [{"role": "user", "content": "hi"}]
