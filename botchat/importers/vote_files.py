@@ -64,10 +64,9 @@ _UNKNOWN = (np.inf, 1.0)
 _DEFAULTS = dict.fromkeys(("turn", "anony", "item", "judge"), "")
 _DEFAULTS |= {"weight": "1", "baseline": "baseline"}
 """Cells of a column that a file does not have."""
-_COLUMNS = set().union(
-    *(_NAMES[key] for key in ("others", "rates", "items", "judges")),
-    *(shape.needs for shape in _SHAPES),
-)
+_COLUMNS = {*_NAMES["others"], *_NAMES["rates"], *_NAMES["items"], *_NAMES["judges"]}
+for _shape in _SHAPES:
+    _COLUMNS |= _shape.needs
 
 
 class VotesFile(NamedTuple):
@@ -117,44 +116,47 @@ def together(files: Sequence[VotesFile]) -> VotesFile:
 
 def votes_of(table: FileTable, where: str) -> VotesFile:
     """Read the votes of a table; raises `DataError` if it has none."""
-    names = [str(name) for name in table.frame]
+    names = table.frame.columns.tolist()
     shape = next((each for each in _SHAPES if each.needs.issubset(names)), None)
     if shape is None or table.frame.empty:
         raise DataError(
             f"{where}: no votes (columns: {', '.join(names + table.others)[:120]}); name them "
             "model_a,model_b,winner or item,first,second,judge,verdict (docs/rank.md)"
         )
-    frame = table.frame.copy()
     used = shape.needs.union(_NAMES["others"])
-    for key, known in (("item", "items"), ("judge", "judges")):
-        source = next((name for name in _NAMES[known] if name in names), key)
-        if source in names and key not in shape.needs:
-            frame[key] = frame[source]
-            used.add(source)
     try:
-        cells = _unfolded(frame, shape)
-        votes, counts, notes = _votes(cells, shape)
+        cells = _unfolded(table.frame, shape, used)
+        votes, faults, notes = _votes(cells, shape)
     except Exception as error:  # each library raises its own for odd cells
         fault = f"cells that cannot be read ({one_line(error)}); write texts or numbers"
         raise DataError(f"{where}: {fault}") from None
-    head = f"{shape.name}: {len(frame):,} rows read"
-    if len(cells) > len(frame):
+    head = f"{shape.name}: {len(table.frame):,} rows read"
+    if len(cells) > len(table.frame):
         head += f" as {len(cells):,} votes"
-    head += f"; {'; '.join(counts) or 'nothing left out'}"
+    head += f"; {'; '.join(faults) or 'nothing left out'}"
     if not len(votes):
         raise DataError(f"{where}: {head}: nothing is left to rank")
     unused = [name for name in names if name not in used] + table.others
     if unused:
         notes.append(f"columns not used: {listed(unused)}")
     rated = votes.only(votes.readable).judged_contestants
-    lost = [name for name in votes.judged_contestants if name not in rated]
+    lost = set(votes.judged_contestants).difference(rated)
     if lost:
-        notes.append(f"no rating of {listed(lost)}: no vote on them is readable")
+        notes.append(f"no rating of {listed(sorted(lost))}: no vote on them is readable")
     return VotesFile(votes, [f"{where}: {note}" for note in [head] + notes])
 
 
-def _unfolded(frame: pd.DataFrame, shape: _Shape) -> pd.DataFrame:
-    """Return a row a vote: the columns of `_DEFAULTS`, and what a `_Game` has."""
+def _unfolded(frame: pd.DataFrame, shape: _Shape, used: set[str]) -> pd.DataFrame:
+    """Return a row a vote: what a `_Game` has, and the columns of `_DEFAULTS`.
+
+    The columns that are an item and a judge are added to ``used``.
+    """
+    frame = frame.copy()
+    for key, known in (("item", _NAMES["items"]), ("judge", _NAMES["judges"])):
+        source = next((name for name in known if name in frame), key)
+        if source in frame and key not in used:
+            frame[key] = frame[source]
+            used.add(source)
     for name, default in _DEFAULTS.items():
         if name not in frame:
             frame[name] = default
@@ -236,19 +238,22 @@ def _results(
 ) -> tuple[Floats, Floats]:
     """Return the result of the first of each vote, and how often it counts.
 
-    NaN is unreadable, infinity a word that is not known.
+    NaN is unreadable, infinity (or less it) a word that is not known.
     """
     words, winner = _numbered(cells["winner"])
     known = [_meaning_of(word.lower().removesuffix(".0"), shape) for word in words]
     result, times = np.array([*known, (np.nan, 1.0)])[winner].T
-    result = np.where(cells["swapped"] & np.isfinite(result), 1 - result, result)
-    # A winner may be a model's name, even one that is called like a side.
-    place = {name: number for number, name in enumerate(models)}
-    if "verdict" in shape.needs:  # BotChat's own names none
-        place = {}
-    model = np.array([*(place.get(word, -1) for word in words), -1])[winner]
-    by_name = np.where(model == first, WIN, np.where(model == second, LOSS, np.inf))
-    return np.where(model < 0, result, by_name), np.where(model < 0, times, 1.0)
+    result = np.where(cells["swapped"], 1 - result, result)
+    # A winner may be a model's name, even one that is called like a side; BotChat's own names none.
+    number = Numbers()
+    if "verdict" not in shape.needs:
+        number.of(models)
+    model = np.array([number.get(word, -1) for word in words] + [-1])[winner]
+    is_side = model < 0
+    result = np.select(
+        [is_side, model == first, model == second], [result, WIN, LOSS], default=np.inf
+    )
+    return result, np.where(is_side, times, 1.0)
 
 
 def _meaning_of(word: str, shape: _Shape) -> tuple[float, float]:
