@@ -24,7 +24,7 @@ import msgspec
 from botchat.errors import DataError, listed, one_line
 from botchat.importers.tables import COLUMNS, FileRow, column_name, json_value, named, quoted
 from botchat.interfaces import visible
-from botchat.records import N_SEED, Outcome, Seed
+from botchat.records import N_SEED, Outcome, Seed, Utterances
 from botchat.thoughts import strip_thoughts
 
 FORMATS: Mapping[str, str] = COLUMNS["seeds"]["formats"]
@@ -64,9 +64,8 @@ class _Item(msgspec.Struct):
 class ImportedDialogue(NamedTuple):
     """One dialogue of a model, up to its first utterance that shows nothing; it may have no id."""
 
-    place: str
     id: str
-    utterances: tuple[str, ...]
+    utterances: Utterances
     outcome: Outcome
 
 
@@ -107,7 +106,7 @@ def read_dialogues(rows: Iterable[FileRow], where: str) -> tuple[str, list[Impor
                 outcome = "empty"
                 break
             utterances.append(text.strip())
-        dialogues.append(ImportedDialogue(row.place, _id(row), tuple(utterances), outcome))
+        dialogues.append(ImportedDialogue(_id(row), tuple(utterances), outcome))
         form = form or FORMATS[column]
     if not dialogues:
         raise DataError(f"{where}: no dialogue; expected one of: {listed(FORMATS)}")
@@ -155,7 +154,7 @@ def repeated(seeds: Sequence[Seed]) -> list[str]:
     return [f"{id_} repeats {first}" for id_, first in pairs if id_ != first]
 
 
-def _article(content: bytes) -> tuple[str, ...]:
+def _article(content: bytes) -> Utterances:
     """Return the utterances of an item, with single blanks; raises ValueError if it is none."""
     article = " ".join(msgspec.json.decode(content, type=_Item).article.split())
     before, *utterances = _MARK.split(article)
@@ -251,13 +250,12 @@ def _join_turns(messages: Sequence[ImportedMessage], place: str) -> list[str]:
     """Join consecutive messages of one speaker."""
     names = dict.fromkeys(message.speaker for message in messages)
     if len(names) > 2 or (None in names and len(names) > 1):
-        speakers = quoted(", ".join(str(each) for each in names))
+        speakers = quoted(", ".join(map(str, names)))
         raise DataError(
             f"{place}: speakers {speakers}; name two, each before all of their messages"
         )
-    turns = groupby(enumerate(messages), lambda pair: pair[1].speaker or pair[0])
     joined = []
-    for _, turn in turns:
+    for _, turn in groupby(enumerate(messages), lambda pair: pair[1].speaker or pair[0]):
         joined.append(" ".join([message.text for _, message in turn]))
     return joined
 

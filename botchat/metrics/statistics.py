@@ -151,7 +151,10 @@ def student_t(level: float, df: int) -> float:
     wanted = level * inside(high)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if inside(middle) < wanted else (low, middle)
+        if inside(middle) < wanted:
+            low = middle
+        else:
+            high = middle
     return math.sqrt(df) * math.tan(low)
 
 

@@ -151,7 +151,7 @@ class PairVerdicts:
     def of_judgments(cls, judgments: Iterable[Judgment], protocol: ResultReader) -> PairVerdicts:
         """Return the verdicts of a pairwise protocol; raises as `VerdictsBuilder.add`."""
         collected = VerdictsBuilder(protocol)
-        collected.add(list(judgments))
+        collected.add([(judgment, True) for judgment in judgments])
         return collected.verdicts()
 
     @classmethod
@@ -321,18 +321,15 @@ class VerdictsBuilder:
         self.n_outdated = 0
         """Verdicts that `verdicts` left out."""
 
-    def add(
-        self, judgments: Sequence[Judgment | PairJudgment], current: Sequence[bool] | None = None
-    ) -> None:
+    def add(self, states: Sequence[tuple[Judgment | PairJudgment, bool]]) -> None:
         """Add judgments, older ones first; raises `DataError` as `ResultReader.result`.
 
-        ``current``: whether each is on the dialogues as they are, by default all.
+        ``states``: each with whether it is on the dialogues as they are.
         """
+        judgments = [judgment for judgment, _ in states]
         names = chain.from_iterable([judgment.contestants for judgment in judgments])
         sides = self._contestants.of(names)
         results = [self._result(judgment.verdict) for judgment in judgments]
-        if current is None:
-            current = [True for _ in judgments]
         block = _Block(
             seed=self._seeds.of([judgment.seed_id for judgment in judgments]),
             first=sides[::2],
@@ -341,7 +338,7 @@ class VerdictsBuilder:
             shown=np.array([judgment.shown for judgment in judgments], np.intp),
             signature=self._signatures.of([judgment.signature for judgment in judgments]),
             no_room=np.array([lacks_room(judgment) for judgment in judgments], np.bool_),
-            is_current=np.array(current, np.bool_),
+            is_current=np.array([is_current for _, is_current in states], np.bool_),
         )
         self._blocks.append(block)
 

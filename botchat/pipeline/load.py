@@ -201,19 +201,15 @@ class CurrentCases:
             protocol.check(judgments)
             return StageFile(judgments, judgments, n_outdated)
         builder = VerdictsBuilder(protocol)
-        _add(builder, states)
+        builder.add(states)
         return StageFile(builder.verdicts(), judgments, n_outdated)
 
     def read_pairs(self, protocol: Protocol, path: Path) -> StageFile:
         """Read verdicts on pairs alone, without reasons: in a tenth of the memory."""
         builder = VerdictsBuilder(protocol)
         for block in jsonl.blocks(path, PairJudgment):
-            _add(builder, self._states(protocol.name, block))
+            builder.add(self._states(protocol.name, block))
         return StageFile(builder.verdicts(), [], builder.n_outdated)
-
-
-def _add(builder: VerdictsBuilder, states: Sequence[tuple[J, bool]]) -> None:
-    builder.add([judgment for judgment, _ in states], [state for _, state in states])
 
 
 def load(
