@@ -104,10 +104,12 @@ def _leads(part: ProtocolResult, models: Sequence[str]) -> list[str]:
     if isinstance(part, Arena):
         record = part.record(leader, rival, against)
     if not rivals:
-        about = f", {record}" if record else ""
-        return [leader, " leads clearly (next: ", rival, f"{about})."]
-    end = f" ({record})" if record else ""
-    return [leader, " leads; ", *_join_names(rivals), f" {verb} not ruled out{end}."]
+        if record:
+            record = f", {record}"
+        return [leader, " leads clearly (next: ", rival, f"{record})."]
+    if record:
+        record = f" ({record})"
+    return [leader, " leads; ", *_join_names(rivals), f" {verb} not ruled out{record}."]
 
 
 def _join_names(names: Sequence[str]) -> list[str]:

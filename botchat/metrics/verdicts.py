@@ -160,9 +160,8 @@ class PairVerdicts:
         if not parts:
             return cls.of([])
         items, item = _joined([part.items for part in parts], [part.item for part in parts])
-        names = [part.contestants for part in parts]
-        contestants, first = _joined(names, [part.first for part in parts])
-        _, second = _joined(names, [part.second for part in parts])
+        sides = [np.stack([part.first, part.second]) for part in parts]
+        contestants, (first, second) = _joined([part.contestants for part in parts], sides)
         judges, judge = _joined([part.judges for part in parts], [part.judge for part in parts])
         result = np.concatenate([part.result for part in parts])
         turn = np.concatenate([part.turn for part in parts])
@@ -292,7 +291,7 @@ def _joined(names: Sequence[Names], columns: Sequence[Indices]) -> tuple[Names, 
         # -1, the last place, is that of an unknown name.
         places = np.append(numbers.of(of_part), -1)
         joined.append(places[column])
-    return tuple(numbers), np.concatenate(joined)
+    return tuple(numbers), np.concatenate(joined, axis=-1)
 
 
 class _Block(NamedTuple):

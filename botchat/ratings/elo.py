@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import joblib
 import numpy as np
@@ -55,8 +56,7 @@ class EloSettings:
         return f"{text}|seed:{self.seed}"
 
 
-@dataclass(frozen=True, eq=False)
-class EloResult:
+class EloResult(NamedTuple):
     """Bootstrap Elo of each model, with the settings it was made with.
 
     ``rating``: mean over runs of the run's median over shuffles, shape (m,). ``run_std``: standard
