@@ -206,16 +206,15 @@ class SuccessCurve:
         end, is_ai, topics = (np.array(column) for column in zip(*ends, strict=True))
         n = np.arange(1, longest + 1)[:, None]
         reaches = end >= n
-        known = reaches | is_ai
         failed = (end <= n) & is_ai
         at_risk = reaches.sum(1)
         gone = np.bincount(end[is_ai], minlength=longest + 1)[1 : longest + 1]
         rate: Floats = np.cumprod(1 - gone / np.maximum(at_risk, 1), dtype=np.float64)
         rate[rate < 1e-12] = 0
         rate[(at_risk == 0) & (rate > 0)] = np.nan
-        row, dialogue = np.nonzero(known)
+        row, dialogue = np.nonzero(reaches | is_ai)
         cluster = np.unique(topics, return_inverse=True)[1]
-        passed = np.where(failed[row, dialogue], 0.0, 1.0)
+        passed = 1.0 - failed[row, dialogue]
         return cls(rate, clustered_proportions(row, cluster[dialogue], passed, longest).n)
 
     def at(self, n: int) -> Estimate:

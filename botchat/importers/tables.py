@@ -44,6 +44,7 @@ class FileRow(NamedTuple):
 class FileTable(NamedTuple):
     """A file's rows, and names of columns that were not read: not asked for, or named again."""
 
+    where: str
     frame: pd.DataFrame
     others: list[str]
 
@@ -139,7 +140,7 @@ def read_table(data: bytes, where: str, columns: Collection[str] | None = None) 
     if suffix in (".json", ".jsonl", ".parquet"):
         start = 1  # below the names of columns
     frame.index = pd.RangeIndex(start, start + len(frame))
-    return FileTable(frame, others)
+    return FileTable(where, frame, others)
 
 
 def _chosen(
@@ -161,12 +162,13 @@ def _chosen(
 
 def rows(data: bytes, where: str) -> Iterator[FileRow]:
     """Yield the rows of a file that are not empty; missing cells are left out."""
-    return frame_rows(read_table(data, where).frame, where)
+    return table_rows(read_table(data, where))
 
 
-def frame_rows(frame: pd.DataFrame, where: str) -> Iterator[FileRow]:
-    """Yield the rows of a frame of `read_table` as `rows` does."""
-    return rows_of(frame.to_dict("records"), where, min(frame.index, default=1))
+def table_rows(table: FileTable) -> Iterator[FileRow]:
+    """Yield the rows of a table as `rows` does."""
+    records = table.frame.to_dict("records")
+    return rows_of(records, table.where, min(table.frame.index, default=1))
 
 
 def rows_of(

@@ -77,9 +77,9 @@ class VotesFile(NamedTuple):
     """Lines on what was read, first the number of rows, and on what was left out and why."""
 
 
-def is_rates(frame: pd.DataFrame) -> bool:
+def is_rates(table: FileTable) -> bool:
     """Return whether a table has win rates of pairs, not votes."""
-    return set(_NAMES["rates"]) <= set(frame)
+    return set(_NAMES["rates"]).issubset(table.frame)
 
 
 def votes_in(path: Path) -> FileTable:
@@ -94,7 +94,7 @@ def votes_in(path: Path) -> FileTable:
 
 def read_votes(data: bytes, where: str) -> VotesFile:
     """Read a file of votes; raises `DataError` for what is none."""
-    return votes_of(read_table(data, where, _COLUMNS), where)
+    return votes_of(read_table(data, where, _COLUMNS))
 
 
 def together(files: Sequence[VotesFile]) -> VotesFile:
@@ -114,29 +114,30 @@ def together(files: Sequence[VotesFile]) -> VotesFile:
     return VotesFile(votes.only(~is_earlier), notes)
 
 
-def votes_of(table: FileTable, where: str) -> VotesFile:
+def votes_of(table: FileTable) -> VotesFile:
     """Read the votes of a table; raises `DataError` if it has none."""
-    names = table.frame.columns.tolist()
+    where, frame, others = table
+    names = frame.columns.tolist()
     shape = next((each for each in _SHAPES if each.needs.issubset(names)), None)
-    if shape is None or table.frame.empty:
+    if shape is None or frame.empty:
         raise DataError(
-            f"{where}: no votes (columns: {', '.join(names + table.others)[:120]}); name them "
+            f"{where}: no votes (columns: {', '.join(names + others)[:120]}); name them "
             "model_a,model_b,winner or item,first,second,judge,verdict (docs/rank.md)"
         )
     used = shape.needs.union(_NAMES["others"])
     try:
-        cells = _unfolded(table.frame, shape, used)
+        cells = _unfolded(frame, shape, used)
         votes, faults, notes = _votes(cells, shape)
     except Exception as error:  # each library raises its own for odd cells
         fault = f"cells that cannot be read ({one_line(error)}); write texts or numbers"
         raise DataError(f"{where}: {fault}") from None
-    head = f"{shape.name}: {len(table.frame):,} rows read"
-    if len(cells) > len(table.frame):
+    head = f"{shape.name}: {len(frame):,} rows read"
+    if len(cells) > len(frame):
         head += f" as {len(cells):,} votes"
     head += f"; {'; '.join(faults) or 'nothing left out'}"
     if not len(votes):
         raise DataError(f"{where}: {head}: nothing is left to rank")
-    unused = [name for name in names if name not in used] + table.others
+    unused = [name for name in names if name not in used] + others
     if unused:
         notes.append(f"columns not used: {listed(unused)}")
     rated = votes.only(votes.readable).judged_contestants

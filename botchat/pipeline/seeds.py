@@ -183,9 +183,9 @@ def _matches(
 ) -> tuple[list[tuple[Seed, ImportedDialogue]], Counter[str]]:
     """Return dialogues with their seeds, of a new set with new ones, and why others are left out.
 
-    A seed has one dialogue.
+    A seed has one dialogue: those that are not used yet are held by their ChatSEED.
     """
-    free = defaultdict[Utterances, list[Seed]](list)  # by their ChatSEED, those not used yet
+    free = defaultdict[Utterances, list[Seed]](list)  # by their ChatSEED
     for seed in known:
         free[_start(seed.utterances)].append(seed)
     ids = set()
@@ -193,25 +193,26 @@ def _matches(
     left_out = Counter[str]()
     for dialogue in imported:
         start = _start(dialogue.utterances)
+        seeds = free.get(start)
         # One that stopped at once says something of the model; one that ended says nothing.
         if len(dialogue.utterances) < N_SEED + (dialogue.outcome == "ok"):
             left_out[f"with nothing after the first {N_SEED} utterances"] += 1
-            continue
-        if is_new and start not in free:
+        elif seeds:
+            match = min(seeds, key=lambda seed: seed.id != dialogue.id)
+            seeds.remove(match)
+            matches.append((match, dialogue))
+        elif seeds is not None:
+            left_out["that begin with the ChatSEED of an earlier one"] += 1
+        elif is_new:
+            free[start] = []
             seed_id = dialogue.id
             if not seed_id or seed_id in ids:
                 digest = sha256("\0".join(start).encode("utf-8", "replace")).hexdigest()
                 seed_id = f"{seed_id or 'seed'}-{digest[:8]}"
             ids.add(seed_id)
-            free[start].append(Seed(seed_id, dialogue.utterances[:N_SEED]))
-        if start not in free:
-            left_out["that begin with no ChatSEED of the set"] += 1
-        elif not free[start]:
-            left_out["that begin with the ChatSEED of an earlier one"] += 1
+            matches.append((Seed(seed_id, dialogue.utterances[:N_SEED]), dialogue))
         else:
-            match = min(free[start], key=lambda seed: seed.id != dialogue.id)
-            free[start].remove(match)
-            matches.append((match, dialogue))
+            left_out["that begin with no ChatSEED of the set"] += 1
     return matches, left_out
 
 
