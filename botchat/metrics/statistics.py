@@ -51,8 +51,7 @@ def distinct(labels: Indices) -> tuple[Indices, Indices]:
 def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
     """``part / whole``, NaN where the whole is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        quotient = np.divide(np.asarray(part, np.float64), whole)
-    return np.where(np.equal(whole, 0), np.nan, quotient).astype(np.float64)
+        return np.where(np.equal(whole, 0), np.nan, np.divide(part, whole))
 
 
 def cohen_kappa(confusion: Floats) -> Floats:

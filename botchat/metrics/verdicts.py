@@ -483,13 +483,11 @@ def _sorted(names: Sequence[str], column: Indices) -> tuple[Names, Indices]:
 
 def _refuse_twice(rows: PairVerdicts, cell: Indices) -> None:
     """Raise `DataError` where a judge has two verdicts in one cell, shape (n,)."""
-    times = np.bincount(cell, minlength=1)
-    if times.max() < 2:
-        return
-    at = int(np.flatnonzero(times[cell] > 1)[1])
-    second = rows.contestants[rows.second[at]]
-    pair = ""
-    if second != NO_CONTESTANT:
-        pair = f", {rows.contestants[rows.first[at]]} before {second},"
-    fault = f"{rows.judges[rows.judge[at]]} has judged item {rows.items[rows.item[at]]}{pair} twice"
-    raise DataError(f"{fault}; keep one of the two")
+    for at in np.flatnonzero(np.bincount(cell)[cell] > 1)[1:]:
+        judge = rows.judges[rows.judge[at]]
+        item = rows.items[rows.item[at]]
+        second = rows.contestants[rows.second[at]]
+        pair = ""
+        if second != NO_CONTESTANT:
+            pair = f", {rows.contestants[rows.first[at]]} before {second},"
+        raise DataError(f"{judge} has judged item {item}{pair} twice; keep one of the two")

@@ -159,7 +159,9 @@ def import_dialogues(
                 f"--model {model} has dialogues on the set {seed_set} already; --replace "
                 "overwrites them"
             )
+        n_new = 0
         if is_new:
+            n_new = len(matches)
             workspace.write_seeds(seed_set, [seed for seed, _ in matches])
         jsonl.finish(path, records, stage_order)
     row = {
@@ -167,7 +169,7 @@ def import_dialogues(
         "model": model,
         "dialogues": len(matches),
         "stopped": sum(not record.complete for record in records),
-        "new_seeds": len(matches) if is_new else 0,
+        "new_seeds": n_new,
         "path": path,
     }
     more = {"format": form, "read": len(imported), "left_out": left_out, "signature": signature}

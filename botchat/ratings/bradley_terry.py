@@ -324,20 +324,22 @@ def _unseen_variance(rows: _Rows, expected: Floats, n_clusters: int | None) -> F
     first at the fitted ratings, shape (n,).
     """
     m = rows.m
-    n = len(rows)
-    low, high, score = rows.oriented()
-    expected = np.where(rows.first < rows.second, expected, 1 - expected)
-    unit = np.arange(n)
+    # Both orders of a pair are seen from the model of the lower number.
+    is_low = rows.first < rows.second
+    place = np.minimum(rows.first, rows.second) * m + np.maximum(rows.first, rows.second)
+    score = np.where(is_low, rows.result, 1 - rows.result)
+    expected = np.where(is_low, expected, 1 - expected)
+    unit = np.arange(len(rows))
     if n_clusters and rows.cluster is not None:
         unit = rows.cluster
-    cells, cell = distinct((unit * m + low) * m + high)
+    cells, cell = distinct(unit * m * m + place)
     pair = cells % (m * m)
     apart = sums(cell, rows.weights * (score - expected))
     size = sums(cell, rows.weights)
     seen = sums(pair, apart**2, m * m)
     units = sums(pair, np.ones(len(pair)), m * m)
     chance = np.zeros(m * m)
-    chance[low * m + high] = expected * (1 - expected)
+    chance[place] = expected * (1 - expected)
     wanted = chance * sums(pair, size**2, m * m) * np.minimum(1, _UNSEEN / np.maximum(units, 1))
     lacking = np.where(wanted > seen * (1 + 1e-9), wanted - seen, 0).reshape(m, m)
     return laplacian(np.asarray(lacking + lacking.T))

@@ -89,15 +89,6 @@ class Comparisons:
         """Whether all are wins, ties and losses that count once, as Elo takes them."""
         return not self.is_soft and bool((self.weights == 1).all())
 
-    def oriented(self) -> tuple[Indices, Indices, Floats]:
-        """Return (lower index, higher index, result for the lower), shape (n,) each."""
-        kept = self.first < self.second
-        return (
-            np.where(kept, self.first, self.second),
-            np.where(kept, self.second, self.first),
-            np.where(kept, self.result, 1 - self.result),
-        )
-
     def require_any(self) -> None:
         """Raise `MissingDataError` if there is nothing to rate."""
         if not len(self):
