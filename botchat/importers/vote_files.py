@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -218,9 +219,9 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
         second,
         np.where(judge < 0, len(judges), judge),
         np.where(np.isinf(result), np.nan, result),
-        np.maximum(_numbered(cells["turn"])[1], 0),
     )
-    votes = replace(votes, weight=weight * times).only(kept)
+    turn = np.maximum(_numbered(cells["turn"])[1], 0)
+    votes = replace(votes, turn=turn, weight=weight * times).only(kept)
     return votes, _counted(is_lost, cells.index), notes
 
 
@@ -261,14 +262,12 @@ def _meaning_of(word: str, shape: _Shape) -> tuple[float, float]:
     """Return what `_WORDS` has; of a preference, a number from 1, the first, to 2, or 0, a tie."""
     if word in _WORDS or "preference" not in shape.needs:
         return _WORDS.get(word, _UNKNOWN)
-    try:
+    with suppress(ValueError):
         number = float(word)
-    except ValueError:
-        return _UNKNOWN
-    if number == 0:
-        return TIE, 1.0
-    if 1 <= number <= 2:
-        return 2 - number, 1.0
+        if number == 0:
+            return TIE, 1.0
+        if 1 <= number <= 2:
+            return 2 - number, 1.0
     return _UNKNOWN
 
 

@@ -130,7 +130,7 @@ def _signs(x: Floats) -> Floats:
 
 
 def _against_all(weights: Floats, signs: Floats) -> Floats:
-    return np.asarray((weights[..., None, :] @ signs)[..., 0, :], np.float64)
+    return (weights[..., None, :] @ signs)[..., 0, :]
 
 
 @cache
@@ -256,7 +256,7 @@ def separated(value: Floats, low: Floats, high: Floats) -> Flags:
     m = len(value)
     wider = student_t(1 - (1 - LEVEL) / max(1, m * (m - 1) // 2), 10**12) / Z
     reach = wider * np.hypot((value - low)[:, None], (high - value)[None, :]) + 1e-9
-    return np.asarray(value[:, None] - value[None, :] > reach)
+    return value[:, None] - value[None, :] > reach
 
 
 @lru_cache(maxsize=2)

@@ -101,9 +101,8 @@ class PairVerdicts:
         second: Indices,
         judge: Indices,
         result: Floats,
-        turn: Indices | None = None,
     ) -> PairVerdicts:
-        """Return verdicts without signatures, each counting once."""
+        """Return verdicts without turns and signatures, each counting once."""
         nothing = np.zeros(len(first), np.intp)
         return cls(
             items,
@@ -111,7 +110,7 @@ class PairVerdicts:
             judges,
             ("",),
             item=item,
-            turn=nothing if turn is None else turn,
+            turn=nothing,
             first=first,
             second=second,
             judge=judge,
@@ -166,8 +165,8 @@ class PairVerdicts:
         result = np.concatenate([part.result for part in parts])
         turn = np.concatenate([part.turn for part in parts])
         weight = np.concatenate([part.weight for part in parts])
-        whole = cls.of_columns(items, contestants, judges, item, first, second, judge, result, turn)
-        return replace(whole, weight=weight)
+        whole = cls.of_columns(items, contestants, judges, item, first, second, judge, result)
+        return replace(whole, turn=turn, weight=weight)
 
     def __len__(self) -> int:
         """Number of verdicts, unreadable ones among them."""

@@ -138,7 +138,7 @@ def play(
             move = step / (1 + np.exp(won - lost)) - less.take(row)
             ratings[wins] = won + move
             ratings[loses] = lost - move
-    return np.asarray(settings.init + ratings.reshape(width, m) * settings.k / step)
+    return settings.init + ratings.reshape(width, m) * settings.k / step
 
 
 def _play_block(
