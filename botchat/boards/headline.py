@@ -94,12 +94,12 @@ def _leads(part: ProtocolResult, models: Sequence[str]) -> list[str]:
     rivals = [name for i, name in enumerate(models) if i and not better[:, i].any()]
     rival = next(iter(rivals), models[1])
     verb = "is"
-    against = " against it"
+    against = ""
     if len(rivals) > 1:
         verb = "are"
         against = f" against {rival}"
-    if not rivals:
-        against = ""
+    elif rivals:
+        against = " against it"
     record = ""
     if isinstance(part, Arena):
         record = part.record(leader, rival, against)

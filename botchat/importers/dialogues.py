@@ -99,7 +99,7 @@ def read_dialogues(rows: Iterable[FileRow], where: str) -> tuple[str, list[Impor
         column = _column(row.fields, FORMATS, f"{row.place}: no dialogue")
         messages = _messages(_items(row.fields[column], row.place), row.place)
         spoken = [m._replace(text=strip_thoughts(m.text)) for m in messages]
-        utterances: list[str] = []
+        utterances = []
         outcome: Outcome = "ok"
         for text in _join_turns(spoken, row.place):
             if text == _FAILED or not visible(text):
@@ -235,7 +235,7 @@ def _text(content: object, place: str) -> str:
     """Return the text of a message, whose content may be a list of parts."""
     if not isinstance(content, list):
         content = ["" if content is None else content]
-    texts: list[str] = []
+    texts = []
     for part in content:
         fields: Mapping[str, Any] = part if isinstance(part, Mapping) else {"text": part}
         if _THOUGHT_PART.search(str(fields.get("type"))) or fields.get("thought") is True:

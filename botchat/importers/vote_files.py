@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,9 +102,7 @@ def read_votes(data: bytes, where: str) -> VotesFile:
 def together(files: Sequence[VotesFile]) -> VotesFile:
     """Return the votes of several files, of a judge the last on an item and order."""
     votes = PairVerdicts.together([file.votes for file in files])
-    notes: list[str] = []
-    for file in files:
-        notes += file.notes
+    notes = list(chain.from_iterable(file.notes for file in files))
     has_name = np.array([judge != NAMELESS for judge in votes.judges], np.bool_)
     is_earlier = ~votes.is_latest & has_name[votes.judge]
     n_earlier = np.count_nonzero(is_earlier)

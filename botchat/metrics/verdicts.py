@@ -325,16 +325,15 @@ class VerdictsBuilder:
         ``states``: each with whether it is on the dialogues as they are.
         """
         judgments = [judgment for judgment, _ in states]
-        names = chain.from_iterable([judgment.contestants for judgment in judgments])
-        sides = self._contestants.of(names)
+        sides = self._contestants.of(chain.from_iterable(j.contestants for j in judgments))
         results = [self._result(judgment.verdict) for judgment in judgments]
         block = _Block(
-            seed=self._seeds.of([judgment.seed_id for judgment in judgments]),
+            seed=self._seeds.of(judgment.seed_id for judgment in judgments),
             first=sides[::2],
             second=sides[1::2],
             result=np.array(results, np.float64),
             shown=np.array([judgment.shown for judgment in judgments], np.intp),
-            signature=self._signatures.of([judgment.signature for judgment in judgments]),
+            signature=self._signatures.of(judgment.signature for judgment in judgments),
             no_room=np.array([lacks_room(judgment) for judgment in judgments], np.bool_),
             is_current=np.array([is_current for _, is_current in states], np.bool_),
         )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from botchat.boards.board import Board
+from botchat.boards.votes import rates_board, votes_board
 from botchat.errors import ConfigError, MissingDataError, UsageError, listed
 from botchat.importers.tables import FileTable, table_rows
 from botchat.importers.vote_files import is_rates, together, votes_in, votes_of
@@ -15,9 +16,6 @@ from botchat.ratings.rate_table import PER_PAIR, comparisons_from_rates
 from botchat.results import Result
 from botchat.workspace.folder import Workspace
 from botchat.workspace.jsonl import write_all
-
-if TYPE_CHECKING:
-    from botchat.boards.board import Board
 
 
 def rank(
@@ -52,8 +50,8 @@ def rank(
     folder = out or workspace.out(stem)
     write_all(folder, {**texts, **pages.files([view])})
     write_charts(folder, view.charts)
-    lines = notes + list(board.notes)
-    return board_result(view, content, lines, folder / "index.html", files=notes)
+    page = folder / "index.html"
+    return board_result(view, content, notes + list(board.notes), page, files=notes)
 
 
 def _board(
@@ -70,29 +68,21 @@ def _board(
                 raise ConfigError(
                     f"{table.where} has rates, not votes: rank it alone, without --judge"
                 )
-            return _rank_rates(table, name, per_pair)
+            if per_pair is None:
+                per_pair = PER_PAIR
+            comparisons = comparisons_from_rates(table_rows(table), per_pair, table.where)
+            note = (
+                f"{table.where}: pairwise win rates: {len(comparisons.models)} models, "
+                f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
+                "each (--per-pair)"
+            )
+            return rates_board(comparisons, name, per_pair), [note]
     return _rank_votes(tables, name, judges)
-
-
-def _rank_rates(table: FileTable, name: str, per_pair: int | None) -> tuple[Board, list[str]]:
-    from botchat.boards.votes import rates_board
-
-    if per_pair is None:
-        per_pair = PER_PAIR
-    comparisons = comparisons_from_rates(table_rows(table), per_pair, table.where)
-    note = (
-        f"{table.where}: pairwise win rates: {len(comparisons.models)} models, "
-        f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
-        "each (--per-pair)"
-    )
-    return rates_board(comparisons, name, per_pair), [note]
 
 
 def _rank_votes(
     tables: Sequence[FileTable], name: str, judges: Sequence[str]
 ) -> tuple[Board, list[str]]:
-    from botchat.boards.votes import votes_board
-
     votes, notes = together([votes_of(table) for table in tables])
     for judge in judges:
         if judge not in votes.judges:

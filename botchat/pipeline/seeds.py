@@ -172,11 +172,11 @@ def import_dialogues(
         "new_seeds": n_new,
         "path": path,
     }
-    more = {"format": form, "read": len(imported), "left_out": left_out, "signature": signature}
     line = (
         f"{len(imported)} dialogues read ({form}), {len(matches)} imported; left out: "
         f"{left or 'none'}"
     )
+    more = {"format": form, "read": len(imported), "left_out": left_out, "signature": signature}
     return Result(row | more, [line, [row]])
 
 
@@ -227,7 +227,6 @@ def _record(seed: Seed, imported: ImportedDialogue, model: str, signature: str) 
     """Make the record, with the seed's own spelling of the ChatSEED and no ledger keys."""
     count = token_counter().exact
     replies = imported.utterances[N_SEED:]
-    facts = [Utterance(tokens=count and count(text)) for text in replies]
     status = "complete"
     detail = ""
     if imported.outcome != "ok":
@@ -238,7 +237,7 @@ def _record(seed: Seed, imported: ImportedDialogue, model: str, signature: str) 
         model=model,
         utterances=seed.utterances[:N_SEED] + replies,
         n_seed=N_SEED,
-        facts=tuple(facts),
+        facts=tuple(Utterance(tokens=count and count(text)) for text in replies),
         status=status,
         signature=signature,
         detail=detail,

@@ -38,11 +38,6 @@ def as_csv(rows, separator=","):
     return text.getvalue().encode()
 
 
-def as_lines(rows):
-    """Rows as JSON lines."""
-    return "\n".join(json.dumps(row) for row in rows).encode()
-
-
 def as_parquet(rows):
     """Rows as parquet."""
     sink = io.BytesIO()
@@ -54,7 +49,7 @@ WRITERS = {
     "csv": as_csv,
     "tsv": lambda rows: as_csv(rows, "\t"),
     "json": lambda rows: json.dumps(rows).encode(),
-    "jsonl": as_lines,
+    "jsonl": lambda rows: "\n".join(map(json.dumps, rows)).encode(),
     "parquet": as_parquet,
 }
 
