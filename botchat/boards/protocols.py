@@ -385,9 +385,9 @@ def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResu
 def score_result(judged: ProtocolVerdicts, answer: Score, seeds: Sequence[Seed]) -> ProtocolResult:
     """The mean of each number, with its 95 % interval over dialogues (Student's t)."""
     scale = answer.scale
-    columns = []
-    for i, name in enumerate(scale.names, 1):
-        columns.append(Column(f"mean_{i}", name, "decimal", interval=True))
+    columns = [
+        Column(f"mean_{i}", name, "decimal", interval=True) for i, name in enumerate(scale.names, 1)
+    ]
     keys = [column.key for column in columns]
     rows = []
     for model, judgments in judged.by_contestant.items():

@@ -97,8 +97,9 @@ def bootstrap_elo(comparisons: Comparisons, settings: EloSettings | None = None)
     medians = np.median(
         np.concatenate(finals).reshape(settings.runs, settings.shuffles, -1), axis=1
     )
-    several = settings.runs > 1
-    run_std = medians.std(axis=0, ddof=1) if several else np.full(len(level), np.nan)
+    run_std = np.full(len(level), np.nan)
+    if settings.runs > 1:
+        run_std = medians.std(axis=0, ddof=1)
     return EloResult(settings, comparisons.models, medians.mean(axis=0), run_std)
 
 
@@ -154,7 +155,7 @@ def _play_block(
     share no game.
     """
     n = len(comparisons)
-    (length, width) = shape
+    length, width = shape
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(block,)))
     orders = np.empty((width, length), np.int32)
     each = n // length
