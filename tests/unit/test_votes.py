@@ -127,11 +127,6 @@ def test_a_judge_gives_a_verdict_once():
         compare(twice.with_turns_named(), None)
 
 
-def battles(*winners):
-    """Battles of a and b."""
-    return [{"model_a": "a", "model_b": "b", "winner": w} for w in winners]
-
-
 WRONG = [
     ("csv", b"", "the file is empty; its first row names columns"),
     ("csv", b"x,y\n1,2\n", "no votes (columns: x, y); name them model_a,model_b,winner or"),
