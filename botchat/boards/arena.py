@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
@@ -225,8 +224,8 @@ def _arena(
         compared = set(results.index)
         listed = [pair for pair in combinations(order, 2) if pair in compared]
     rows = with_missing(results, listed, 0).rename_axis(["model_a", "model_b"])
-    rate = re.compile("^(win|win_or_tie)(|_low|_high)$")
-    rows.columns = rows.columns.str.replace(rate, r"\1_rate\2", regex=True)
+    columns = rows.columns.str
+    rows.columns = columns.replace("^(win|win_or_tie)(|_low|_high)$", r"\1_rate\2", regex=True)
     pairs = table(
         f"{protocol.name}-pairs",
         f"{title}, pair by pair",
@@ -258,8 +257,13 @@ def _elo(played: EloResult, fitted: BradleyTerryResult) -> pd.DataFrame:
     spread = played.run_std
     error = np.hypot(fitted.std_error, np.nan_to_num(spread) / played.settings.runs**0.5)
     reach = fitted.reach() * error
-    columns = {"elo": rating, "elo_low": rating - reach, "elo_high": rating + reach}
-    return pd.DataFrame({**columns, "elo_run_std": spread}, index=list(played.models))
+    columns = {
+        "elo": rating,
+        "elo_low": rating - reach,
+        "elo_high": rating + reach,
+        "elo_run_std": spread,
+    }
+    return pd.DataFrame(columns, index=list(played.models))
 
 
 _COLUMNS = (

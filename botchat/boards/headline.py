@@ -94,20 +94,22 @@ def _leads(part: ProtocolResult, models: Sequence[str]) -> list[str]:
     rivals = [name for i, name in enumerate(models) if i and not better[:, i].any()]
     rival = next(iter(rivals), models[1])
     verb = "is"
-    against = " against it"
+    against = ""
     if len(rivals) > 1:
         verb = "are"
         against = f" against {rival}"
-    if not rivals:
-        against = ""
+    elif rivals:
+        against = " against it"
     record = ""
     if isinstance(part, Arena):
         record = part.record(leader, rival, against)
     if not rivals:
-        about = f", {record}" if record else ""
-        return [leader, " leads clearly (next: ", rival, f"{about})."]
-    end = f" ({record})" if record else ""
-    return [leader, " leads; ", *_join_names(rivals), f" {verb} not ruled out{end}."]
+        if record:
+            record = f", {record}"
+        return [leader, " leads clearly (next: ", rival, f"{record})."]
+    if record:
+        record = f" ({record})"
+    return [leader, " leads; ", *_join_names(rivals), f" {verb} not ruled out{record}."]
 
 
 def _join_names(names: Sequence[str]) -> list[str]:

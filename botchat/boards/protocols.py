@@ -5,12 +5,12 @@ Every rate has a 95 % interval, clustered by ChatSEED, and its number of cases.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 import numpy as np
 import pandas as pd
@@ -57,9 +57,9 @@ class ProtocolVerdicts:
     @cached_property
     def by_contestant(self) -> Mapping[str, Sequence[Judgment]]:
         """Contestant -> the judgments on its dialogues, in their order."""
-        judgments: dict[str, list[Judgment]] = {}
+        judgments = defaultdict[str, list[Judgment]](list)
         for judgment in self.judgments:
-            judgments.setdefault(judgment.contestants[0], []).append(judgment)
+            judgments[judgment.contestants[0]].append(judgment)
         return judgments
 
     def topics_of(self, judgments: Iterable[Judgment]) -> list[str]:
@@ -184,6 +184,10 @@ class ReportResult(ProtocolResult):
     """Every report."""
 
 
+_End: TypeAlias = tuple[int, bool, str]
+"""The first AI utterance of a dialogue and true, or its last and false; and its topic."""
+
+
 @dataclass(frozen=True, eq=False)
 class SuccessCurve:
     """Success rate at each N (Kaplan & Meier 1958); place i of both is N = i + 1.
@@ -197,24 +201,20 @@ class SuccessCurve:
     n: Floats
 
     @classmethod
-    def of(
-        cls, ends: Sequence[tuple[int, bool]], topics: Sequence[str], longest: int
-    ) -> SuccessCurve:
-        """``ends``: the first AI utterance of each dialogue and true, or its last and false."""
-        end = np.array([last for last, _ in ends], np.intp)
-        is_ai = np.array([called for _, called in ends], np.bool_)
+    def of(cls, ends: Sequence[_End], longest: int) -> SuccessCurve:
+        """Return the curve up to the length of the longest dialogue."""
+        end, is_ai, topics = (np.array(column) for column in zip(*ends, strict=True))
         n = np.arange(1, longest + 1)[:, None]
         reaches = end >= n
-        known = reaches | is_ai
         failed = (end <= n) & is_ai
         at_risk = reaches.sum(1)
         gone = np.bincount(end[is_ai], minlength=longest + 1)[1 : longest + 1]
         rate: Floats = np.cumprod(1 - gone / np.maximum(at_risk, 1), dtype=np.float64)
         rate[rate < 1e-12] = 0
         rate[(at_risk == 0) & (rate > 0)] = np.nan
-        row, dialogue = np.nonzero(known)
+        row, dialogue = np.nonzero(reaches | is_ai)
         cluster = np.unique(topics, return_inverse=True)[1]
-        passed = np.where(failed[row, dialogue], 0.0, 1.0)
+        passed = 1.0 - failed[row, dialogue]
         return cls(rate, clustered_proportions(row, cluster[dialogue], passed, longest).n)
 
     def at(self, n: int) -> Estimate:
@@ -228,8 +228,7 @@ class SuccessCurve:
 
 def success_curves(judged: ProtocolVerdicts, dialogues: Dialogues) -> dict[str, SuccessCurve]:
     """Contestant -> its curve, up to the longest dialogue with a readable verdict."""
-    ends: dict[str, list[tuple[int, bool]]] = {}
-    topics: dict[str, list[str]] = {}
+    ends = defaultdict[str, list[_End]](list)
     longest = 0
     for judgment, topic in zip(judged.judgments, judged.topics_of(judged.judgments), strict=True):
         if judgment.verdict is None or judgment.verdict == UNDECIDED:
@@ -240,14 +239,13 @@ def success_curves(judged: ProtocolVerdicts, dialogues: Dialogues) -> dict[str, 
         end = n
         if index > 0:  # one after the last utterance was not offered; it counts as the last
             end = min(n, index)
-        ends.setdefault(name, []).append((end, index > 0))
-        topics.setdefault(name, []).append(topic)
+        ends[name].append((end, index > 0, topic))
         longest = max(longest, n)
     curves = {}
     for name, each in ends.items():
         if name == HUMAN:  # who is not called AI has passed
-            each = [(end if is_ai else longest, is_ai) for end, is_ai in each]
-        curves[name] = SuccessCurve.of(each, topics[name], longest)
+            each = [(end if is_ai else longest, is_ai, topic) for end, is_ai, topic in each]
+        curves[name] = SuccessCurve.of(each, longest)
     return curves
 
 
@@ -387,9 +385,9 @@ def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResu
 def score_result(judged: ProtocolVerdicts, answer: Score, seeds: Sequence[Seed]) -> ProtocolResult:
     """The mean of each number, with its 95 % interval over dialogues (Student's t)."""
     scale = answer.scale
-    columns = []
-    for i, name in enumerate(scale.names, 1):
-        columns.append(Column(f"mean_{i}", name, "decimal", interval=True))
+    columns = [
+        Column(f"mean_{i}", name, "decimal", interval=True) for i, name in enumerate(scale.names, 1)
+    ]
     keys = [column.key for column in columns]
     rows = []
     for model, judgments in judged.by_contestant.items():

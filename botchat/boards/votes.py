@@ -43,12 +43,11 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
         judge = f"{len(judges):,} judges"
         row_name = f"all {judge}"
     facts = _judge_facts(votes)
-    judge_row = {"judge": row_name, **facts.row}
     judges_table = table(
         "judge",
         "The judges",
         [Column("judge", "Judge", "name"), *PAIR_COLUMNS],
-        [judge_row],
+        [{"judge": row_name, **facts.row}],
         [signature],
         "In percent, with 95 % intervals clustered by what was asked. Consistency: pairs with the "
         "same verdict in both orders. First preferred: decided votes for the first; 50: no bias.",

@@ -17,13 +17,12 @@ import msgspec
 from botchat.boards.files import to_json
 from botchat.errors import ConfigError, DataError, UsageError, log
 from botchat.importers.hub import hub_errors, refuse_large
-from botchat.importers.published_calls import read_calls
 from botchat.interfaces import Row
 from botchat.records import VERSION, Dialogue, Judgment, Provenance, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, PORTABLE, AboutSet, Workspace
-from botchat.workspace.ledger import Cells
+from botchat.workspace.ledger import Cells, read_calls
 from botchat.workspace.model_settings import api_key
 from botchat.workspace.secrets import Redactor, secrets_in
 

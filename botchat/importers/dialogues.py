@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 import tomllib
 import zipfile
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from importlib import resources
 from itertools import groupby
@@ -25,7 +24,7 @@ import msgspec
 from botchat.errors import DataError, listed, one_line
 from botchat.importers.tables import COLUMNS, FileRow, column_name, json_value, named, quoted
 from botchat.interfaces import visible
-from botchat.records import N_SEED, Dialogue, Outcome, Seed, Utterance
+from botchat.records import N_SEED, Outcome, Seed, Utterances
 from botchat.thoughts import strip_thoughts
 
 FORMATS: Mapping[str, str] = COLUMNS["seeds"]["formats"]
@@ -65,9 +64,8 @@ class _Item(msgspec.Struct):
 class ImportedDialogue(NamedTuple):
     """One dialogue of a model, up to its first utterance that shows nothing; it may have no id."""
 
-    place: str
     id: str
-    utterances: tuple[str, ...]
+    utterances: Utterances
     outcome: Outcome
 
 
@@ -101,14 +99,14 @@ def read_dialogues(rows: Iterable[FileRow], where: str) -> tuple[str, list[Impor
         column = _column(row.fields, FORMATS, f"{row.place}: no dialogue")
         messages = _messages(_items(row.fields[column], row.place), row.place)
         spoken = [m._replace(text=strip_thoughts(m.text)) for m in messages]
-        utterances: list[str] = []
+        utterances = []
         outcome: Outcome = "ok"
         for text in _join_turns(spoken, row.place):
             if text == _FAILED or not visible(text):
                 outcome = "empty"
                 break
             utterances.append(text.strip())
-        dialogues.append(ImportedDialogue(row.place, _id(row), tuple(utterances), outcome))
+        dialogues.append(ImportedDialogue(_id(row), tuple(utterances), outcome))
         form = form or FORMATS[column]
     if not dialogues:
         raise DataError(f"{where}: no dialogue; expected one of: {listed(FORMATS)}")
@@ -156,7 +154,7 @@ def repeated(seeds: Sequence[Seed]) -> list[str]:
     return [f"{id_} repeats {first}" for id_, first in pairs if id_ != first]
 
 
-def _article(content: bytes) -> tuple[str, ...]:
+def _article(content: bytes) -> Utterances:
     """Return the utterances of an item, with single blanks; raises ValueError if it is none."""
     article = " ".join(msgspec.json.decode(content, type=_Item).article.split())
     before, *utterances = _MARK.split(article)
@@ -237,7 +235,7 @@ def _text(content: object, place: str) -> str:
     """Return the text of a message, whose content may be a list of parts."""
     if not isinstance(content, list):
         content = ["" if content is None else content]
-    texts: list[str] = []
+    texts = []
     for part in content:
         fields: Mapping[str, Any] = part if isinstance(part, Mapping) else {"text": part}
         if _THOUGHT_PART.search(str(fields.get("type"))) or fields.get("thought") is True:
@@ -252,13 +250,12 @@ def _join_turns(messages: Sequence[ImportedMessage], place: str) -> list[str]:
     """Join consecutive messages of one speaker."""
     names = dict.fromkeys(message.speaker for message in messages)
     if len(names) > 2 or (None in names and len(names) > 1):
-        speakers = quoted(", ".join(str(each) for each in names))
+        speakers = quoted(", ".join(map(str, names)))
         raise DataError(
             f"{place}: speakers {speakers}; name two, each before all of their messages"
         )
-    turns = groupby(enumerate(messages), lambda pair: pair[1].speaker or pair[0])
     joined = []
-    for _, turn in turns:
+    for _, turn in groupby(enumerate(messages), lambda pair: pair[1].speaker or pair[0]):
         joined.append(" ".join([message.text for _, message in turn]))
     return joined
 
@@ -275,83 +272,3 @@ def _seed(seed_id: str, row: FileRow, messages: list[ImportedMessage]) -> Seed:
     except ValueError as error:
         fault = " ".join(str(error).split())
         raise DataError(f"{row.place}: {fault}; complete it or take it out") from None
-
-
-def match_seeds(
-    imported: Iterable[ImportedDialogue], known: Sequence[Seed], new: bool
-) -> tuple[list[tuple[Seed, ImportedDialogue]], list[Seed], Counter[str]]:
-    """Match dialogues with seeds.
-
-    Returns the pairs, the seeds that are new (of a ``new`` set), and why how many were left out.
-    """
-    seeds: dict[tuple[str, ...], list[Seed]] = {}  # by their ChatSEED, those not used yet
-    for seed in known:
-        seeds.setdefault(_start(seed.utterances), []).append(seed)
-    ids = {seed.id for seed in known}
-    matches = []
-    new_seeds = []
-    left_out = Counter[str]()
-    for dialogue in imported:
-        start = _start(dialogue.utterances)
-        # One that stopped at once says something of the model; one that ended says nothing.
-        is_whole = len(dialogue.utterances) >= N_SEED + (dialogue.outcome == "ok")
-        if is_whole and new and start not in seeds:
-            seed = _new_seed(dialogue, ids)
-            new_seeds.append(seed)
-            ids.add(seed.id)
-            seeds[start] = [seed]
-        if not is_whole:
-            left_out[f"with nothing after the first {N_SEED} utterances"] += 1
-        elif start not in seeds:
-            left_out["that begin with no ChatSEED of the set"] += 1
-        elif not seeds[start]:
-            left_out["that begin with the ChatSEED of an earlier one"] += 1
-        else:
-            match = min(seeds[start], key=lambda seed: seed.id != dialogue.id)
-            seeds[start].remove(match)
-            matches.append((match, dialogue))
-    return matches, new_seeds, left_out
-
-
-def _start(utterances: Sequence[str]) -> tuple[str, ...]:
-    """Return the ChatSEED, white space aside."""
-    return tuple(" ".join(text.split()) for text in utterances[:N_SEED])
-
-
-def _new_seed(dialogue: ImportedDialogue, ids: set[str]) -> Seed:
-    seed_id = dialogue.id
-    start = "\0".join(_start(dialogue.utterances))
-    if not seed_id or seed_id in ids:
-        digest = sha256(start.encode("utf-8", "replace")).hexdigest()
-        seed_id = f"{seed_id or 'seed'}-{digest[:8]}"
-    return Seed(seed_id, dialogue.utterances[:N_SEED])
-
-
-def record(
-    seed: Seed,
-    imported: ImportedDialogue,
-    model: str,
-    signature: str,
-    count: Callable[[str], int] | None,
-) -> Dialogue:
-    """Make the record, with the seed's own spelling of the ChatSEED and no ledger keys.
-
-    ``count``: tokens of a text; None: not known.
-    """
-    replies = imported.utterances[N_SEED:]
-    facts = [Utterance(tokens=count and count(text)) for text in replies]
-    status = "complete"
-    detail = ""
-    if imported.outcome != "ok":
-        status = f"stopped:{imported.outcome}"
-        detail = f"imported: its utterance {len(imported.utterances) + 1} is no reply"
-    return Dialogue(
-        seed_id=seed.id,
-        model=model,
-        utterances=(*seed.utterances[:N_SEED], *replies),
-        n_seed=N_SEED,
-        facts=tuple(facts),
-        status=status,
-        signature=signature,
-        detail=detail,
-    )

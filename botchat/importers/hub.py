@@ -130,7 +130,7 @@ def _named_in_card(folder: Path) -> Iterator[str]:
     """Yield the paths and patterns that a dataset's card names, or what stands in its place."""
     from huggingface_hub import DatasetCard
 
-    cards: list[object] = []
+    cards = []
     if (folder / "README.md").exists():
         cards.append(DatasetCard.load(folder / "README.md").data.to_dict())
     if (folder / ".huggingface.yaml").exists():

@@ -44,6 +44,7 @@ class FileRow(NamedTuple):
 class FileTable(NamedTuple):
     """A file's rows, and names of columns that were not read: not asked for, or named again."""
 
+    where: str
     frame: pd.DataFrame
     others: list[str]
 
@@ -51,10 +52,11 @@ class FileTable(NamedTuple):
 def json_rows(data: bytes, where: str) -> list[FileRow]:
     """Read a JSON array, JSON lines, or one JSON object."""
     text = read_text(data, where)
-    if text.lstrip()[:1] == "[":
-        values = json_value(text, where)
-    elif text.lstrip()[:2].rstrip() == "{":
+    begin = text.lstrip()[:2].rstrip()
+    if begin == "{":
         return [FileRow(where, json_value(text, where))]
+    if begin.startswith("["):
+        values = json_value(text, where)
     else:
         lines = filter(str.strip, text.split("\n"))
         values = [json_value(line, f"{where} row {n}") for n, line in enumerate(lines, 1)]
@@ -109,11 +111,6 @@ def column_name(name: object) -> str:
     return re.sub(r"\W+", "_", words.lower()).strip("_")
 
 
-def table(data: bytes, where: str) -> pd.DataFrame:
-    """Return the frame of `read_table`, with all columns."""
-    return read_table(data, where).frame
-
-
 def read_table(data: bytes, where: str, columns: Collection[str] | None = None) -> FileTable:
     """Read a file by the ending of its name ``where``; the frame's index is the row number.
 
@@ -138,19 +135,18 @@ def read_table(data: bytes, where: str, columns: Collection[str] | None = None) 
         ) from None
     if suffix != ".parquet":
         places, others = _chosen(frame.columns, columns)
-        frame = frame.iloc[:, places]
-    frame.columns = pd.Index([column_name(name) for name in frame.columns])
+        frame = frame.iloc[:, list(places.values())].set_axis(list(places), axis=1)
     start = 2
     if suffix in (".json", ".jsonl", ".parquet"):
         start = 1  # below the names of columns
     frame.index = pd.RangeIndex(start, start + len(frame))
-    return FileTable(frame, others)
+    return FileTable(where, frame, others)
 
 
 def _chosen(
     names: Iterable[object], columns: Collection[str] | None
-) -> tuple[list[int], list[str]]:
-    """Return the places of the columns to read, and the names of the others."""
+) -> tuple[dict[str, int], list[str]]:
+    """Return the name and place of each column to read, and the names of the others."""
     places: dict[str, int] = {}
     others = []
     for place, name in enumerate(names):
@@ -161,17 +157,18 @@ def _chosen(
             places[key] = place
         else:
             others.append(key)
-    return list(places.values()), others
+    return places, others
 
 
 def rows(data: bytes, where: str) -> Iterator[FileRow]:
     """Yield the rows of a file that are not empty; missing cells are left out."""
-    return frame_rows(table(data, where), where)
+    return table_rows(read_table(data, where))
 
 
-def frame_rows(frame: pd.DataFrame, where: str) -> Iterator[FileRow]:
-    """Yield the rows of a frame of `read_table` as `rows` does."""
-    return rows_of(frame.to_dict("records"), where, min(frame.index, default=1))
+def table_rows(table: FileTable) -> Iterator[FileRow]:
+    """Yield the rows of a table as `rows` does."""
+    records = table.frame.to_dict("records")
+    return rows_of(records, table.where, min(table.frame.index, default=1))
 
 
 def rows_of(
@@ -226,20 +223,20 @@ def _parquet(data: bytes, columns: Collection[str] | None) -> tuple[pd.DataFrame
     texts = [field.name for field in schema if field.type in (pa.string(), pa.large_string())]
     file = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
     places, others = _chosen(schema.names, columns)
-    names = [schema.names[place] for place in places]
+    names = [schema.names[place] for place in places.values()]
     n_cells = file.metadata.num_rows * len(names)
     if n_cells > MAX_CELLS:
         raise ValueError(f"it has {n_cells:,} cells; split it into smaller files")
     cells = file.read(columns=names)
-    cells = cells.select([cells.schema.names.index(name) for name in names])  # the first of a name
     cells.validate(full=True)  # texts may be no UTF-8
     frame = pd.DataFrame(index=range(len(cells)))
-    for name, column in zip(names, cells.columns, strict=True):
+    for key, name in zip(places, names, strict=True):
+        column = cells[cells.schema.names.index(name)]  # the first of a name
         kind = column.type
         if pa.types.is_dictionary(kind) or pa.types.is_primitive(kind):
-            frame[name] = column.to_pandas(types_mapper=pd.ArrowDtype)
+            frame[key] = column.to_pandas(types_mapper=pd.ArrowDtype)
         else:  # what they are in JSON: pandas cannot count the others
-            frame[name] = pd.Series(column.to_pylist(), dtype=object)
+            frame[key] = pd.Series(column.to_pylist(), dtype=object)
     return frame, others
 
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pandas as pd
 
 from botchat.errors import DataError, MissingDataError, listed, one_line
-from botchat.estimates import Floats, Indices, Names
+from botchat.estimates import Flags, Floats, Indices, Names
 from botchat.importers.tables import COLUMNS, FileTable, quoted, read_table
 from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 from botchat.workspace import jsonl
@@ -61,22 +63,15 @@ for _key, _meaning in (
     _WORDS |= dict.fromkeys(_NAMES[_key], _meaning)
 """Word for a winner -> result of the first model, and how often it counts."""
 _UNKNOWN = (np.inf, 1.0)
-_DEFAULTS = {
-    "baseline": "baseline",
-    "weight": "1",
-    "anony": "",
-    "turn": "",
-    "item": "",
-    "judge": "",
-}
+_DEFAULTS = dict.fromkeys(("turn", "anony", "item", "judge"), "")
+_DEFAULTS |= {"weight": "1", "baseline": "baseline"}
 """Cells of a column that a file does not have."""
 _COLUMNS = {*_NAMES["others"], *_NAMES["rates"], *_NAMES["items"], *_NAMES["judges"]}
 for _shape in _SHAPES:
     _COLUMNS |= _shape.needs
 
 
-@dataclass(frozen=True)
-class VotesFile:
+class VotesFile(NamedTuple):
     """Votes of a file, or of several."""
 
     votes: PairVerdicts
@@ -84,9 +79,9 @@ class VotesFile:
     """Lines on what was read, first the number of rows, and on what was left out and why."""
 
 
-def is_rates(frame: pd.DataFrame) -> bool:
+def is_rates(table: FileTable) -> bool:
     """Return whether a table has win rates of pairs, not votes."""
-    return set(_NAMES["rates"]) <= set(frame)
+    return set(_NAMES["rates"]).issubset(table.frame)
 
 
 def votes_in(path: Path) -> FileTable:
@@ -101,15 +96,13 @@ def votes_in(path: Path) -> FileTable:
 
 def read_votes(data: bytes, where: str) -> VotesFile:
     """Read a file of votes; raises `DataError` for what is none."""
-    return votes_of(read_table(data, where, _COLUMNS), where)
+    return votes_of(read_table(data, where, _COLUMNS))
 
 
 def together(files: Sequence[VotesFile]) -> VotesFile:
     """Return the votes of several files, of a judge the last on an item and order."""
     votes = PairVerdicts.together([file.votes for file in files])
-    notes: list[str] = []
-    for file in files:
-        notes += file.notes
+    notes = list(chain.from_iterable(file.notes for file in files))
     has_name = np.array([judge != NAMELESS for judge in votes.judges], np.bool_)
     is_earlier = ~votes.is_latest & has_name[votes.judge]
     n_earlier = np.count_nonzero(is_earlier)
@@ -121,53 +114,57 @@ def together(files: Sequence[VotesFile]) -> VotesFile:
     return VotesFile(votes.only(~is_earlier), notes)
 
 
-def votes_of(table: FileTable, where: str) -> VotesFile:
+def votes_of(table: FileTable) -> VotesFile:
     """Read the votes of a table; raises `DataError` if it has none."""
-    names = [str(name) for name in table.frame]
+    where, frame, others = table
+    names = frame.columns.tolist()
     shape = next((each for each in _SHAPES if each.needs.issubset(names)), None)
-    if shape is None or table.frame.empty:
+    if shape is None or frame.empty:
         raise DataError(
-            f"{where}: no votes (columns: {', '.join(names + table.others)[:120]}); name them "
+            f"{where}: no votes (columns: {', '.join(names + others)[:120]}); name them "
             "model_a,model_b,winner or item,first,second,judge,verdict (docs/rank.md)"
         )
-    sources = {key: key for key in ("turn", "weight", "anony")}
-    for key, known in (("item", _NAMES["items"]), ("judge", _NAMES["judges"])):
-        sources[key] = next((name for name in known if name in names), key)
-        if key in shape.needs:
-            sources[key] = key
+    used = shape.needs.union(_NAMES["others"])
     try:
-        cells = _unfolded(table.frame, shape, sources)
-        votes, counts, notes = _votes(cells, shape)
+        cells = _unfolded(frame, shape, used)
+        votes, faults, notes = _votes(cells, shape)
     except Exception as error:  # each library raises its own for odd cells
         fault = f"cells that cannot be read ({one_line(error)}); write texts or numbers"
         raise DataError(f"{where}: {fault}") from None
-    head = f"{shape.name}: {len(table.frame):,} rows read"
-    if len(cells) > len(table.frame):
+    head = f"{shape.name}: {len(frame):,} rows read"
+    if len(cells) > len(frame):
         head += f" as {len(cells):,} votes"
-    head += f"; {'; '.join(counts) or 'nothing left out'}"
+    head += f"; {'; '.join(faults) or 'nothing left out'}"
     if not len(votes):
         raise DataError(f"{where}: {head}: nothing is left to rank")
-    used = shape.needs.union(sources.values(), {"baseline"})
-    unused = [name for name in names if name not in used] + table.others
+    unused = [name for name in names if name not in used] + others
     if unused:
         notes.append(f"columns not used: {listed(unused)}")
     rated = votes.only(votes.readable).judged_contestants
-    lost = [name for name in votes.judged_contestants if name not in rated]
+    lost = set(votes.judged_contestants).difference(rated)
     if lost:
-        notes.append(f"no rating of {listed(lost)}: no vote on them is readable")
+        notes.append(f"no rating of {listed(sorted(lost))}: no vote on them is readable")
     return VotesFile(votes, [f"{where}: {note}" for note in [head] + notes])
 
 
-def _unfolded(frame: pd.DataFrame, shape: _Shape, sources: Mapping[str, str]) -> pd.DataFrame:
-    """Return a row a vote: what a `_Game` has, and ``sources``, column -> the file's column."""
+def _unfolded(frame: pd.DataFrame, shape: _Shape, used: set[str]) -> pd.DataFrame:
+    """Return a row a vote: what a `_Game` has, and the columns of `_DEFAULTS`.
+
+    The columns that are an item and a judge are added to ``used``.
+    """
     frame = frame.copy()
+    for key, known in (("item", _NAMES["items"]), ("judge", _NAMES["judges"])):
+        source = next((name for name in known if name in frame), key)
+        if source in frame and key not in used:
+            frame[key] = frame[source]
+            used.add(source)
     for name, default in _DEFAULTS.items():
         if name not in frame:
             frame[name] = default
     parts = []
     for game in shape.games:
-        part = frame[[game.first, game.second, game.winner, *sources.values()]]
-        part = part.set_axis(["first", "second", "winner", *sources], axis=1)
+        part = frame[[game.first, game.second, game.winner, *_DEFAULTS]]
+        part = part.set_axis(["first", "second", "winner", *_DEFAULTS], axis=1)
         if game.at is not None:
             part["winner"] = part["winner"].str[game.at].str.get("score")
         parts.append(part.assign(swapped=game.swapped))
@@ -177,14 +174,15 @@ def _unfolded(frame: pd.DataFrame, shape: _Shape, sources: Mapping[str, str]) ->
 def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str], list[str]]:
     """Return the votes that count, and lines on those that do not and on how they were read."""
     notes = []
-    models, sides = _numbered(pd.concat([cells["first"], cells["second"]], ignore_index=True))
+    names = pd.concat([cells["first"], cells["second"]], ignore_index=True)
+    models, sides = _numbered(names)
     longest = max(models, key=len, default="")
     if len(models) > MAX_MODELS or len(longest) > MAX_NAME:
         raise ValueError(
             f"{len(models):,} names of models, such as {quoted(longest)}; at most "
             f"{MAX_MODELS:,}, each of {MAX_NAME} characters, can be rated"
         )
-    texts = {str(cell).strip() for cell in pd.unique(cells[["first", "second"]].values.ravel())}
+    texts = {str(name).strip() for name in pd.unique(names)}
     changed = sorted(quoted(text) for text in texts if text != _folded(text))
     if changed:
         notes.append(f"names are read without invisible characters: {listed(changed)}")
@@ -202,16 +200,10 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
         "left out {} without an item or judge": is_own & ((item < 0) | (judge < 0)),
     }
     kept = ~np.any(list(is_lost.values()), axis=0)
-    is_unknown = np.isinf(result)
-    words = pd.unique(cells.loc[is_unknown & kept, "winner"].map(str))
-    unknown = f"{{}} with an unknown winner {listed(map(quoted, words))}"
-    is_unread = {"{} without a readable verdict": np.isnan(result) & kept}
-    is_unread[unknown] = is_unknown & kept
-    counts = []
-    for text, flags in (is_lost | is_unread).items():
-        if flags.any():
-            row = cells.index[int(np.argmax(flags))]
-            counts.append(f"{text.format(f'{np.count_nonzero(flags):,}')} (first: row {row})")
+    is_unknown = np.isinf(result) & kept
+    words = listed(map(quoted, pd.unique(cells.loc[is_unknown, "winner"].map(str))))
+    is_lost["{} without a readable verdict"] = np.isnan(result) & kept
+    is_lost[f"{{}} with an unknown winner {words}"] = is_unknown
     n_strong = np.count_nonzero((times > 1) & kept)
     if n_strong:
         notes.append(
@@ -225,10 +217,21 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
         first,
         second,
         np.where(judge < 0, len(judges), judge),
-        np.where(is_unknown, np.nan, result),
-        np.maximum(_numbered(cells["turn"])[1], 0),
+        np.where(np.isinf(result), np.nan, result),
     )
-    return replace(votes, weight=weight * times).only(kept), counts, notes
+    turn = np.maximum(_numbered(cells["turn"])[1], 0)
+    votes = replace(votes, turn=turn, weight=weight * times).only(kept)
+    return votes, _counted(is_lost, cells.index), notes
+
+
+def _counted(is_lost: Mapping[str, Flags], rows: pd.Index[int]) -> list[str]:
+    """Return a line a reason that has votes, with their number and the first of their rows."""
+    lines = []
+    for text, flags in is_lost.items():
+        if flags.any():
+            row = rows[int(np.argmax(flags))]
+            lines.append(f"{text.format(f'{np.count_nonzero(flags):,}')} (first: row {row})")
+    return lines
 
 
 def _results(
@@ -236,33 +239,34 @@ def _results(
 ) -> tuple[Floats, Floats]:
     """Return the result of the first of each vote, and how often it counts.
 
-    NaN is unreadable, infinity a word that is not known.
+    NaN is unreadable, infinity (or less it) a word that is not known.
     """
     words, winner = _numbered(cells["winner"])
     known = [_meaning_of(word.lower().removesuffix(".0"), shape) for word in words]
     result, times = np.array([*known, (np.nan, 1.0)])[winner].T
-    result = np.where(cells["swapped"] & np.isfinite(result), 1 - result, result)
-    # A winner may be a model's name, even one that is called like a side.
-    place = {name: number for number, name in enumerate(models)}
-    if "verdict" in shape.needs:  # BotChat's own names none
-        place = {}
-    model = np.array([*(place.get(word, -1) for word in words), -1])[winner]
-    by_name = np.where(model == first, WIN, np.where(model == second, LOSS, np.inf))
-    return np.where(model < 0, result, by_name), np.where(model < 0, times, 1.0)
+    result = np.where(cells["swapped"], 1 - result, result)
+    # A winner may be a model's name, even one that is called like a side; BotChat's own names none.
+    number = Numbers()
+    if "verdict" not in shape.needs:
+        number.of(models)
+    model = np.array([number.get(word, -1) for word in words] + [-1])[winner]
+    is_side = model < 0
+    result = np.select(
+        [is_side, model == first, model == second], [result, WIN, LOSS], default=np.inf
+    )
+    return result, np.where(is_side, times, 1.0)
 
 
 def _meaning_of(word: str, shape: _Shape) -> tuple[float, float]:
     """Return what `_WORDS` has; of a preference, a number from 1, the first, to 2, or 0, a tie."""
     if word in _WORDS or "preference" not in shape.needs:
         return _WORDS.get(word, _UNKNOWN)
-    try:
+    with suppress(ValueError):
         number = float(word)
-    except ValueError:
-        return _UNKNOWN
-    if number == 0:
-        return TIE, 1.0
-    if 1 <= number <= 2:
-        return 2 - number, 1.0
+        if number == 0:
+            return TIE, 1.0
+        if 1 <= number <= 2:
+            return 2 - number, 1.0
     return _UNKNOWN
 
 

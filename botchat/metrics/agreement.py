@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
+from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,7 +22,13 @@ from botchat.errors import DataError, MissingDataError
 from botchat.estimates import Codes, Estimate, Flags, Floats, Indices
 from botchat.metrics import statistics
 from botchat.metrics.statistics import bootstrap, clustered_proportions, proportion, ratio
-from botchat.metrics.verdicts import NO_CONTESTANT, JudgedPairs, PairOutcome, PairVerdicts
+from botchat.metrics.verdicts import (
+    NO_CONTESTANT,
+    JudgedPairs,
+    Numbers,
+    PairOutcome,
+    PairVerdicts,
+)
 from botchat.records import HUMAN, JudgeId, natural_sort_key
 
 TextNumbers: TypeAlias = Mapping[tuple[str, str], float]
@@ -256,10 +263,9 @@ class _Tables:
         """Return the contestants by their mean result with one judge, best first."""
         side, item, (score,) = self._results(codes < PairOutcome.UNREADABLE, codes)
         shares = clustered_proportions(side, item, score, len(self.table.contestants))
-        contestants = np.array(self._contestants(side), np.intp)
-        order = contestants[np.argsort(-shares.value[contestants], kind="stable")]
+        order = sorted(self._contestants(side), key=lambda i: -shares.value[i])
         ranking = []
-        for i in order.tolist():
+        for i in order:
             n = int((side == i).sum())
             rank = 1 + int((shares.value[order] > shares.value[i]).sum())
             ranking.append(Placed(name, self.table.contestants[i], n, rank, shares.at(i)))
@@ -378,30 +384,30 @@ def compare_scores(scores: Iterable[ItemScore], truth_name: str = HUMAN) -> list
     """
     by_judge = _scores_by_judge(scores)
     judges = []
-    labels: dict[tuple[str, str], list[float]] = {}
+    labels = defaultdict[tuple[str, str], list[float]](list)
     for name, of_judge in by_judge.items():
         if not JudgeId.parse(name).is_annotator(truth_name):
             judges.append(name)
             continue
         for key, score in of_judge.items():
             if not math.isnan(score):
-                labels.setdefault(key, []).append(score)
+                labels[key].append(score)
     if not judges or not labels:
         raise _too_few(truth_name, by_judge)
-    gold = np.array([math.fsum(values) / len(values) for values in labels.values()])
+    gold = np.array([fmean(values) for values in labels.values()])
     names = [name for name, _ in labels]
-    order = {name: i for i, name in enumerate(sorted(set(names), key=natural_sort_key))}
-    item = np.array([order[name] for name in names], np.intp)
+    numbers = Numbers()
+    numbers.of(sorted(names, key=natural_sort_key))
+    item = numbers.of(names)
     compared = []
     for judge in judges:
         values = np.array([by_judge[judge].get(key, math.nan) for key in labels])
         n = int(np.isfinite(values).sum())
         n_unreadable = len(by_judge[judge].keys() & labels.keys()) - n
-        agreement = ScoreAgreement(judge, n, n_unreadable)
+        correlations: list[Estimate] = []
         if n:
-            spearman, kendall = _correlations(values, gold, item)
-            agreement = replace(agreement, spearman=spearman, kendall=kendall)
-        compared.append(agreement)
+            correlations = _correlations(values, gold, item)
+        compared.append(ScoreAgreement(judge, n, n_unreadable, *correlations))
     return compared
 
 
@@ -411,8 +417,10 @@ def _scores_by_judge(scores: Iterable[ItemScore]) -> Mapping[str, TextNumbers]:
     for item, contestant, judge, score in scores:
         of_judge = by_judge[judge]
         if (item, contestant) in of_judge:
-            fault = f"{judge} has scored {contestant or 'the text'} on item {item} twice"
-            raise DataError(f"{fault}; keep one of the two")
+            raise DataError(
+                f"{judge} has scored {contestant or 'the text'} on item {item} twice; keep one of "
+                "the two"
+            )
         of_judge[item, contestant] = math.nan if score is None else score
     return by_judge
 

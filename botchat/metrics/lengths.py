@@ -76,9 +76,8 @@ def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) 
         counts = []
         for text, tokens in utterances:
             if tokens is None or counting.unit == "words":
-                counts.append(counting.count(text))
-            else:
-                counts.append(tokens)
+                tokens = counting.count(text)
+            counts.append(tokens)
         lengths[name] = np.array(counts, np.int64)
     return Lengths(counting.unit, lengths)
 

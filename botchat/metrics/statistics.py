@@ -51,8 +51,7 @@ def distinct(labels: Indices) -> tuple[Indices, Indices]:
 def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
     """``part / whole``, NaN where the whole is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        quotient = np.divide(np.asarray(part, np.float64), whole)
-    return np.where(np.equal(whole, 0), np.nan, quotient).astype(np.float64)
+        return np.where(np.equal(whole, 0), np.nan, np.divide(part, whole))
 
 
 def cohen_kappa(confusion: Floats) -> Floats:
@@ -131,7 +130,7 @@ def _signs(x: Floats) -> Floats:
 
 
 def _against_all(weights: Floats, signs: Floats) -> Floats:
-    return np.asarray((weights[..., None, :] @ signs)[..., 0, :], np.float64)
+    return (weights[..., None, :] @ signs)[..., 0, :]
 
 
 @cache
@@ -151,7 +150,10 @@ def student_t(level: float, df: int) -> float:
     wanted = level * inside(high)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if inside(middle) < wanted else (low, middle)
+        if inside(middle) < wanted:
+            low = middle
+        else:
+            high = middle
     return math.sqrt(df) * math.tan(low)
 
 
@@ -254,7 +256,7 @@ def separated(value: Floats, low: Floats, high: Floats) -> Flags:
     m = len(value)
     wider = student_t(1 - (1 - LEVEL) / max(1, m * (m - 1) // 2), 10**12) / Z
     reach = wider * np.hypot((value - low)[:, None], (high - value)[None, :]) + 1e-9
-    return np.asarray(value[:, None] - value[None, :] > reach)
+    return value[:, None] - value[None, :] > reach
 
 
 @lru_cache(maxsize=2)

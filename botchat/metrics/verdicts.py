@@ -101,9 +101,8 @@ class PairVerdicts:
         second: Indices,
         judge: Indices,
         result: Floats,
-        turn: Indices | None = None,
     ) -> PairVerdicts:
-        """Return verdicts without signatures, each counting once."""
+        """Return verdicts without turns and signatures, each counting once."""
         nothing = np.zeros(len(first), np.intp)
         return cls(
             items,
@@ -111,7 +110,7 @@ class PairVerdicts:
             judges,
             ("",),
             item=item,
-            turn=nothing if turn is None else turn,
+            turn=nothing,
             first=first,
             second=second,
             judge=judge,
@@ -151,7 +150,7 @@ class PairVerdicts:
     def of_judgments(cls, judgments: Iterable[Judgment], protocol: ResultReader) -> PairVerdicts:
         """Return the verdicts of a pairwise protocol; raises as `VerdictsBuilder.add`."""
         collected = VerdictsBuilder(protocol)
-        collected.add(list(judgments))
+        collected.add([(judgment, True) for judgment in judgments])
         return collected.verdicts()
 
     @classmethod
@@ -160,15 +159,14 @@ class PairVerdicts:
         if not parts:
             return cls.of([])
         items, item = _joined([part.items for part in parts], [part.item for part in parts])
-        names = [part.contestants for part in parts]
-        contestants, first = _joined(names, [part.first for part in parts])
-        _, second = _joined(names, [part.second for part in parts])
+        sides = [np.stack([part.first, part.second]) for part in parts]
+        contestants, (first, second) = _joined([part.contestants for part in parts], sides)
         judges, judge = _joined([part.judges for part in parts], [part.judge for part in parts])
         result = np.concatenate([part.result for part in parts])
         turn = np.concatenate([part.turn for part in parts])
         weight = np.concatenate([part.weight for part in parts])
-        whole = cls.of_columns(items, contestants, judges, item, first, second, judge, result, turn)
-        return replace(whole, weight=weight)
+        whole = cls.of_columns(items, contestants, judges, item, first, second, judge, result)
+        return replace(whole, turn=turn, weight=weight)
 
     def __len__(self) -> int:
         """Number of verdicts, unreadable ones among them."""
@@ -292,7 +290,7 @@ def _joined(names: Sequence[Names], columns: Sequence[Indices]) -> tuple[Names, 
         # -1, the last place, is that of an unknown name.
         places = np.append(numbers.of(of_part), -1)
         joined.append(places[column])
-    return tuple(numbers), np.concatenate(joined)
+    return tuple(numbers), np.concatenate(joined, axis=-1)
 
 
 class _Block(NamedTuple):
@@ -321,27 +319,23 @@ class VerdictsBuilder:
         self.n_outdated = 0
         """Verdicts that `verdicts` left out."""
 
-    def add(
-        self, judgments: Sequence[Judgment | PairJudgment], current: Sequence[bool] | None = None
-    ) -> None:
+    def add(self, states: Sequence[tuple[Judgment | PairJudgment, bool]]) -> None:
         """Add judgments, older ones first; raises `DataError` as `ResultReader.result`.
 
-        ``current``: whether each is on the dialogues as they are, by default all.
+        ``states``: each with whether it is on the dialogues as they are.
         """
-        names = chain.from_iterable([judgment.contestants for judgment in judgments])
-        sides = self._contestants.of(names)
+        judgments = [judgment for judgment, _ in states]
+        sides = self._contestants.of(chain.from_iterable(j.contestants for j in judgments))
         results = [self._result(judgment.verdict) for judgment in judgments]
-        if current is None:
-            current = [True for _ in judgments]
         block = _Block(
-            seed=self._seeds.of([judgment.seed_id for judgment in judgments]),
+            seed=self._seeds.of(judgment.seed_id for judgment in judgments),
             first=sides[::2],
             second=sides[1::2],
             result=np.array(results, np.float64),
             shown=np.array([judgment.shown for judgment in judgments], np.intp),
-            signature=self._signatures.of([judgment.signature for judgment in judgments]),
+            signature=self._signatures.of(judgment.signature for judgment in judgments),
             no_room=np.array([lacks_room(judgment) for judgment in judgments], np.bool_),
-            is_current=np.array(current, np.bool_),
+            is_current=np.array([is_current for _, is_current in states], np.bool_),
         )
         self._blocks.append(block)
 
@@ -487,13 +481,11 @@ def _sorted(names: Sequence[str], column: Indices) -> tuple[Names, Indices]:
 
 def _refuse_twice(rows: PairVerdicts, cell: Indices) -> None:
     """Raise `DataError` where a judge has two verdicts in one cell, shape (n,)."""
-    times = np.bincount(cell, minlength=1)
-    if times.max() < 2:
-        return
-    at = int(np.flatnonzero(times[cell] > 1)[1])
-    second = rows.contestants[rows.second[at]]
-    pair = ""
-    if second != NO_CONTESTANT:
-        pair = f", {rows.contestants[rows.first[at]]} before {second},"
-    fault = f"{rows.judges[rows.judge[at]]} has judged item {rows.items[rows.item[at]]}{pair} twice"
-    raise DataError(f"{fault}; keep one of the two")
+    for at in np.flatnonzero(np.bincount(cell)[cell] > 1)[1:]:
+        judge = rows.judges[rows.judge[at]]
+        item = rows.items[rows.item[at]]
+        second = rows.contestants[rows.second[at]]
+        pair = ""
+        if second != NO_CONTESTANT:
+            pair = f", {rows.contestants[rows.first[at]]} before {second},"
+        raise DataError(f"{judge} has judged item {item}{pair} twice; keep one of the two")

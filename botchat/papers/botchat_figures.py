@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from botchat.errors import DataError, MissingDataError, listed
-from botchat.importers.tables import table
+from botchat.importers.tables import read_table
 from botchat.metrics.statistics import wilson
 from botchat.ratings.rate_table import COLUMNS
 from botchat.report.figures import FORMATS, Chart, dots, matrix, stacks
@@ -66,7 +66,7 @@ def bench_botchat(data: Path | None, folder: Path) -> Result:
 
 def read_columns(path: Path, columns: tuple[str, ...]) -> pd.DataFrame | None:
     """Read names and numbers of a csv file, percent as shares; None if it lacks a column."""
-    frame = table(path.read_bytes(), path.name)
+    frame = read_table(path.read_bytes(), path.name).frame
     if not set(columns) <= set(frame):
         return None
     frame = frame[list(columns)].copy()

@@ -79,7 +79,7 @@ def _read_files(files: Sequence[Path]) -> tuple[PairVerdicts, list[str]]:
     """Return the votes of all files, and lines on them."""
     from botchat.importers.vote_files import together, votes_in, votes_of  # pandas
 
-    read = together([votes_of(votes_in(path), str(path)) for path in files])
+    read = together([votes_of(votes_in(path)) for path in files])
     votes = read.votes
     notes = [f"{note}." for note in read.notes]
     if (votes.weight != 1).any():

@@ -19,13 +19,21 @@ from botchat.interfaces import KnownCase, case_ref
 from botchat.pipeline.contestants import begun_seeds, in_turn, with_humans
 from botchat.pipeline.session import catalogue_of
 from botchat.protocols.protocol import Protocol
-from botchat.records import BLIND_PAGE, SIGNED, Dialogues, JudgeId, Judgment, Seed
+from botchat.records import BLIND_PAGE, SIGNED, Dialogues, JudgeId, Judgment, Seed, Utterances
 from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
 LONGEST_NAME = 60
 """Characters of an annotator's name."""
+
+
+class LabelCase(msgspec.Struct):
+    """A case on the page; ``case``: its digest."""
+
+    seed_id: str
+    case: str
+    dialogues: list[Utterances]
 
 
 class Label(msgspec.Struct, frozen=True):
@@ -133,7 +141,7 @@ def _page(protocol: Protocol, seed_set: str, cases: Sequence[KnownCase]) -> str:
     rows = []
     for case in cases:
         utterances = [dialogue.utterances for dialogue in case.dialogues]
-        rows.append({"seed_id": case.seed_id, "case": case.digest, "dialogues": utterances})
+        rows.append(LabelCase(case.seed_id, case.digest, utterances))
     about = {"set": seed_set, "protocol": about_protocol(protocol), "cases": rows}
     script = text("label.js")
     return template("label.html").render(

@@ -183,24 +183,20 @@ class CurrentCases:
             return None
         return case_digest(protocol, *dialogues) == judgment.case
 
-    def _states(self, protocol: str, judgments: Iterable[J]) -> tuple[list[J], list[bool]]:
-        """Return the answered ones on dialogues that there are, and whether each is current."""
-        answered = []
+    def _states(self, protocol: str, judgments: Iterable[J]) -> list[tuple[J, bool]]:
+        """Return the answered ones on dialogues that there are, with whether they are current."""
         states = []
         for judgment in judgments:
             if judgment.outcome not in UNANSWERED:
                 is_current = self._is_current(protocol, judgment)
                 if is_current is not None:
-                    answered.append(judgment)
-                    states.append(is_current)
-        return answered, states
+                    states.append((judgment, is_current))
+        return states
 
     def read(self, name: str, protocol: Protocol | None, path: Path) -> StageFile:
         """Read a stage file of the protocol ``name``, which may be unknown; raises as `load`."""
-        answered, states = self._states(name, jsonl.read(path, Judgment))
-        latest = {}
-        for judgment, is_current in zip(answered, states, strict=True):
-            latest[judgment_key(judgment)] = (judgment, is_current)
+        states = self._states(name, jsonl.read(path, Judgment))
+        latest = {judgment_key(state[0]): state for state in states}
         judgments = [judgment for judgment, is_current in latest.values() if is_current]
         n_outdated = len(latest) - len(judgments)
         if protocol is None:
@@ -209,15 +205,14 @@ class CurrentCases:
             protocol.check(judgments)
             return StageFile(judgments, judgments, n_outdated)
         builder = VerdictsBuilder(protocol)
-        builder.add(answered, states)
+        builder.add(states)
         return StageFile(builder.verdicts(), judgments, n_outdated)
 
     def read_pairs(self, protocol: Protocol, path: Path) -> StageFile:
         """Read verdicts on pairs alone, without reasons: in a tenth of the memory."""
         builder = VerdictsBuilder(protocol)
         for block in jsonl.blocks(path, PairJudgment):
-            answered, states = self._states(protocol.name, block)
-            builder.add(answered, states)
+            builder.add(self._states(protocol.name, block))
         return StageFile(builder.verdicts(), [], builder.n_outdated)
 
 

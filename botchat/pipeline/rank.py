@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from botchat.boards.board import Board
+from botchat.boards.votes import rates_board, votes_board
 from botchat.errors import ConfigError, MissingDataError, UsageError, listed
-from botchat.importers.tables import FileTable, frame_rows
+from botchat.importers.tables import FileTable, table_rows
 from botchat.importers.vote_files import is_rates, together, votes_in, votes_of
 from botchat.pipeline.leaderboard import board_result, write_charts
 from botchat.pipeline.spending import Meter
@@ -15,9 +16,6 @@ from botchat.ratings.rate_table import PER_PAIR, comparisons_from_rates
 from botchat.results import Result
 from botchat.workspace.folder import Workspace
 from botchat.workspace.jsonl import write_all
-
-if TYPE_CHECKING:
-    from botchat.boards.board import Board
 
 
 def rank(
@@ -52,8 +50,8 @@ def rank(
     folder = out or workspace.out(stem)
     write_all(folder, {**texts, **pages.files([view])})
     write_charts(folder, view.charts)
-    lines = notes + list(board.notes)
-    return board_result(view, content, lines, folder / "index.html", files=notes)
+    page = folder / "index.html"
+    return board_result(view, content, notes + list(board.notes), page, files=notes)
 
 
 def _board(
@@ -63,43 +61,34 @@ def _board(
     name = paths[0].stem
     if len(paths) > 1:
         name += f" and {len(paths) - 1} more"
-    tables = [(votes_in(path), str(path)) for path in paths]
-    for table, where in tables:
-        if is_rates(table.frame):
+    tables = [votes_in(path) for path in paths]
+    for table in tables:
+        if is_rates(table):
             if len(paths) > 1 or judges:
-                raise ConfigError(f"{where} has rates, not votes: rank it alone, without --judge")
-            return _rank_rates(table, where, name, per_pair)
+                raise ConfigError(
+                    f"{table.where} has rates, not votes: rank it alone, without --judge"
+                )
+            if per_pair is None:
+                per_pair = PER_PAIR
+            comparisons = comparisons_from_rates(table_rows(table), per_pair, table.where)
+            note = (
+                f"{table.where}: pairwise win rates: {len(comparisons.models)} models, "
+                f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
+                "each (--per-pair)"
+            )
+            return rates_board(comparisons, name, per_pair), [note]
     return _rank_votes(tables, name, judges)
 
 
-def _rank_rates(
-    table: FileTable, where: str, name: str, per_pair: int | None
-) -> tuple[Board, list[str]]:
-    from botchat.boards.votes import rates_board
-
-    if per_pair is None:
-        per_pair = PER_PAIR
-    comparisons = comparisons_from_rates(frame_rows(table.frame, where), per_pair, where)
-    note = (
-        f"{where}: pairwise win rates: {len(comparisons.models)} models, "
-        f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
-        "each (--per-pair)"
-    )
-    return rates_board(comparisons, name, per_pair), [note]
-
-
 def _rank_votes(
-    tables: Sequence[tuple[FileTable, str]], name: str, judges: Sequence[str]
+    tables: Sequence[FileTable], name: str, judges: Sequence[str]
 ) -> tuple[Board, list[str]]:
-    from botchat.boards.votes import votes_board
-
-    read = together([votes_of(table, where) for table, where in tables])
-    votes = read.votes
+    votes, notes = together([votes_of(table) for table in tables])
     for judge in judges:
         if judge not in votes.judges:
             known = listed(votes.judges)
             raise MissingDataError(f"no votes of the judge {judge!r}; there are: {known}")
     votes = votes.by(judges or votes.judges)
     if not votes.readable.any():
-        raise MissingDataError(f"{'; '.join(read.notes)}: no readable vote is left to rank")
-    return votes_board(votes, name), read.notes
+        raise MissingDataError(f"{'; '.join(notes)}: no readable vote is left to rank")
+    return votes_board(votes, name), notes

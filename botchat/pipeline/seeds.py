@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from botchat.errors import ConfigError, MissingDataError, UsageError, listed
 from botchat.importers import dialogues, hub, tables
+from botchat.importers.dialogues import ImportedDialogue
 from botchat.interfaces import settings_digest
 from botchat.pipeline.live_models import token_counter
-from botchat.records import HUMAN, MIN_HUMAN, N_SEED, SIGNED, Seed
+from botchat.records import (
+    HUMAN,
+    MIN_HUMAN,
+    N_SEED,
+    SIGNED,
+    Dialogue,
+    Seed,
+    Utterance,
+    Utterances,
+)
 from botchat.results import Fields, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace, stage_order
@@ -133,37 +146,102 @@ def import_dialogues(
         known = []
         if not is_new:
             known = workspace.seeds(seed_set)
-        matches, new_seeds, left_out = dialogues.match_seeds(imported, known, is_new)
+        matches, left_out = _matches(imported, known, is_new)
         left = "; ".join(f"{n} {why}" for why, n in left_out.items())
         if not matches:
             raise MissingDataError(f"{source}: no dialogue can be imported to {seed_set}: {left}")
         content = [(seed.id, d.utterances, d.outcome) for seed, d in matches]
         signature = f"{SIGNED}|imported:{settings_digest(form, content)}|set:{seed_set}"
-        count = token_counter().exact
-        records = [dialogues.record(seed, d, model, signature, count) for seed, d in matches]
+        records = [_record(seed, d, model, signature) for seed, d in matches]
         path = workspace.dialogues_path(seed_set, model)
         if not replace and path.exists():
             raise ConfigError(
                 f"--model {model} has dialogues on the set {seed_set} already; --replace "
                 "overwrites them"
             )
-        if new_seeds:
-            workspace.write_seeds(seed_set, known + new_seeds)
+        n_new = 0
+        if is_new:
+            n_new = len(matches)
+            workspace.write_seeds(seed_set, [seed for seed, _ in matches])
         jsonl.finish(path, records, stage_order)
     row = {
         "set": seed_set,
         "model": model,
         "dialogues": len(matches),
         "stopped": sum(not record.complete for record in records),
-        "new_seeds": len(new_seeds),
+        "new_seeds": n_new,
         "path": path,
     }
-    more = {"format": form, "read": len(imported), "left_out": left_out, "signature": signature}
     line = (
         f"{len(imported)} dialogues read ({form}), {len(matches)} imported; left out: "
         f"{left or 'none'}"
     )
+    more = {"format": form, "read": len(imported), "left_out": left_out, "signature": signature}
     return Result(row | more, [line, [row]])
+
+
+def _matches(
+    imported: Sequence[ImportedDialogue], known: Sequence[Seed], is_new: bool
+) -> tuple[list[tuple[Seed, ImportedDialogue]], Counter[str]]:
+    """Return dialogues with their seeds, of a new set with new ones, and why others are left out.
+
+    A seed has one dialogue: those that are not used yet are held by their ChatSEED.
+    """
+    free = defaultdict[Utterances, list[Seed]](list)  # by their ChatSEED
+    for seed in known:
+        free[_start(seed.utterances)].append(seed)
+    ids = set()
+    matches = []
+    left_out = Counter[str]()
+    for dialogue in imported:
+        start = _start(dialogue.utterances)
+        seeds = free.get(start)
+        # One that stopped at once says something of the model; one that ended says nothing.
+        if len(dialogue.utterances) < N_SEED + (dialogue.outcome == "ok"):
+            left_out[f"with nothing after the first {N_SEED} utterances"] += 1
+        elif seeds:
+            match = min(seeds, key=lambda seed: seed.id != dialogue.id)
+            seeds.remove(match)
+            matches.append((match, dialogue))
+        elif seeds is not None:
+            left_out["that begin with the ChatSEED of an earlier one"] += 1
+        elif is_new:
+            free[start] = []
+            seed_id = dialogue.id
+            if not seed_id or seed_id in ids:
+                digest = sha256("\0".join(start).encode("utf-8", "replace")).hexdigest()
+                seed_id = f"{seed_id or 'seed'}-{digest[:8]}"
+            ids.add(seed_id)
+            matches.append((Seed(seed_id, dialogue.utterances[:N_SEED]), dialogue))
+        else:
+            left_out["that begin with no ChatSEED of the set"] += 1
+    return matches, left_out
+
+
+def _start(utterances: Utterances) -> Utterances:
+    """Return the ChatSEED, white space aside."""
+    return tuple(" ".join(text.split()) for text in utterances[:N_SEED])
+
+
+def _record(seed: Seed, imported: ImportedDialogue, model: str, signature: str) -> Dialogue:
+    """Make the record, with the seed's own spelling of the ChatSEED and no ledger keys."""
+    count = token_counter().exact
+    replies = imported.utterances[N_SEED:]
+    status = "complete"
+    detail = ""
+    if imported.outcome != "ok":
+        status = f"stopped:{imported.outcome}"
+        detail = f"imported: its utterance {len(imported.utterances) + 1} is no reply"
+    return Dialogue(
+        seed_id=seed.id,
+        model=model,
+        utterances=seed.utterances[:N_SEED] + replies,
+        n_seed=N_SEED,
+        facts=tuple(Utterance(tokens=count and count(text)) for text in replies),
+        status=status,
+        signature=signature,
+        detail=detail,
+    )
 
 
 def name_of(source: str) -> str:

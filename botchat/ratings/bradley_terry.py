@@ -91,12 +91,12 @@ class BradleyTerryResult:
         own = np.diag(self.covariance)
         error = np.sqrt(np.maximum(own[:, None] + own - 2 * self.covariance, 0))
         reach = self.reach(1 - (1 - LEVEL) / max(1, m * (m - 1) // 2))
-        return np.asarray(self.rating[:, None] - self.rating > reach * error + EQUAL)
+        return self.rating[:, None] - self.rating > reach * error + EQUAL
 
     def better(self, names: Sequence[str]) -> Flags:
         """Return `significantly_better` of some models in this order, shape (m, m)."""
         at = [self.models.index(name) for name in names]
-        return np.asarray(self.significantly_better[np.ix_(at, at)])
+        return self.significantly_better[np.ix_(at, at)]
 
     @property
     def rank_intervals(self) -> tuple[Indices, Indices]:
@@ -111,7 +111,7 @@ def ranks_from_order(better: Flags) -> tuple[Indices, Indices]:
     """
     first = 1 + better.sum(axis=0)
     last = len(better) - better.sum(axis=1)
-    return np.asarray(first, dtype=np.intp), np.asarray(last, dtype=np.intp)
+    return first, last
 
 
 def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryResult:
@@ -126,7 +126,7 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
     m = rows.m
     warning = _explain_no_maximum(comparisons)
     parameters, ties = _fit_rows(rows.aggregated(), bool(warning))
-    bread = np.asarray(np.linalg.inv(rows.curvature(parameters, ties)))
+    bread = np.linalg.inv(rows.curvature(parameters, ties))
     n_clusters = None
     covariance = bread
     # Residuals of a fit that explains everything are 0, which does not make it certain.
@@ -324,33 +324,35 @@ def _unseen_variance(rows: _Rows, expected: Floats, n_clusters: int | None) -> F
     first at the fitted ratings, shape (n,).
     """
     m = rows.m
-    n = len(rows)
-    low, high, score = rows.oriented()
-    expected = np.where(rows.first < rows.second, expected, 1 - expected)
-    unit = np.arange(n)
+    # Both orders of a pair are seen from the model of the lower number.
+    is_low = rows.first < rows.second
+    place = np.minimum(rows.first, rows.second) * m + np.maximum(rows.first, rows.second)
+    score = np.where(is_low, rows.result, 1 - rows.result)
+    expected = np.where(is_low, expected, 1 - expected)
+    unit = np.arange(len(rows))
     if n_clusters and rows.cluster is not None:
         unit = rows.cluster
-    cells, cell = distinct((unit * m + low) * m + high)
+    cells, cell = distinct(unit * m * m + place)
     pair = cells % (m * m)
     apart = sums(cell, rows.weights * (score - expected))
     size = sums(cell, rows.weights)
     seen = sums(pair, apart**2, m * m)
     units = sums(pair, np.ones(len(pair)), m * m)
     chance = np.zeros(m * m)
-    chance[low * m + high] = expected * (1 - expected)
+    chance[place] = expected * (1 - expected)
     wanted = chance * sums(pair, size**2, m * m) * np.minimum(1, _UNSEEN / np.maximum(units, 1))
     lacking = np.where(wanted > seen * (1 + 1e-9), wanted - seen, 0).reshape(m, m)
-    return laplacian(np.asarray(lacking + lacking.T))
+    return laplacian(lacking + lacking.T)
 
 
 def sums(position: Indices, values: Floats, size: int = 0) -> Floats:
     """Sum of the values at each position, shape (max(size, largest position + 1),)."""
-    return np.asarray(np.bincount(position, weights=values, minlength=size), dtype=np.float64)
+    return np.asarray(np.bincount(position, values, size), np.float64)
 
 
 def laplacian(weight: Floats) -> Floats:
     """Sum over pairs of weight · (e_i - e_j)(e_i - e_j)', of a symmetric table (m, m)."""
-    return np.asarray(np.diag(weight.sum(axis=1)) - weight)
+    return np.diag(weight.sum(axis=1)) - weight
 
 
 # ---------------------------------------------------------------------- is there a maximum?

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from botchat.errors import DataError, MissingDataError
 from botchat.estimates import Flags, Floats, Indices, Names
-from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts
+from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +48,12 @@ class Comparisons:
                     f"comparison of {a!r} with {b!r}, result {result!r}: give two different models"
                     " and 1, 0.5 or 0"
                 )
-        models = sorted({a for a, _, _ in rows} | {b for _, b, _ in rows})
-        number = {model: i for i, model in enumerate(models)}
+        numbers = Numbers()
+        numbers.of(sorted(chain.from_iterable((a, b) for a, b, _ in rows)))
         return cls(
-            tuple(models),
-            np.array([number[a] for a, _, _ in rows], dtype=np.intp),
-            np.array([number[b] for _, b, _ in rows], dtype=np.intp),
+            tuple(numbers),
+            numbers.of(a for a, _, _ in rows),
+            numbers.of(b for _, b, _ in rows),
             np.array([result for _, _, result in rows], dtype=np.float64),
             None if seeds is None else np.unique(list(seeds), return_inverse=True)[1],
         )
@@ -88,15 +89,6 @@ class Comparisons:
         """Whether all are wins, ties and losses that count once, as Elo takes them."""
         return not self.is_soft and bool((self.weights == 1).all())
 
-    def oriented(self) -> tuple[Indices, Indices, Floats]:
-        """Return (lower index, higher index, result for the lower), shape (n,) each."""
-        kept = self.first < self.second
-        return (
-            np.where(kept, self.first, self.second),
-            np.where(kept, self.second, self.first),
-            np.where(kept, self.result, 1 - self.result),
-        )
-
     def require_any(self) -> None:
         """Raise `MissingDataError` if there is nothing to rate."""
         if not len(self):
@@ -107,10 +99,10 @@ class Comparisons:
 
 def comparisons_of(readable: PairVerdicts, cluster: Indices | None) -> Comparisons:
     """Make comparisons, models sorted by name, of readable verdicts and the cluster of each."""
-    models = readable.judged_contestants
-    place = {name: i for i, name in enumerate(models)}
+    place = Numbers()
+    place.of(readable.judged_contestants)
     # Contestants that only unreadable verdicts name have no place, and none is asked for.
     number = np.array([place.get(name, -1) for name in readable.contestants], dtype=np.intp)
     first = number[readable.first]
     second = number[readable.second]
-    return Comparisons(tuple(models), first, second, readable.result, cluster, readable.weight)
+    return Comparisons(tuple(place), first, second, readable.result, cluster, readable.weight)

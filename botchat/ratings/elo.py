@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import joblib
 import numpy as np
@@ -55,8 +56,7 @@ class EloSettings:
         return f"{text}|seed:{self.seed}"
 
 
-@dataclass(frozen=True, eq=False)
-class EloResult:
+class EloResult(NamedTuple):
     """Bootstrap Elo of each model, with the settings it was made with.
 
     ``rating``: mean over runs of the run's median over shuffles, shape (m,). ``run_std``: standard
@@ -97,8 +97,9 @@ def bootstrap_elo(comparisons: Comparisons, settings: EloSettings | None = None)
     medians = np.median(
         np.concatenate(finals).reshape(settings.runs, settings.shuffles, -1), axis=1
     )
-    several = settings.runs > 1
-    run_std = medians.std(axis=0, ddof=1) if several else np.full(len(level), np.nan)
+    run_std = np.full(len(level), np.nan)
+    if settings.runs > 1:
+        run_std = medians.std(axis=0, ddof=1)
     return EloResult(settings, comparisons.models, medians.mean(axis=0), run_std)
 
 
@@ -138,7 +139,7 @@ def play(
             move = step / (1 + np.exp(won - lost)) - less.take(row)
             ratings[wins] = won + move
             ratings[loses] = lost - move
-    return np.asarray(settings.init + ratings.reshape(width, m) * settings.k / step)
+    return settings.init + ratings.reshape(width, m) * settings.k / step
 
 
 def _play_block(
@@ -154,7 +155,7 @@ def _play_block(
     share no game.
     """
     n = len(comparisons)
-    (length, width) = shape
+    length, width = shape
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(block,)))
     orders = np.empty((width, length), np.int32)
     each = n // length

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from itertools import chain
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,14 +25,6 @@ Rows: TypeAlias = Iterable[tuple[str, Mapping[str, object]]]
 """Place of a row for messages, and its cells."""
 
 
-class _Rates(NamedTuple):
-    """Win rate and win-or-tie rate of a pair's first model, shape (2,), and their most digits."""
-
-    place: str
-    values: Floats
-    digits: int
-
-
 def comparisons_from_rates(rows: Rows, per_pair: int, where: str) -> Comparisons:
     """Rebuild comparisons from rows (place, cells) with the columns `COLUMNS`, a pair each.
 
@@ -45,79 +35,63 @@ def comparisons_from_rates(rows: Rows, per_pair: int, where: str) -> Comparisons
     """
     if per_pair < 1:
         raise UsageError(f"{per_pair} comparisons a pair: give at least 1 (BotChat's Arena: 444)")
-    table = _read_table(rows)
-    if not table:
+    places, values, digits = _read_table(rows)
+    if not places:
         raise DataError(f"{where}: no rows: give a line for each pair of models")
-    top = _top(table.values())
-    shares = defaultdict[tuple[str, str], list[Floats]](list)
-    for (a, b), rates in table.items():
-        if a < b:
-            shares[a, b].append(rates.values / top)
-        else:
-            shares[b, a].append(1 - rates.values[::-1] / top)
-    if len(shares) * per_pair > MOST:
-        most = MOST // len(shares)
-        raise ConfigError(f"{per_pair:,} comparisons a pair are too many: give at most {most:,}")
-    rounding = 10.0 ** -max(rates.digits for rates in table.values()) / top + 1e-9
-    pairs = sorted(shares)
-    results = []
-    for a, b in pairs:
-        both = np.array(shares[a, b])
-        if np.ptp(both, axis=0).max() > rounding:
-            raise DataError(
-                f"{table[b, a].place}: {b} against {a} contradicts {table[a, b].place}: a win "
-                "of one is a loss of the other"
-            )
-        wins, wins_or_ties = np.rint(both.mean(axis=0) * per_pair).astype(int).tolist()
-        times = [wins, wins_or_ties - wins, per_pair - wins_or_ties]
-        results.append(np.repeat([WIN, TIE, LOSS], times))
-    models = sorted(set(chain.from_iterable(pairs)))
-    number = {name: i for i, name in enumerate(models)}
-    return Comparisons(
-        tuple(models),
-        np.repeat([number[a] for a, _ in pairs], per_pair),
-        np.repeat([number[b] for _, b in pairs], per_pair),
-        np.concatenate(results),
-    )
-
-
-def _read_table(rows: Rows) -> dict[tuple[str, str], _Rates]:
-    table: dict[tuple[str, str], _Rates] = {}
-    for place, cells in rows:
-        a = str(cells.get("model_a", "")).strip()
-        b = str(cells.get("model_b", "")).strip()
-        if not a or not b or a == b:
-            raise DataError(f"{place}: {a!r} against {b!r}: name two different models")
-        if not any(str(cells.get(name, "")).strip() for name in COLUMNS[2:]):
-            continue  # our own tables list pairs that were never compared
-        if (a, b) in table:
-            earlier = table[a, b].place
-            raise DataError(f"{place}: {a} against {b} occurs in {earlier} already: keep one")
-        table[a, b] = _rates(place, cells)
-    return table
-
-
-def _rates(place: str, cells: Mapping[str, object]) -> _Rates:
-    texts = [str(cells.get(name, "")).strip() for name in COLUMNS[2:]]
-    try:
-        values = np.array([float(text) for text in texts])
-    except ValueError:
-        raise DataError(f"{place}: rates {texts!r:.90} are no numbers") from None
-    return _Rates(place, values, max(len(text.partition(".")[2]) for text in texts))
-
-
-def _top(table: Collection[_Rates]) -> int:
-    """Return 1 where rates are shares, 100 where they are in percent."""
-    values = np.array([rates.values for rates in table])
     top = 1
     # By majority, so that one wrong value does not decide the table's unit.
     if (values > 1).sum() * 2 > (values > 0).sum():
         top = 100
-    for rates in table:
-        win, win_or_tie = rates.values.tolist()
+    for place, (win, win_or_tie) in zip(places.values(), values.tolist(), strict=True):
         if not 0 <= win <= win_or_tie <= top:
             raise DataError(
-                f"{rates.place}: win_rate {win:g} and win_or_tie_rate {win_or_tie:g} are not in "
-                f"order within 0..{top}, as those of this table: the second counts wins too"
+                f"{place}: win_rate {win:g} and win_or_tie_rate {win_or_tie:g} are not in order "
+                f"within 0..{top}, as those of this table: the second counts wins too"
             )
-    return top
+    models, sides = np.unique(np.array(list(places), object), return_inverse=True)
+    first, second = sides.reshape(-1, 2).T
+    shares = np.full((len(models), len(models), 2), np.nan)
+    shares[first, second] = values / top
+    mirrored = 1 - shares.transpose(1, 0, 2)[..., ::-1]
+    apart = np.abs(shares - mirrored).max(axis=2)
+    for a, b in models[np.argwhere(apart > 10.0**-digits / top + 1e-9)].tolist():
+        raise DataError(
+            f"{places[b, a]}: {b} against {a} contradicts {places[a, b]}: a win of one is a loss "
+            "of the other"
+        )
+    # Of a pair with one row, what is not known is passed over: twice its share is halved.
+    mean = (np.fmin(shares, mirrored) + np.fmax(shares, mirrored)) / 2
+    low, high = np.nonzero(np.triu(mean[..., 1] >= 0))
+    if len(low) * per_pair > MOST:
+        most = MOST // len(low)
+        raise ConfigError(f"{per_pair:,} comparisons a pair are too many: give at most {most:,}")
+    wins, wins_or_ties = np.rint(mean[low, high].T * per_pair).astype(np.intp)
+    times = np.stack([wins, wins_or_ties - wins, per_pair - wins_or_ties], axis=1)
+    return Comparisons(
+        tuple(models.tolist()),
+        np.repeat(low, per_pair),
+        np.repeat(high, per_pair),
+        np.repeat(np.tile([WIN, TIE, LOSS], len(low)), times.ravel()),
+    )
+
+
+def _read_table(rows: Rows) -> tuple[dict[tuple[str, str], str], Floats, int]:
+    """Return the place of each pair, its rates as they stand, shape (n, 2), and most digits."""
+    places: dict[tuple[str, str], str] = {}
+    values = []
+    decimals = [""]
+    for place, cells in rows:
+        a, b, *texts = (str(cells.get(name, "")).strip() for name in COLUMNS)
+        if not a or not b or a == b:
+            raise DataError(f"{place}: {a!r} against {b!r}: name two different models")
+        if not any(texts):
+            continue  # our own tables list pairs that were never compared
+        if (a, b) in places:
+            raise DataError(f"{place}: {a} against {b} occurs in {places[a, b]} already: keep one")
+        places[a, b] = place
+        try:
+            values.append([float(text) for text in texts])
+        except ValueError:
+            raise DataError(f"{place}: rates {texts!r:.90} are no numbers") from None
+        decimals += [text.partition(".")[2] for text in texts]
+    return places, np.array(values), max(map(len, decimals))

@@ -291,7 +291,8 @@ def judge_charts(report: AgreementReport) -> Iterator[Chart]:
         for pair in report.agreement.pairs:
             a = names[pair.judge_a]
             b = names[pair.judge_b]
-            same.loc[a, b] = same.loc[b, a] = pair.agreement.value
+            same.loc[a, b] = pair.agreement.value
+            same.loc[b, a] = pair.agreement.value
         yield Chart(
             "judge-agreement",
             "Same verdict of two judges (%)",

@@ -11,6 +11,7 @@ death of the process at any moment.
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 import json
 import os
@@ -20,6 +21,7 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -27,8 +29,17 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from botchat.errors import BotChatError, DataError, one_line
-from botchat.interfaces import Decoding, Identity, Message, Quirks, Reply, Sent, Usage
-from botchat.records import Outcome
+from botchat.interfaces import (
+    MOST_TOKENS,
+    Decoding,
+    Identity,
+    Message,
+    Quirks,
+    Reply,
+    Sent,
+    Usage,
+)
+from botchat.records import UNANSWERED, Outcome
 from botchat.workspace.jsonl import make_folder
 
 SCHEMA = 1
@@ -36,13 +47,17 @@ SCHEMA = 1
 LEAST_FREE = 1 << 24
 """Bytes of free space below which no call is sent: as much as the replies in flight may take."""
 
+MAX_LINE = 64 << 20
+"""Bytes of a call of a published run; a reply's body has at most a quarter of them."""
+
 _PRAGMAS = (  # keys are in random order, so 64 MiB of pages are kept
     "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536;"
 )
 _TABLES = resources.files(__package__).joinpath("ledger.sql").read_text("utf-8")
 
-_Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
-"""Seconds of the epoch, as far as calendars go."""
+_Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
+"""0 or more: of seconds of the epoch, as far as calendars go."""
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)] | None
 
 
 Cells: TypeAlias = tuple[Any, ...]
@@ -64,7 +79,7 @@ class StoredCall(msgspec.Struct, frozen=True):
     key: str
     model: str
     stage: str
-    at: _Seconds
+    at: _Positive
     outcome: Outcome
     text: str
     finish_reason: str | None
@@ -109,6 +124,16 @@ class StoredCall(msgspec.Struct, frozen=True):
         return msgspec.convert(cells, cls)
 
 
+class PublishedCall(StoredCall, frozen=True):
+    """A line of a published run's calls: what no provider can have counted is refused."""
+
+    prompt_tokens: _Count
+    completion_tokens: _Count
+    cached_tokens: _Count
+    latency_s: _Positive
+    cost_usd: _Positive | None
+
+
 _COLUMNS = ", ".join(StoredCall.__struct_fields__)
 _SLOTS = ", ".join("?" for _ in StoredCall.__struct_fields__)
 _INSERT = (  # a published run brings no forgotten answer back
@@ -123,13 +148,43 @@ _CELLS = {field.name: field.type for field in msgspec.structs.fields(StoredCall)
 
 def request_json(identity: Identity, messages: Sequence[Message], decoding: Decoding) -> bytes:
     """Return the canonical request: what decides the answer, in one byte order."""
-    request = {"schema": SCHEMA, "identity": identity, "messages": messages}
-    return msgspec.json.encode(request | {"sampling": decoding.settings}, order="deterministic")
+    request = {
+        "schema": SCHEMA,
+        "identity": identity,
+        "messages": messages,
+        "sampling": decoding.settings,
+    }
+    return msgspec.json.encode(request, order="deterministic")
 
 
 def request_key(request: bytes) -> str:
     """Return the SHA-256 of a canonical request, 64 hex digits."""
     return hashlib.sha256(request).hexdigest()
+
+
+def read_calls(path: Path) -> Iterator[StoredCall]:
+    """Yield a published run's calls. Raises DataError, with file and line.
+
+    Every key is checked against its request: an edited request cannot answer for another.
+    """
+    n = 0
+    try:
+        with gzip.open(path) as file:
+            for line in iter(partial(file.readline, MAX_LINE + 1), b""):
+                n += 1
+                if len(line) > MAX_LINE:
+                    raise ValueError(f"longer than {MAX_LINE >> 20} MiB")
+                call = msgspec.json.decode(line, type=PublishedCall)
+                if request_key(bytes(call.request)) != call.key:
+                    raise ValueError(f"the request does not match its key {call.key[:12]}…")
+                if call.outcome in UNANSWERED:
+                    raise ValueError(f"the outcome {call.outcome} is no answer")
+                msgspec.json.decode(call.request, type=CanonicalRequest)
+                yield call
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"cannot read {path}: {error}") from None
+    except Exception as error:
+        raise DataError(f"{path}:{n}: not a call of a published run: {one_line(error)}") from None
 
 
 class Ledger:

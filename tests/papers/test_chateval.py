@@ -132,17 +132,6 @@ def test_upstream_files_are_joined_by_question():
     assert [row.result for row in pair_labels([one, two])] == [1, 0]
 
 
-def topical(**changed):
-    """One record of the Topical-Chat file."""
-    return {
-        "source": "hello there \n hi , how are you ? \n\n",
-        "context": "greetings are old\n",
-        "system_id": "s1",
-        "system_output": " fine . ",
-        "scores": {**dict.fromkeys(ASPECTS, 1.5), "overall": 3.0},
-    } | changed
-
-
 @pytest.mark.parametrize(("name", "content", "message"), rows("broken_files_of_benchmarks"))
 def test_broken_files_are_refused_with_file_and_line(name, content, message):
     """One line that says what and where."""

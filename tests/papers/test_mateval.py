@@ -14,14 +14,7 @@ from hypothesis import strategies as st
 from botchat.errors import DataError, MissingDataError
 from botchat.judges.voting import aggregate
 from botchat.papers.benchmarks import printed_tables
-from botchat.papers.stories import (
-    AS_WRITTEN,
-    COLUMNS,
-    STORIES,
-    STRATEGIES,
-    case,
-    recorded,
-)
+from botchat.papers.stories import AS_WRITTEN, COLUMNS, STORIES, STRATEGIES, case, recorded
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.reports import ERROR_TYPES
 from botchat.records import Judgment

@@ -52,20 +52,14 @@ def test_a_report_is_read_in_both_languages(language, scores):
     assert [told.get(kind) for kind in range(5)] == scores
 
 
-@pytest.mark.parametrize(
-    ("said", "score"),
-    rows("points_are_read_as_a_careful_reader_reads_them"),
-)
+@pytest.mark.parametrize(("said", "score"), rows("points_are_read_as_a_careful_reader_reads_them"))
 def test_points_are_read_as_a_careful_reader_reads_them(said, score):
     """Asides, sums, deductions, a plain No; a range or a Yes alone is no score."""
     told = part(said)
     assert (told.score if told else None) == score
 
 
-@pytest.mark.parametrize(
-    ("said", "score"),
-    rows("points_are_read_in_chinese"),
-)
+@pytest.mark.parametrize(("said", "score"), rows("points_are_read_in_chinese"))
 def test_points_are_read_in_chinese(said, score):
     """Labels, units and signs of the pack, wide or not."""
     told = part(said, ZH)

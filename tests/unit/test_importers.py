@@ -135,10 +135,7 @@ class TestTables:
         assert from_table(msgspec.json.encode(seeds), "f.json") == seeds
         assert read_seeds(tables.rows_of(map(msgspec.to_builtins, seeds), "f"), "f") == seeds
 
-    @pytest.mark.parametrize(
-        "row",
-        rows("common_field_names"),
-    )
+    @pytest.mark.parametrize("row", rows("common_field_names"))
     def test_common_field_names(self, row: dict[str, object]) -> None:
         """The layouts in use elsewhere give the same seed."""
         data = json.dumps(row).encode()
@@ -158,10 +155,7 @@ class TestTables:
         read = from_table(workbook(*lines), "f.xlsx")
         assert read == [Seed("3", ("One.", "Two.")), Seed("4", ("a", "b"))]
 
-    @pytest.mark.parametrize(
-        ("data", "message"),
-        rows("a_bad_table_is_one_line"),
-    )
+    @pytest.mark.parametrize(("data", "message"), rows("a_bad_table_is_one_line"))
     def test_a_bad_table_is_one_line(self, data: str, message: str) -> None:
         """File, row, value and remedy, on one line; bytes are written as Latin-1."""
         suffix = re.search(r"\.(csv|parquet)", message)

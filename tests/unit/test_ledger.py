@@ -16,13 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.errors import BotChatError, DataError
-from botchat.importers.published_calls import read_calls
 from botchat.interfaces import Decoding, Quirks, Reply, Usage
 from botchat.pipeline.ledger import record_provenance
 from botchat.pipeline.plan import _minutes
 from botchat.workspace import ledger as storage
 from botchat.workspace.folder import Workspace
-from botchat.workspace.ledger import Ledger, identity_key, request_json, request_key
+from botchat.workspace.ledger import Ledger, identity_key, read_calls, request_json, request_key
 from botchat.workspace.usage import bills, call_facts, stats
 
 ASK = [{"role": "user", "content": "hi"}]
@@ -119,10 +118,7 @@ def test_failed_attempts_are_counted_in_the_stage_of_their_call(ledger):
     key = put(ledger, stage="generate")
     ledger.add_attempt(key, Reply("transport"), model="m", status=None)
     ledger.add_attempt("never answered", Reply("transport"), model="m", status=None)
-    assert [(one.stage, one.failed_attempts) for one in stats(ledger)] == [
-        ("generate", 1),
-        ("", 1),
-    ]
+    assert [(one.stage, one.failed_attempts) for one in stats(ledger)] == [("generate", 1), ("", 1)]
 
 
 def test_a_plan_takes_as_long_as_the_last_run(ledger, monkeypatch):

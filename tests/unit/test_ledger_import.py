@@ -11,10 +11,9 @@ from contextlib import closing
 import pytest
 
 from botchat.errors import DataError
-from botchat.importers import published_calls
-from botchat.importers.published_calls import read_calls
 from botchat.interfaces import Decoding
-from botchat.workspace.ledger import Ledger, request_json, request_key
+from botchat.workspace import ledger as storage
+from botchat.workspace.ledger import Ledger, read_calls, request_json, request_key
 from botchat.workspace.usage import stats
 
 ASK = request_json({"model": "m"}, [{"role": "user", "content": "hi"}], Decoding()).decode()
@@ -127,13 +126,13 @@ def test_the_line_they_are_made_of_is_good(tmp_path):
 
 def test_a_line_without_end_is_not_read(tmp_path, monkeypatch):
     """Longer than any call: refused where the limit is reached."""
-    monkeypatch.setattr(published_calls, "MAX_LINE", 1 << 20)
+    monkeypatch.setattr(storage, "MAX_LINE", 1 << 20)
     path = written(tmp_path, other(1) + line(text="a" * (1 << 20)) + other(2))
     with closing(Ledger(None)) as ledger:
         with pytest.raises(DataError) as refused:
             ledger.add_calls(call.row() for call in read_calls(path))
         assert str(refused.value) == f"{path}:2: not a call of a published run: longer than 1 MiB"
-        monkeypatch.setattr(published_calls, "MAX_LINE", 1 << 21)
+        monkeypatch.setattr(storage, "MAX_LINE", 1 << 21)
         assert ledger.add_calls(call.row() for call in read_calls(path)) == 3
 
 

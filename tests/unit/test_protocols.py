@@ -198,7 +198,7 @@ ENDS = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_si
 @example([*[(1, False)] * 3, *[(1, True)] * 3, (2, False), (2, False), (2, True)])
 def test_the_curve_is_scipys_kaplan_meier(ends):
     """Wherever scipy gives one; it never rises, and no dialogue is lost."""
-    curve = SuccessCurve.of(ends, [str(i) for i, _ in enumerate(ends)], 12)
+    curve = SuccessCurve.of([(*each, str(i)) for i, each in enumerate(ends)], 12)
     times, is_censored = [end for end, _ in ends], [not is_ai for _, is_ai in ends]
     survival = ecdf(CensoredData.right_censored(times, is_censored)).sf
     for time, share in zip(survival.quantiles, survival.probabilities, strict=True):

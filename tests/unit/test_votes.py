@@ -38,11 +38,6 @@ def as_csv(rows, separator=","):
     return text.getvalue().encode()
 
 
-def as_lines(rows):
-    """Rows as JSON lines."""
-    return "\n".join(json.dumps(row) for row in rows).encode()
-
-
 def as_parquet(rows):
     """Rows as parquet."""
     sink = io.BytesIO()
@@ -54,7 +49,7 @@ WRITERS = {
     "csv": as_csv,
     "tsv": lambda rows: as_csv(rows, "\t"),
     "json": lambda rows: json.dumps(rows).encode(),
-    "jsonl": as_lines,
+    "jsonl": lambda rows: "\n".join(map(json.dumps, rows)).encode(),
     "parquet": as_parquet,
 }
 
@@ -130,11 +125,6 @@ def test_a_judge_gives_a_verdict_once():
     assert twice.is_latest.tolist() == [False, True]
     with pytest.raises(DataError, match="j has judged item 1, a before b, twice; keep one"):
         compare(twice.with_turns_named(), None)
-
-
-def battles(*winners):
-    """Battles of a and b."""
-    return [{"model_a": "a", "model_b": "b", "winner": w} for w in winners]
 
 
 WRONG = [
