@@ -17,6 +17,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import (
     HUMAN_LABELS,
@@ -26,7 +28,7 @@ from botchat.boards.judge_agreement import (
     agreement_signature,
 )
 from botchat.boards.tables import Column, Kind, Table, spread, table
-from botchat.errors import ConfigError, DataError, listed
+from botchat.errors import ConfigError, DataError, MissingDataError, listed
 from botchat.estimates import UNKNOWN, VerdictPrice
 from botchat.importers.tables import COLUMNS, SUFFIXES, FileRow, json_rows, read_text, rows
 from botchat.interfaces import Cells
@@ -147,7 +149,30 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
         labels=HUMAN_LABELS,
         signature=agreement_signature("bench", subject, verdicts_digest(verdicts), HUMAN_LABELS),
     )
-    return Comparison(report, judge_agreement.agreement_tables(report))
+    tables = judge_agreement.agreement_tables(report)
+    tables += _by_category(pairs, verdicts, report.signature)
+    return Comparison(report, tables)
+
+
+def _by_category(
+    pairs: Sequence[AnswerPair], verdicts: PairVerdicts, signature: str
+) -> list[Table]:
+    """Return the table of each judge's accuracy by category of the questions, if they have any."""
+    by_item = {pair.id: pair.category for pair in pairs}
+    category = np.array([by_item[item] for item in verdicts.items])[verdicts.item]
+    rows = []
+    for name in sorted(filter(None, set(by_item.values()))):
+        try:
+            judges = compare(verdicts.only(category == name), HUMAN_LABELS).judges
+        except MissingDataError:
+            continue  # nobody has judged these questions yet
+        for judge in judge_agreement.by_accuracy(judges):
+            rows.append({"category": name, **judge_agreement.known_fields(judge)})
+    if not rows:
+        return []
+    columns = (Column("category", "Category", "name"), *judge_agreement.JUDGES)
+    title = "Accuracy by category of the question (layout of ChatEval, Figure 3)"
+    return [table("categories", title, columns, rows, [signature]).filled()]
 
 
 class RatedTexts(NamedTuple):
@@ -177,8 +202,12 @@ class RatedTexts(NamedTuple):
         self,
         scores: Mapping[str, Sequence[ItemScore]],
         prices: Mapping[str, Mapping[str, VerdictPrice]],
+        printed: Mapping[str, Cells] | None = None,
     ) -> Comparison:
-        """Correlate with human scores, by part; ``prices`` are by part and judge."""
+        """Correlate with human scores, by part; ``prices`` are by part and judge.
+
+        ``printed``: judge -> the paper's row of it, which stands below.
+        """
         data = []
         judges = []
         lines = {}
@@ -200,10 +229,11 @@ class RatedTexts(NamedTuple):
         for part in (*self.parts, "average"):
             columns += [printed_column(f"{part}_spearman"), printed_column(f"{part}_kendall")]
         columns += [Column("unreadable", "Unreadable", "count"), *PRICE]
-        rows = [
-            judge_agreement.with_price(line | _correlations(by_judge[judge]))
-            for judge, line in lines.items()
-        ]
+        rows = []
+        for judge, line in lines.items():
+            rows.append(judge_agreement.with_price(line | _correlations(by_judge[judge])))
+            if printed and judge in printed:
+                rows.append({**printed[judge], "judge": f"{judge}, as printed"})
         correlations = table(self.table, self.title, columns, rows, [signed], _SCORED).filled()
         report = AgreementReport(subject=self.title, labels=HUMAN_LABELS, signature=signed)
         return Comparison(report, [correlations], {"judges": judges, "signature": signed})
@@ -399,6 +429,16 @@ def printed_tables() -> tuple[PrintedTable, ...]:
             fields["source"] = f"{paper}, {fields['source']}"
             tables.append(PrintedTable(f"{file.name.removesuffix('.toml')}-{key}", **fields))
     return tuple(tables)
+
+
+def printed_rows(dataset: str) -> dict[str, Cells]:
+    """Return what papers print of a dataset such as ``ROC``, by the last name of a row."""
+    rows = {}
+    for each in printed_tables():
+        for line, record in zip(each.rows, each.records, strict=True):
+            if line["row"][0] == dataset:
+                rows[line["row"][-1]] = record
+    return rows
 
 
 _FIGURES: dict[str, tuple[str, Kind]] = {

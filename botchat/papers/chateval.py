@@ -61,6 +61,13 @@ _REVIEW = re.compile(r"review_(.+)_(.+)_human\.txt")
 _REVIEW_NAME = "review_MODEL_MODEL_human.txt"
 
 
+class _Text(NamedTuple):
+    """A question or an answer."""
+
+    text: str
+    category: str
+
+
 class Response(NamedTuple):
     """One system's next turn in a conversation, and the mean human score of it by aspect."""
 
@@ -133,7 +140,9 @@ def read_faireval(files: Files) -> list[AnswerPair]:
         for name, texts in zip(names, tables, strict=False):
             if id_ not in texts:
                 raise DataError(f"{paths[name]}: no answer to question {id_}; add it")
-        pairs.append(AnswerPair(id_, questions[id_], models, (first[id_], second[id_]), verdict))
+        question = questions[id_]
+        answers = (first[id_].text, second[id_].text)
+        pairs.append(AnswerPair(id_, question.text, models, answers, verdict, question.category))
     return pairs
 
 
@@ -181,9 +190,9 @@ def read_topical_chat(files: Files) -> list[Response]:
     return [_response(record, ids) for record in chain.from_iterable(tables.values())]
 
 
-def _by_question(files: Files, name: str) -> dict[str, str]:
+def _by_question(files: Files, name: str) -> dict[str, _Text]:
     """Return the texts of one JSON-lines file by question id, in its order."""
-    texts: dict[str, str] = {}
+    texts: dict[str, _Text] = {}
     for place, value in json_rows(files[name], name):
         record = named(value, place)
         text = record.get("text")
@@ -192,7 +201,7 @@ def _by_question(files: Files, name: str) -> dict[str, str]:
             raise DataError(f"{place}: not a record with question_id and text")
         if not id_ or id_ in texts:
             raise DataError(f"{place}: question_id {id_!r:.60} is missing or there twice")
-        texts[id_] = text
+        texts[id_] = _Text(text, str(record.get("category") or ""))
     return texts
 
 

@@ -15,12 +15,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
+from pathlib import PurePosixPath
 from typing import TypeAlias
 
 from botchat.boards.judge_agreement import HUMAN_LABELS
 from botchat.errors import DataError, MissingDataError, listed
 from botchat.importers.tables import FileRow, named, quoted, read_text
-from botchat.interfaces import Case, ShownDialogue
+from botchat.interfaces import Case, Cells, ShownDialogue
 from botchat.languages import Language, built_in
 from botchat.metrics.agreement import ItemScore
 from botchat.papers.benchmarks import (
@@ -28,6 +29,7 @@ from botchat.papers.benchmarks import (
     Files,
     RatedTexts,
     json_files,
+    printed_rows,
     refuse_several,
 )
 from botchat.pipeline.judging import ProtocolCases
@@ -113,7 +115,10 @@ def recorded(files: Files) -> Benchmark:
     scores = {}
     for kind, code in enumerate(ERROR_TYPES):
         scores[code] = list(_recorded_scores(kind, reports, stories))
-    comparison = _rated(stories, asked_in(language)).correlate(scores, {})
+    printed: dict[str, Cells] = {}
+    for name in files:
+        printed |= printed_rows(PurePosixPath(name).name.partition("_")[0])
+    comparison = _rated(stories, asked_in(language)).correlate(scores, {}, printed)
     return Benchmark((), lambda _: comparison, needs_judges=False)
 
 
@@ -128,7 +133,10 @@ def _recorded_scores(
         for number, by_kind in by_story.items():
             report = by_kind.get(kind, KindReport(kind))
             item = stories[number].id
-            yield ItemScore(item, STORY, strategy, report.written or 0.0)
+            as_counted = report.written
+            if as_counted is None:  # and not -0.0, which says that there is none
+                as_counted = 0.0
+            yield ItemScore(item, STORY, strategy, as_counted)
             written.append(ItemScore(item, STORY, f"{strategy}{AS_WRITTEN}", report.score))
         yield from written
 

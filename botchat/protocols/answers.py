@@ -36,6 +36,7 @@ class AnswerPair(NamedTuple):
     contestants: tuple[str, str]
     answers: tuple[str, str]
     label: str | None  # "1" or "2": the answer that most annotators prefer, "tie"; None: not known
+    category: str = ""  # of the question
 
 
 def pair_cases(pairs: Iterable[AnswerPair]) -> Iterator[MakeCase]:

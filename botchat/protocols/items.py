@@ -1,10 +1,10 @@
 """Texts or pairs of answers in the rows of a file, which `botchat bench FILE` judges.
 
 A pair has two columns such as ``answer_1`` and ``answer_2`` (or ``response_a``, ``response_b``), a
-question or prompt where there is one, models' names, and the human verdict. A text has a column
-such as ``text`` or ``story``, and human scores: a number for the whole text, lines ``Name: number``
-(MATEval's), or a column named like the criterion's number. Only letters and digits in names of
-columns count; other columns are ignored.
+question or prompt and its category where there are any, models' names, and the human verdict. A
+text has a column such as ``text`` or ``story``, and human scores: a number for the whole text,
+lines ``Name: number`` (MATEval's), or a column named like the criterion's number. Only letters and
+digits in names of columns count; other columns are ignored.
 """
 
 from __future__ import annotations
@@ -169,7 +169,9 @@ class _Row(NamedTuple):
         if label:
             place = f"{self.place}: column {column}"
             human = read_label(label, (first, second), words, place)
-        return AnswerPair(id_, self.cell(_QUESTIONS)[1], (first, second), answers, human)
+        question = self.cell(_QUESTIONS)[1]
+        category = self.cell(["category"])[1]
+        return AnswerPair(id_, question, (first, second), answers, human, category)
 
     def scores(self, text: str, numbers: Collection[str]) -> dict[str, float]:
         """Return human scores by plain name of the number; ``""``: of the whole text."""
