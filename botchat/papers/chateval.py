@@ -36,6 +36,7 @@ from botchat.protocols.kinds import Score
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.replies import plain_name
 from botchat.protocols.scores import Scale, neutralise_labels
+from botchat.records import Utterances
 
 _SCALES = dict.fromkeys(("naturalness", "coherence", "engagingness"), (1, 3))
 _SCALES["groundedness"] = (0, 1)
@@ -67,7 +68,7 @@ class Response(NamedTuple):
     id: str
     """Name of the conversation, which all systems continue."""
     contestant: str
-    conversation: tuple[str, ...]
+    conversation: Utterances
     fact: str
     text: str
     scores: Mapping[str, float]
@@ -109,8 +110,8 @@ def read_faireval(files: Files) -> list[AnswerPair]:
     paths = {PurePosixPath(path).name: path for path in sorted(files)}
     refuse_several([path for path in files if PurePosixPath(path).name == "question.jsonl"])
     review = next((name for name in paths if _REVIEW.fullmatch(name)), _REVIEW_NAME)
-    model_a, model_b = _REVIEW.findall(review)[0]
-    names = ["question.jsonl", f"answer_{model_a}.jsonl", f"answer_{model_b}.jsonl", review]
+    models = _REVIEW.findall(review)[0]
+    names = ["question.jsonl", *[f"answer_{model}.jsonl" for model in models], review]
     if not set(names) <= set(paths):
         raise MissingDataError(
             f"FairEval needs question.jsonl, answer_MODEL.jsonl of two models, {_REVIEW_NAME} of "
@@ -124,7 +125,6 @@ def read_faireval(files: Files) -> list[AnswerPair]:
         raise DataError(
             f"{review}: {len(labels)} labels for the {len(questions)} questions; give one a line"
         )
-    models = (model_a, model_b)
     pairs = []
     for line, (id_, label) in enumerate(zip(questions, labels, strict=True), 1):
         if plain_name(label) == "chatgpt" and "gpt35" in models:
@@ -148,8 +148,9 @@ def topical_chat(files: Files) -> Benchmark:
             for each in responses
         ]
         parts[aspect] = (protocol, 0, labels)
-        makes = [partial(aspect_case, response, aspect) for response in responses]
-        cases.append(ProtocolCases(protocol, makes))
+        cases.append(
+            ProtocolCases(protocol, [partial(aspect_case, each, aspect) for each in responses])
+        )
     rated = RatedTexts(
         "topicalchat",
         "chateval-table-2",

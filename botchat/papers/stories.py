@@ -55,8 +55,8 @@ def asked_in(language: Language) -> Protocol:
     if language.english:
         return STORIES
     names = tuple(chinese for _, chinese in ERROR_TYPES.values())
-    answer = Score(replace(STORIES.score.asked, names=names))
-    return replace(STORIES, answer=answer, language=language)
+    scale = replace(STORIES.score.asked, names=names)
+    return replace(STORIES, answer=Score(scale), language=language)
 
 
 STORY = "story"  # the one contestant
@@ -97,8 +97,10 @@ def mateval(files: Files) -> Benchmark:
     """Return the stories with points off for five kinds of error; raises as `read_stories`."""
     language, stories = read_stories(files)
     protocol = asked_in(language)
-    cases = ProtocolCases(protocol, [partial(case, story, protocol) for story in stories])
-    return Benchmark([cases], _rated(stories, protocol).compare)
+    return Benchmark(
+        [ProtocolCases(protocol, [partial(case, story, protocol) for story in stories])],
+        _rated(stories, protocol).compare,
+    )
 
 
 def recorded(files: Files) -> Benchmark:
@@ -128,7 +130,10 @@ def _recorded_scores(
         for number, by_kind in by_story.items():
             report = by_kind.get(kind, KindReport(kind))
             item = stories[number].id
-            yield ItemScore(item, STORY, strategy, report.written or 0.0)
+            as_counted = report.written
+            if as_counted is None:  # -0.0 stays
+                as_counted = 0.0
+            yield ItemScore(item, STORY, strategy, as_counted)
             written.append(ItemScore(item, STORY, f"{strategy}{AS_WRITTEN}", report.score))
         yield from written
 

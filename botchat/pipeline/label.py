@@ -71,11 +71,13 @@ def label(
         )
     path = workspace.out(seed_set) / f"label-{asked.name}.html"
     jsonl.write_atomic(path, _page(asked, seed_set, cases).encode())
-    lines = [
-        f"{len(cases)} cases: {path}",
-        f"Then file what it exports: botchat label FILE --seeds {seed_set}",
-    ]
-    return Result({"page": path, "protocol": asked.name, "cases": len(cases)}, lines)
+    return Result(
+        {"page": path, "protocol": asked.name, "cases": len(cases)},
+        [
+            f"{len(cases)} cases: {path}",
+            f"Then file what it exports: botchat label FILE --seeds {seed_set}",
+        ],
+    )
 
 
 def annotator_name(name: str) -> str:
@@ -132,8 +134,13 @@ def _page(protocol: Protocol, seed_set: str, cases: Sequence[KnownCase]) -> str:
 
     rows = []
     for case in cases:
-        utterances = [dialogue.utterances for dialogue in case.dialogues]
-        rows.append({"seed_id": case.seed_id, "case": case.digest, "dialogues": utterances})
+        rows.append(
+            {
+                "seed_id": case.seed_id,
+                "case": case.digest,
+                "dialogues": [dialogue.utterances for dialogue in case.dialogues],
+            }
+        )
     about = {"set": seed_set, "protocol": about_protocol(protocol), "cases": rows}
     script = text("label.js")
     return template("label.html").render(

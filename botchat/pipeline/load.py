@@ -115,13 +115,14 @@ class SeedSetData:
 
         if self.invented:
             yield INVENTED.format(self.seed_set)
-        missing = sorted(self.without_dialogues - set(self.unanswered))
+        missing = sorted(self.without_dialogues.difference(self.unanswered))
         again = [f"{name} was judged and has no dialogues" for name in missing]
         for name, n in self.unanswered.items():
             again.append(f"{n} dialogues of {name} got no usable reply")
-        faults = []
-        for name, digest in imported_contestants(self.dialogues).items():
-            faults.append(f"{name} is not generated here but imported ({digest})")
+        faults = [
+            f"{name} is not generated here but imported ({digest})"
+            for name, digest in imported_contestants(self.dialogues).items()
+        ]
         faults += generation.fault_clauses(self.dialogues)
         notes = {
             "Run generate again": again,
@@ -131,8 +132,9 @@ class SeedSetData:
         for subject, parts in notes.items():
             if parts:
                 yield f"{subject}: {'; '.join(parts)}."
-        judgments = self.judgments_of(board.judge)
-        yield from lost_calls_note(self.workspace, self.dialogues.values(), judgments)
+        yield from lost_calls_note(
+            self.workspace, self.dialogues.values(), self.judgments_of(board.judge)
+        )
 
     def _judge_faults(self, board: Board) -> list[str]:
         """Return what is wrong with a judge's verdicts, and its own notes."""
@@ -198,9 +200,10 @@ class CurrentCases:
     def read(self, name: str, protocol: Protocol | None, path: Path) -> StageFile:
         """Read a stage file of the protocol ``name``, which may be unknown; raises as `load`."""
         answered, states = self._states(name, jsonl.read(path, Judgment))
-        latest = {}
-        for judgment, is_current in zip(answered, states, strict=True):
-            latest[judgment_key(judgment)] = (judgment, is_current)
+        latest = {
+            judgment_key(judgment): (judgment, is_current)
+            for judgment, is_current in zip(answered, states, strict=True)
+        }
         judgments = [judgment for judgment, is_current in latest.values() if is_current]
         n_outdated = len(latest) - len(judgments)
         if protocol is None:
@@ -342,8 +345,9 @@ def only_judge(
     usual = workspace.config.run.judge
     ids = [id_ for id_ in ids if usual in (id_.panel, id_.name) and not id_.is_control] or ids
     if len(ids) > 1:
-        known = listed(str(id_) for id_ in ids)
-        raise ConfigError(f"several judges have judged {seed_set}: name one with --judge: {known}")
+        raise ConfigError(
+            f"several judges have judged {seed_set}: name one with --judge: {listed(map(str, ids))}"
+        )
     return str(ids[0])
 
 

@@ -370,7 +370,7 @@ def dots(
         y = np.arange(len(names)) + (i * step - middle)
         shade = SHADES[min(i, 3)]
         colors = [PEOPLE if name == HUMAN else shade for name in names]
-        fill = ["white" for _ in names] if i else colors
+        fill = "white" if i else colors
         axes.hlines(y, frame["low"], frame["high"], colors, linewidth=1.0 if i else 1.8)
         axes.scatter(frame["value"], y, 14, fill, edgecolors=colors, linewidths=1, zorder=3)
         axes.scatter([], [], 14, "white" if i else shade, edgecolors=shade, label=title)
@@ -406,11 +406,10 @@ def stacks(rates: pd.DataFrame, axes: Axes) -> None:
     order = rates["win"] + rates["tie"] / 2
     rates = rates.loc[order.sort_values(ascending=False, kind="stable").index]
     left = np.zeros(len(rates))
-    for key, color in (("win", INK), ("tie", "#97948c"), ("lose", PALE)):
+    for key, color, on in (("win", INK, "white"), ("tie", "#97948c", "white"), ("lose", PALE, INK)):
         share = 100 * rates[key].to_numpy(dtype=float)
         bars = axes.barh(range(len(rates)), share, 0.72, left, color=color, label=key)
         texts = [f"{value:.0f}" if value >= 8 else "" for value in share]
-        on = INK if key == "lose" else "white"
         axes.bar_label(bars, texts, label_type="center", color=on, size=7)
         left += share
     _name_rows(axes, list(rates.index))
