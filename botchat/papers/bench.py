@@ -167,7 +167,7 @@ def _judged(
     workspace: Workspace, seed_set: str, cases: Sequence[ProtocolCases]
 ) -> dict[str, Judgments]:
     """Return the stored judgments of the cases as they are now, by name of the protocol."""
-    judged = dict[str, Judgments]()
+    judged = {}
     for protocol, makes in cases:
         wanted = {}
         for make in makes:

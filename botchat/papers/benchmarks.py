@@ -202,7 +202,8 @@ class RatedTexts(NamedTuple):
         columns = [Column("judge", "Judge", "name")]
         for part in (*self.parts, "average"):
             columns += [printed_column(f"{part}_spearman"), printed_column(f"{part}_kendall")]
-        columns += [Column("unreadable", "Unreadable", "count"), *PRICE]
+        columns.append(Column("unreadable", "Unreadable", "count"))
+        columns += PRICE
         rows = [with_price(line | _correlations(by_judge[judge])) for judge, line in lines.items()]
         correlations = table(self.table, self.title, columns, rows, [signed], _SCORED).filled()
         report = AgreementReport(subject=self.title, labels=HUMAN_LABELS, signature=signed)
@@ -235,7 +236,7 @@ def _correlations(by_part: Mapping[str, ScoreAgreement]) -> dict[str, float]:
 NUMBERS = {"_".join(kind.lower().split()): plain_name(kind) for kind in KINDS} | {"score": ""}
 """Key of an error type, and of the sum of all -> its name in `OwnText.labels`."""
 
-_PLACES = dict(zip(NUMBERS, [*range(len(KINDS)), None], strict=True))
+_PLACES = {key: place for place, key in enumerate(NUMBERS)} | {"score": None}
 _CASE = [Column("item", "Item", "name"), Column("judge", "Judge", "name")]
 _PAIRS = [Column(key, key.capitalize(), "name") for key in ("first", "second", "verdict", "scores")]
 LABEL_WORDS = {}

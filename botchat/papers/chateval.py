@@ -16,7 +16,7 @@ from typing import NamedTuple
 from botchat import prompts
 from botchat.boards.judge_agreement import HUMAN_LABELS
 from botchat.errors import DataError, MissingDataError, listed
-from botchat.importers.tables import FileRow, json_rows, named, read_text
+from botchat.importers.tables import json_rows, named, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics.agreement import ItemScore
@@ -111,7 +111,7 @@ def read_faireval(files: Files) -> list[AnswerPair]:
     refuse_several([path for path in files if PurePosixPath(path).name == "question.jsonl"])
     review = next((name for name in paths if _REVIEW.fullmatch(name)), _REVIEW_NAME)
     models = _REVIEW.findall(review)[0]
-    names = ["question.jsonl", *[f"answer_{model}.jsonl" for model in models], review]
+    names = ["question.jsonl", f"answer_{models[0]}.jsonl", f"answer_{models[1]}.jsonl", review]
     if not set(names) <= set(paths):
         raise MissingDataError(
             f"FairEval needs question.jsonl, answer_MODEL.jsonl of two models, {_REVIEW_NAME} of "
@@ -179,7 +179,27 @@ def read_topical_chat(files: Files) -> list[Response]:
             f"{listed(sorted(files)) or 'no files'}"
         )
     ids: dict[tuple[str, str], str] = {}
-    return [_response(record, ids) for record in chain.from_iterable(tables.values())]
+    responses = []
+    for place, value in chain.from_iterable(tables.values()):
+        record = named(value, place)
+        try:
+            source = str(record["source"])
+            fact = str(record["context"])
+            responses.append(
+                Response(
+                    ids.setdefault((source, fact), f"tc-{len(ids) + 1}"),
+                    str(record["system_id"]),
+                    tuple(line.strip() for line in source.split("\n") if line.strip()),
+                    fact.strip(),
+                    str(record["system_output"]).strip(),
+                    {aspect: float(record["scores"][aspect]) for aspect in ASPECTS},
+                )
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(
+                f"{place}: no {error}; a record needs {_FIELDS} of {', '.join(ASPECTS)}"
+            ) from None
+    return responses
 
 
 def _by_question(files: Files, name: str) -> dict[str, str]:
@@ -195,22 +215,3 @@ def _by_question(files: Files, name: str) -> dict[str, str]:
             raise DataError(f"{place}: question_id {id_!r:.60} is missing or there twice")
         texts[id_] = text
     return texts
-
-
-def _response(row: FileRow, ids: dict[tuple[str, str], str]) -> Response:
-    record = named(row.fields, row.place)
-    try:
-        source = str(record["source"])
-        fact = str(record["context"])
-        return Response(
-            ids.setdefault((source, fact), f"tc-{len(ids) + 1}"),
-            str(record["system_id"]),
-            tuple(line.strip() for line in source.split("\n") if line.strip()),
-            fact.strip(),
-            str(record["system_output"]).strip(),
-            {aspect: float(record["scores"][aspect]) for aspect in ASPECTS},
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            f"{row.place}: no {error}; a record needs {_FIELDS} of {', '.join(ASPECTS)}"
-        ) from None

@@ -183,7 +183,7 @@ def _report(
         subject=", ".join(subject),
         labels={None: "", BUILT_IN: BUILT_IN}.get(labels, HUMAN_LABELS),
         signature=agreement_signature("agree", signed, verdicts_digest(verdicts), labels),
-        notes=[*notes, *_notes(outdated, judged, labels)],
+        notes=list(notes) + list(_notes(outdated, judged, labels)),
     )
 
 

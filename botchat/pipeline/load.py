@@ -345,9 +345,8 @@ def only_judge(
     usual = workspace.config.run.judge
     ids = [id_ for id_ in ids if usual in (id_.panel, id_.name) and not id_.is_control] or ids
     if len(ids) > 1:
-        raise ConfigError(
-            f"several judges have judged {seed_set}: name one with --judge: {listed(map(str, ids))}"
-        )
+        known = listed(str(id_) for id_ in ids)
+        raise ConfigError(f"several judges have judged {seed_set}: name one with --judge: {known}")
     return str(ids[0])
 
 

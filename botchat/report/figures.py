@@ -333,12 +333,12 @@ def _inches(axes: Axes) -> list[float]:
     return list(figure.get_size_inches())
 
 
-def _short(axes: Axes, names: Sequence[Any]) -> list[str]:
+def _short(axes: Axes, names: Sequence[object]) -> list[str]:
     """Return the names as long as the figure has room for."""
     return labels([str(name) for name in names], max(14, int(5.4 * _inches(axes)[0])))
 
 
-def _name_rows(axes: Axes, names: Sequence[Any]) -> None:
+def _name_rows(axes: Axes, names: Sequence[object]) -> None:
     """Name the rows, the first on top."""
     axes.set_yticks(range(len(names)), _short(axes, names))
     axes.set_ylim(len(names) - 0.4, -0.6)

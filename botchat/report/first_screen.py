@@ -364,8 +364,8 @@ def success_curve(board: Board, leader: str | None, *, ranked: bool) -> Curve | 
     n_named = min(len(models), NAMED_LINES) + len(curves) - len(models)
     height = max(212, 17 * (n_named - 1))
     is_faint = not ranked or all(is_floor_bot(name) for name in models)
-    lines: list[CurveLine] = []
-    for name, label in zip(curves, labels(list(curves), 22), strict=True):
+    lines = []
+    for i, (name, label) in enumerate(zip(curves, labels(list(curves), 22), strict=True), 1):
         rate = curves[name].rate[:last]
         rate = rate[np.isfinite(rate)]
         whole = len(rate)
@@ -375,7 +375,7 @@ def success_curve(board: Board, leader: str | None, *, ranked: bool) -> Curve | 
         is_rare = whole < len(rate)
         intervals = []
         if len(curves) <= 4:
-            intervals = _intervals(curves[name], whole, aside=(1 + len(lines)) / 10)
+            intervals = _intervals(curves[name], whole, aside=i / 10)
         lines.append(
             CurveLine(
                 name,
