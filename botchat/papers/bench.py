@@ -65,8 +65,7 @@ def judge_name(name: str | JudgeFunction, model: str | None, workspace: Workspac
         return JudgeName(name)
     config = workspace.config
     if name == "single" and name not in config.models and name not in config.judges:
-        run = config.run
-        name = model or run.judge_model or run.judge or name
+        name = model or config.run.judge_model or config.run.judge or name
     if panels.find(JudgeId.asked(name).name, config.panels) is None:
         return JudgeName(name)
     return JudgeName(name, model)
@@ -91,8 +90,7 @@ def bench(
     ``published``: MATEval's recorded discussions take the judges' place. ``limit``: only the first
     items. Raises `LimitReached`, with the comparison so far: a limit was reached; run it again.
     """
-    asks = any((judges, limit is not None, spending.plan))
-    _refuse_questions(name, published, asks)
+    _refuse_questions(name, published, any((judges, limit is not None, spending.plan)))
     plain = re.sub(r"[^A-Za-z0-9._]+", "-", Path(name).stem).strip("-.")[:40]
     seed_set = f"bench-{plain or 'file'}"
     out = out or workspace.out(seed_set)
@@ -169,7 +167,7 @@ def _judged(
     workspace: Workspace, seed_set: str, cases: Sequence[ProtocolCases]
 ) -> dict[str, Judgments]:
     """Return the stored judgments of the cases as they are now, by name of the protocol."""
-    judged = dict[str, Judgments]()
+    judged = {}
     for protocol, makes in cases:
         wanted = {}
         for make in makes:
@@ -179,10 +177,11 @@ def _judged(
         folder = workspace.judgments_path(seed_set, protocol.name, "").parent
         for path in sorted(folder.glob("*.jsonl")):
             stored = workspace.judgments(path)
-            kept = []
-            for key, digest in wanted.items():
-                if key in stored and stored[key].case == digest:
-                    kept.append(stored[key])
+            kept = [
+                stored[key]
+                for key, digest in wanted.items()
+                if key in stored and stored[key].case == digest
+            ]
             if kept:
                 by_judge[kept[0].judge] = kept
         judged[protocol.name] = with_controls(workspace, by_judge, protocol)
@@ -205,9 +204,9 @@ def _read(name: str, data: Path | None, published: bool) -> Benchmark:
         return own_file(file)
     known = list(BENCHMARKS)
     known.append("botchat")
-    hint = did_you_mean(name, known)
     raise UsageError(
-        f"unknown benchmark {name!r}{hint}; benchmarks: {', '.join(known)}, or a file of texts"
+        f"unknown benchmark {name!r}{did_you_mean(name, known)}; "
+        f"benchmarks: {', '.join(known)}, or a file of texts"
     )
 
 

@@ -5,7 +5,6 @@ A new printed table is a table of ``published/PAPER.toml``, with no code.
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,13 +18,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import (
     HUMAN_LABELS,
+    JUDGES,
     PRICE,
     AgreementReport,
     OneOrder,
     agreement_signature,
+    agreement_tables,
+    by_accuracy,
+    known_fields,
+    with_price,
 )
 from botchat.boards.tables import Column, Kind, Table, spread, table
 from botchat.errors import ConfigError, DataError, MissingDataError, listed
@@ -111,8 +114,9 @@ def refuse_several(names: Sequence[str]) -> None:
 
 def answer_pairs(name: str, pairs: Sequence[AnswerPair]) -> Benchmark:
     """Return pairs of answers, asked about in both orders (Wang et al. 2023; ChatEval §4.1)."""
-    cases = [ProtocolCases(ANSWERS, list(pair_cases(pairs)))]
-    return Benchmark(cases, partial(_compare_answers, name, pairs))
+    return Benchmark(
+        [ProtocolCases(ANSWERS, list(pair_cases(pairs)))], partial(_compare_answers, name, pairs)
+    )
 
 
 def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered) -> Comparison:
@@ -142,14 +146,14 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
         one_order[judge.judge] = OneOrder(in_order.accuracy, in_order.kappa)
     subject = {"benchmark": name.lower()}
     report = AgreementReport(
-        agreement=replace(agreement, judges=judge_agreement.by_accuracy(judges), annotators=()),
+        agreement=replace(agreement, judges=by_accuracy(judges), annotators=()),
         prices=answered.costs(ANSWERS),
         one_order=one_order,
         subject=name,
         labels=HUMAN_LABELS,
         signature=agreement_signature("bench", subject, verdicts_digest(verdicts), HUMAN_LABELS),
     )
-    tables = judge_agreement.agreement_tables(report)
+    tables = agreement_tables(report)
     tables += _by_category(pairs, verdicts, report.signature)
     return Comparison(report, tables)
 
@@ -166,11 +170,11 @@ def _by_category(
             judges = compare(verdicts.only(category == name), HUMAN_LABELS).judges
         except MissingDataError:
             continue  # nobody has judged these questions yet
-        for judge in judge_agreement.by_accuracy(judges):
-            rows.append({"category": name, **judge_agreement.known_fields(judge)})
+        for judge in by_accuracy(judges):
+            rows.append({"category": name, **known_fields(judge)})
     if not rows:
         return []
-    columns = (Column("category", "Category", "name"), *judge_agreement.JUDGES)
+    columns = (Column("category", "Category", "name"), *JUDGES)
     title = "Accuracy by category of the question (layout of ChatEval, Figure 3)"
     return [table("categories", title, columns, rows, [signature]).filled()]
 
@@ -219,7 +223,7 @@ class RatedTexts(NamedTuple):
             for compared in compare_scores(rated, HUMAN_LABELS):
                 judge = compared.judge
                 by_judge[judge][part] = compared
-                row = {"judge": judge, self.part: part, **judge_agreement.known_fields(compared)}
+                row = {"judge": judge, self.part: part, **known_fields(compared)}
                 if judge in of_part:
                     row |= vars(of_part[judge])
                 judges.append(spread(row))
@@ -231,7 +235,7 @@ class RatedTexts(NamedTuple):
         columns += [Column("unreadable", "Unreadable", "count"), *PRICE]
         rows = []
         for judge, line in lines.items():
-            rows.append(judge_agreement.with_price(line | _correlations(by_judge[judge])))
+            rows.append(with_price(line | _correlations(by_judge[judge])))
             if printed and judge in printed:
                 rows.append({**printed[judge], "judge": f"{judge}, as printed"})
         correlations = table(self.table, self.title, columns, rows, [signed], _SCORED).filled()
@@ -265,7 +269,7 @@ def _correlations(by_part: Mapping[str, ScoreAgreement]) -> dict[str, float]:
 NUMBERS = {"_".join(kind.lower().split()): plain_name(kind) for kind in KINDS} | {"score": ""}
 """Key of an error type, and of the sum of all -> its name in `OwnText.labels`."""
 
-_PLACES = dict(zip(NUMBERS, [*range(len(KINDS)), None], strict=True))
+_PLACES = {key: place for place, key in enumerate(NUMBERS)} | {"score": None}
 _CASE = [Column("item", "Item", "name"), Column("judge", "Judge", "name")]
 _PAIRS = [Column(key, key.capitalize(), "name") for key in ("first", "second", "verdict", "scores")]
 LABEL_WORDS = {}
@@ -291,8 +295,9 @@ def _rated_texts(texts: Sequence[OwnText]) -> Benchmark:
         if scores:
             parts[key] = (MATEVAL, _PLACES[key], scores)
     rated = RatedTexts("texts", "judges", "Texts: correlation with human scores", "number", parts)
-    cases = ProtocolCases(MATEVAL, [partial(text_case, t) for t in texts])
-    return Benchmark([cases], rated.compare)
+    return Benchmark(
+        [ProtocolCases(MATEVAL, [partial(text_case, text) for text in texts])], rated.compare
+    )
 
 
 def own_file(file: Path) -> Benchmark:
@@ -414,7 +419,7 @@ class PrintedTable(NamedTuple):
                     unit = 1.0
                     if printed_column(name).kind == "rate":
                         unit = 0.01
-                    row[name + end] = None if math.isnan(number) else unit * number
+                    row[name + end] = unit * number
             yield row
 
 
@@ -472,9 +477,16 @@ def tables_of(benchmark: str) -> list[Table]:
     for key in list(dict.fromkeys(chain.from_iterable(records)))[2:]:
         column = printed_column(key.removesuffix("_std"))
         if key.endswith("_std"):
-            heading = column.heading.removesuffix(" (%)")
-            column = Column(key, f"\u00b1 {heading}", column.kind)
+            column = Column(key, f"\u00b1 {column.heading.removesuffix(' (%)')}", column.kind)
         columns.append(column)
     note = " ".join(f"{each.name}: {each.source}. {each.note}".strip() for each in printed)
-    signed = f"{SIGNED}|published|{benchmark}"
-    return [table("published", "As the papers print it", columns, records, [signed], note).filled()]
+    return [
+        table(
+            "published",
+            "As the papers print it",
+            columns,
+            records,
+            [f"{SIGNED}|published|{benchmark}"],
+            note,
+        ).filled()
+    ]

@@ -38,7 +38,7 @@ def bench_botchat(data: Path | None, folder: Path) -> Result:
     """
     if data is None or not data.exists():
         raise MissingDataError(f"--data {data}: no such folder; name the one with the tables")
-    files = list[Path]()
+    files = []
     tables = sorted(data.rglob("*.csv"))
     if data.is_file():
         tables = [data]

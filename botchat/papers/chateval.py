@@ -16,7 +16,7 @@ from typing import NamedTuple
 from botchat import prompts
 from botchat.boards.judge_agreement import HUMAN_LABELS
 from botchat.errors import DataError, MissingDataError, listed
-from botchat.importers.tables import FileRow, json_rows, named, read_text
+from botchat.importers.tables import json_rows, named, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics.agreement import ItemScore
@@ -36,6 +36,7 @@ from botchat.protocols.kinds import Score
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.replies import plain_name
 from botchat.protocols.scores import Scale, neutralise_labels
+from botchat.records import Utterances
 
 _SCALES = dict.fromkeys(("naturalness", "coherence", "engagingness"), (1, 3))
 _SCALES["groundedness"] = (0, 1)
@@ -74,7 +75,7 @@ class Response(NamedTuple):
     id: str
     """Name of the conversation, which all systems continue."""
     contestant: str
-    conversation: tuple[str, ...]
+    conversation: Utterances
     fact: str
     text: str
     scores: Mapping[str, float]
@@ -116,8 +117,8 @@ def read_faireval(files: Files) -> list[AnswerPair]:
     paths = {PurePosixPath(path).name: path for path in sorted(files)}
     refuse_several([path for path in files if PurePosixPath(path).name == "question.jsonl"])
     review = next((name for name in paths if _REVIEW.fullmatch(name)), _REVIEW_NAME)
-    model_a, model_b = _REVIEW.findall(review)[0]
-    names = ["question.jsonl", f"answer_{model_a}.jsonl", f"answer_{model_b}.jsonl", review]
+    models = _REVIEW.findall(review)[0]
+    names = ["question.jsonl", f"answer_{models[0]}.jsonl", f"answer_{models[1]}.jsonl", review]
     if not set(names) <= set(paths):
         raise MissingDataError(
             f"FairEval needs question.jsonl, answer_MODEL.jsonl of two models, {_REVIEW_NAME} of "
@@ -131,7 +132,6 @@ def read_faireval(files: Files) -> list[AnswerPair]:
         raise DataError(
             f"{review}: {len(labels)} labels for the {len(questions)} questions; give one a line"
         )
-    models = (model_a, model_b)
     pairs = []
     for line, (id_, label) in enumerate(zip(questions, labels, strict=True), 1):
         if plain_name(label) == "chatgpt" and "gpt35" in models:
@@ -157,8 +157,9 @@ def topical_chat(files: Files) -> Benchmark:
             for each in responses
         ]
         parts[aspect] = (protocol, 0, labels)
-        makes = [partial(aspect_case, response, aspect) for response in responses]
-        cases.append(ProtocolCases(protocol, makes))
+        cases.append(
+            ProtocolCases(protocol, [partial(aspect_case, each, aspect) for each in responses])
+        )
     rated = RatedTexts(
         "topicalchat",
         "chateval-table-2",
@@ -187,7 +188,27 @@ def read_topical_chat(files: Files) -> list[Response]:
             f"{listed(sorted(files)) or 'no files'}"
         )
     ids: dict[tuple[str, str], str] = {}
-    return [_response(record, ids) for record in chain.from_iterable(tables.values())]
+    responses = []
+    for place, value in chain.from_iterable(tables.values()):
+        record = named(value, place)
+        try:
+            source = str(record["source"])
+            fact = str(record["context"])
+            responses.append(
+                Response(
+                    ids.setdefault((source, fact), f"tc-{len(ids) + 1}"),
+                    str(record["system_id"]),
+                    tuple(line.strip() for line in source.split("\n") if line.strip()),
+                    fact.strip(),
+                    str(record["system_output"]).strip(),
+                    {aspect: float(record["scores"][aspect]) for aspect in ASPECTS},
+                )
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(
+                f"{place}: no {error}; a record needs {_FIELDS} of {', '.join(ASPECTS)}"
+            ) from None
+    return responses
 
 
 def _by_question(files: Files, name: str) -> dict[str, _Text]:
@@ -203,22 +224,3 @@ def _by_question(files: Files, name: str) -> dict[str, _Text]:
             raise DataError(f"{place}: question_id {id_!r:.60} is missing or there twice")
         texts[id_] = _Text(text, str(record.get("category") or ""))
     return texts
-
-
-def _response(row: FileRow, ids: dict[tuple[str, str], str]) -> Response:
-    record = named(row.fields, row.place)
-    try:
-        source = str(record["source"])
-        fact = str(record["context"])
-        return Response(
-            ids.setdefault((source, fact), f"tc-{len(ids) + 1}"),
-            str(record["system_id"]),
-            tuple(line.strip() for line in source.split("\n") if line.strip()),
-            fact.strip(),
-            str(record["system_output"]).strip(),
-            {aspect: float(record["scores"][aspect]) for aspect in ASPECTS},
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            f"{row.place}: no {error}; a record needs {_FIELDS} of {', '.join(ASPECTS)}"
-        ) from None

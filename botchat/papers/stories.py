@@ -57,8 +57,8 @@ def asked_in(language: Language) -> Protocol:
     if language.english:
         return STORIES
     names = tuple(chinese for _, chinese in ERROR_TYPES.values())
-    answer = Score(replace(STORIES.score.asked, names=names))
-    return replace(STORIES, answer=answer, language=language)
+    scale = replace(STORIES.score.asked, names=names)
+    return replace(STORIES, answer=Score(scale), language=language)
 
 
 STORY = "story"  # the one contestant
@@ -99,8 +99,10 @@ def mateval(files: Files) -> Benchmark:
     """Return the stories with points off for five kinds of error; raises as `read_stories`."""
     language, stories = read_stories(files)
     protocol = asked_in(language)
-    cases = ProtocolCases(protocol, [partial(case, story, protocol) for story in stories])
-    return Benchmark([cases], _rated(stories, protocol).compare)
+    return Benchmark(
+        [ProtocolCases(protocol, [partial(case, story, protocol) for story in stories])],
+        _rated(stories, protocol).compare,
+    )
 
 
 def recorded(files: Files) -> Benchmark:

@@ -12,8 +12,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from botchat.boards import judge_agreement
-from botchat.boards.judge_agreement import BUILT_IN, AgreementReport, agreement_signature
+from botchat.boards.judge_agreement import (
+    BUILT_IN,
+    JUDGES,
+    AgreementReport,
+    agreement_signature,
+    with_price,
+)
 from botchat.boards.tables import Column, spread, table
 from botchat.errors import DataError, MissingDataError, listed
 from botchat.estimates import UNKNOWN
@@ -147,13 +152,14 @@ def _compare(
     rates_table = table(
         "turing",
         "Is an AI involved? Judges, annotators and traps against the truth",
-        (Column("source", "Source", "name"), *judge_agreement.JUDGES),
-        [judge_agreement.with_price(row) for row in rows],
+        (Column("source", "Source", "name"), *JUDGES),
+        [with_price(row) for row in rows],
         [signed],
         "Brackets are 95 % CIs by dialogue; kappa is Cohen's with the annotators' majority.",
     ).filled()
-    title = rates_table.title
-    report = AgreementReport(subject=title, labels=BUILT_IN, signature=signed, notes=notes)
+    report = AgreementReport(
+        subject=rates_table.title, labels=BUILT_IN, signature=signed, notes=notes
+    )
     return Comparison(report, [rates_table], {"judges": rows, "notes": notes, "signature": signed})
 
 

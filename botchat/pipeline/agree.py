@@ -12,9 +12,17 @@ from pathlib import Path
 
 import numpy as np
 
-from botchat.boards import judge_agreement
 from botchat.boards.files import document, table_files, to_json
-from botchat.boards.judge_agreement import BUILT_IN, AgreementReport, agreement_signature
+from botchat.boards.judge_agreement import (
+    BUILT_IN,
+    HUMAN_LABELS,
+    AgreementReport,
+    agreement_json,
+    agreement_signature,
+    agreement_tables,
+    by_accuracy,
+    shown_lengths,
+)
 from botchat.boards.tables import Table
 from botchat.errors import ConfigError, MissingDataError, UsageError, did_you_mean, listed
 from botchat.estimates import UNKNOWN
@@ -70,9 +78,8 @@ def agree(
     kept = _select(workspace, [*judged, *votes.judges], judges, truth)
     judged = {name: judgments for name, judgments in judged.items() if name in kept}
     votes = votes.by(kept).with_turns_named()
-    report = _report(data, name, judged, [votes], [path.name for path in files], truth)
-    report = replace(report, notes=notes + list(report.notes))
-    return publish(report, judge_agreement.agreement_tables(report), out, formats=formats)
+    report = _report(data, name, judged, [votes], [path.name for path in files], truth, notes)
+    return publish(report, agreement_tables(report), out, formats=formats)
 
 
 def _read_files(files: Sequence[Path]) -> tuple[PairVerdicts, list[str]]:
@@ -132,8 +139,12 @@ def _report(
     votes: Sequence[PairVerdicts] = (),
     files: Sequence[str] = (),
     truth: str | None = None,
+    notes: Sequence[str] = (),
 ) -> AgreementReport:
-    """Compare judges by judgments in the protocol ``name`` and by ``votes`` of ``files``."""
+    """Compare judges by judgments in the protocol ``name`` and by ``votes`` of ``files``.
+
+    ``notes``: on the files; they stand before ours.
+    """
     protocol = None
     parts = list(votes)
     signed = {"set": "", "protocol": name, "files": "+".join(files)}
@@ -157,7 +168,7 @@ def _report(
     labels = _labels(verdicts, protocol, truth)
     if labels == BUILT_IN:
         verdicts = PairVerdicts.together([verdicts, truth_of(verdicts, BUILT_IN)])
-    compared = compare(verdicts, labels, judge_agreement.shown_lengths(dialogues, judged), topics)
+    compared = compare(verdicts, labels, shown_lengths(dialogues, judged), topics)
     if labels == BUILT_IN:  # these labels are no verdicts
         # Who wrote a dialogue ranks no contestant.
         compared = replace(
@@ -167,12 +178,12 @@ def _report(
             annotators=(),
         )
     return AgreementReport(
-        agreement=replace(compared, judges=judge_agreement.by_accuracy(compared.judges)),
+        agreement=replace(compared, judges=by_accuracy(compared.judges)),
         prices=costs,
         subject=", ".join(subject),
-        labels={None: "", BUILT_IN: BUILT_IN}.get(labels, judge_agreement.HUMAN_LABELS),
+        labels={None: "", BUILT_IN: BUILT_IN}.get(labels, HUMAN_LABELS),
         signature=agreement_signature("agree", signed, verdicts_digest(verdicts), labels),
-        notes=list(_notes(outdated, judged, labels)),
+        notes=list(notes) + list(_notes(outdated, judged, labels)),
     )
 
 
@@ -203,9 +214,9 @@ def _select(
             name for name, id_ in ids.items() if not asked.isdisjoint((name, id_.panel, id_.name))
         }
         if not matches:
-            hint = did_you_mean(judge, ids)
             raise MissingDataError(
-                f"no verdicts of the judge {judge!r}{hint}; there are: {listed(ids)}"
+                f"no verdicts of the judge {judge!r}{did_you_mean(judge, ids)}; "
+                f"there are: {listed(ids)}"
             )
         kept |= matches
     return kept
@@ -237,7 +248,7 @@ def publish(
     formats: Sequence[str] = (),
 ) -> Result:
     """Write tables, md, json (default: all of the report) and figures to ``out``, if given."""
-    data = data or judge_agreement.agreement_json(report)
+    data = data or agreement_json(report)
     data = {**data, "out": None if out is None else str(out)}
     lines = report.sentences + list(report.notes)
     if out is not None:

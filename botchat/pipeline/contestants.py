@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import TypeVar
 
@@ -88,11 +89,7 @@ def human_dialogues(seeds: Sequence[Seed]) -> dict[str, Dialogue]:
 
 def begun_ids(dialogues: Dialogues) -> set[str]:
     """Return the ids of the seeds that any model was given."""
-    ids: set[str] = set()
-    for name, by_seed in dialogues.items():
-        if name != HUMAN:
-            ids.update(by_seed)
-    return ids
+    return set(chain.from_iterable(dialogues[name] for name in dialogues if name != HUMAN))
 
 
 def begun_seeds(seeds: Sequence[Seed], dialogues: Dialogues) -> Sequence[Seed]:
@@ -163,8 +160,8 @@ def with_controls(workspace: Workspace, judged: Judged, protocol: Protocol) -> J
             scores: Rule = "mean"
             if settings is not None and settings.decides == "majority":
                 scores = "majority"
-            votes = votes_before_debate(judged[name], choices, scores)
-            judges[str(JudgeId(name, "votes_before_debate"))] = votes
+            control = str(JudgeId(name, "votes_before_debate"))
+            judges[control] = votes_before_debate(judged[name], choices, scores)
     return judges
 
 

@@ -79,11 +79,13 @@ def label(
         )
     path = workspace.out(seed_set) / f"label-{asked.name}.html"
     jsonl.write_atomic(path, _page(asked, seed_set, cases).encode())
-    lines = [
-        f"{len(cases)} cases: {path}",
-        f"Then file what it exports: botchat label FILE --seeds {seed_set}",
-    ]
-    return Result({"page": path, "protocol": asked.name, "cases": len(cases)}, lines)
+    return Result(
+        {"page": path, "protocol": asked.name, "cases": len(cases)},
+        [
+            f"{len(cases)} cases: {path}",
+            f"Then file what it exports: botchat label FILE --seeds {seed_set}",
+        ],
+    )
 
 
 def annotator_name(name: str) -> str:

@@ -115,13 +115,14 @@ class SeedSetData:
 
         if self.invented:
             yield INVENTED.format(self.seed_set)
-        missing = sorted(self.without_dialogues - set(self.unanswered))
+        missing = sorted(self.without_dialogues.difference(self.unanswered))
         again = [f"{name} was judged and has no dialogues" for name in missing]
         for name, n in self.unanswered.items():
             again.append(f"{n} dialogues of {name} got no usable reply")
-        faults = []
-        for name, digest in imported_contestants(self.dialogues).items():
-            faults.append(f"{name} is not generated here but imported ({digest})")
+        faults = [
+            f"{name} is not generated here but imported ({digest})"
+            for name, digest in imported_contestants(self.dialogues).items()
+        ]
         faults += generation.fault_clauses(self.dialogues)
         notes = {
             "Run generate again": again,
@@ -131,8 +132,9 @@ class SeedSetData:
         for subject, parts in notes.items():
             if parts:
                 yield f"{subject}: {'; '.join(parts)}."
-        judgments = self.judgments_of(board.judge)
-        yield from lost_calls_note(self.workspace, self.dialogues.values(), judgments)
+        yield from lost_calls_note(
+            self.workspace, self.dialogues.values(), self.judgments_of(board.judge)
+        )
 
     def _judge_faults(self, board: Board) -> list[str]:
         """Return what is wrong with a judge's verdicts, and its own notes."""

@@ -96,7 +96,7 @@ def build(
     protocols = _protocols(catalogue or Catalogue(), judged)
     packed = _Packed(seeds, dialogues)
     for judge, by_protocol in judged.items():
-        packed.judges.append(PageJudge(name=judge, single={}, pairs={}, scores={}))
+        packed.judges.append(PageJudge(judge))
         for number, protocol in enumerate(protocols):
             packed.add(number, protocol, by_protocol.get(protocol.name, ()))
     known_calls = calls if packed.has_calls else None
@@ -117,8 +117,11 @@ def build(
         files[f"{FOLDER}/seeds-{n}.js"] = script(f"seeds-{n}", packed.content[part])
         if known_calls is not None:
             files[f"{FOLDER}/calls-{n}.js"] = script(f"calls-{n}", packed.calls(part, known_calls))
-    shows = {protocol.name: protocol.shows for protocol in protocols}
-    return Archive(files, _first_view(protocols, packed.judges), shows)
+    return Archive(
+        files,
+        _first_view(protocols, packed.judges),
+        {protocol.name: protocol.shows for protocol in protocols},
+    )
 
 
 def _protocols(catalogue: Catalogue, judged: ByJudge) -> list[Protocol]:
@@ -153,7 +156,7 @@ class _Packed:
         self._calls: list[list[tuple[str, ...]]] = []
         for seed in self.seeds:
             texts = [_dialogue(dialogues[name].get(seed.id)) for name in self.numbers]
-            self.content.append(PageSeed(dialogues=texts, verdicts=[]))
+            self.content.append(PageSeed(texts))
             self._calls.append([])
 
     def has_dialogue(self) -> list[list[int]]:
@@ -166,8 +169,11 @@ class _Packed:
     def add(self, number: int, protocol: Protocol, judgments: Sequence[Judgment]) -> None:
         """Put the last judge's judgments of one protocol at their seeds."""
         known = []
+        n_shown = 1 if protocol.is_alone else 2
         for judgment in sorted(judgments, key=attrgetter("contestants")):
-            if self._is_known(judgment, protocol):
+            names = judgment.contestants
+            is_here = judgment.seed_id in self._places and self.numbers.keys() >= set(names)
+            if is_here and len(names) == n_shown:
                 known.append(judgment)
                 self._add_verdict(number, protocol, judgment)
         if not known:
@@ -179,12 +185,6 @@ class _Packed:
         pairs, outcomes = _outcomes(verdicts, self.numbers, self._places)
         self.judges[-1].pairs[protocol.name] = _letters(pairs, outcomes)
         self.judges[-1].scores[protocol.name] = _scores(pairs, outcomes)
-
-    def _is_known(self, judgment: Judgment, protocol: Protocol) -> bool:
-        """Whether its seed and its contestants are in the archive."""
-        n_shown = 1 if protocol.is_alone else 2
-        is_here = judgment.seed_id in self._places and len(judgment.contestants) == n_shown
-        return is_here and self.numbers.keys() >= set(judgment.contestants)
 
     def _add_verdict(self, number: int, protocol: Protocol, judgment: Judgment) -> None:
         at = self._places[judgment.seed_id]
@@ -263,10 +263,10 @@ def _outcomes(
 def _letters(pairs: Indices, outcomes: Codes) -> dict[str, str]:
     """Return the contestants of each pair -> a letter a seed, see `_LETTERS`."""
     letters = np.frombuffer(_LETTERS, np.uint8)[outcomes - PairOutcome.LOSS]
-    rows = {}
-    for (first, second), row in zip(pairs.tolist(), letters, strict=True):
-        rows[f"{first},{second}"] = row.tobytes().decode("ascii")
-    return rows
+    return {
+        f"{first},{second}": row.tobytes().decode("ascii")
+        for (first, second), row in zip(pairs.tolist(), letters, strict=True)
+    }
 
 
 def _scores(pairs: Indices, outcomes: Codes) -> dict[str, PageScore]:
@@ -276,8 +276,7 @@ def _scores(pairs: Indices, outcomes: Codes) -> dict[str, PageScore]:
     key = pairs.min(axis=1) * m + pairs.max(axis=1)
     keys, row = np.unique(key[pair], return_inverse=True)
     n = len(keys)
-    is_first = pairs[pair, 0] < pairs[pair, 1]
-    outcome = outcomes[pair, seed] * np.where(is_first, 1, -1)
+    outcome = outcomes[pair, seed] * np.where(pairs[pair, 0] < pairs[pair, 1], 1, -1)
     share = clustered_proportions(row, seed, (outcome + 1) / 2, n)
     counts = np.bincount(row * 3 + outcome + 1, minlength=n * 3).reshape(n, 3)
     n_seeds = outcomes.shape[1]
@@ -305,9 +304,10 @@ def about_protocol(protocol: Protocol) -> PageProtocol:
     about.title = _title(protocol)
     match protocol.answer:
         case kinds.Pairwise(labels=labels):
-            about.answers = []
-            for verdict, label in zip(_CHOICE, labels, strict=False):
-                about.answers.append(PageAnswer(verdict, label, protocol.answer.result(verdict)))
+            about.answers = [
+                PageAnswer(verdict, label, protocol.answer.result(verdict))
+                for verdict, label in zip(_CHOICE, labels, strict=False)
+            ]
         case kinds.Score(scale=scale) as score:
             about.numbers = scale.names
             about.fields = score.asked.names

@@ -90,7 +90,7 @@ class PageSeed(msgspec.Struct):
     """Dialogues on a seed, in the order of the contestants, and all verdicts on them."""
 
     dialogues: list[PageDialogue | None]
-    verdicts: list[PageVerdict]
+    verdicts: list[PageVerdict] = []
 
 
 class PageOpening(_Row):
@@ -145,11 +145,11 @@ class PageJudge(msgspec.Struct):
     """A judge's verdicts by protocol and contestants, as lists and filters need them."""
 
     name: str
-    single: dict[str, dict[int, list[Code]]]
+    single: dict[str, dict[int, list[Code]]] = {}
     """Contestant -> a code a seed."""
-    pairs: dict[str, dict[str, str]]
+    pairs: dict[str, dict[str, str]] = {}
     """Contestants in the order shown -> a letter a seed."""
-    scores: dict[str, dict[str, PageScore]]
+    scores: dict[str, dict[str, PageScore]] = {}
     """Contestants, the smaller number first -> score."""
 
 

@@ -334,12 +334,12 @@ def _inches(axes: Axes) -> list[float]:
     return list(figure.get_size_inches())
 
 
-def _short(axes: Axes, names: Sequence[Any]) -> list[str]:
+def _short(axes: Axes, names: Sequence[object]) -> list[str]:
     """Return the names as long as the figure has room for."""
     return labels([str(name) for name in names], max(14, int(5.4 * _inches(axes)[0])))
 
 
-def _name_rows(axes: Axes, names: Sequence[Any]) -> None:
+def _name_rows(axes: Axes, names: Sequence[object]) -> None:
     """Name the rows, the first on top."""
     axes.set_yticks(range(len(names)), _short(axes, names))
     axes.set_ylim(len(names) - 0.4, -0.6)
@@ -371,7 +371,7 @@ def dots(
         y = np.arange(len(names)) + (i * step - middle)
         shade = SHADES[min(i, 3)]
         colors = [PEOPLE if name == HUMAN else shade for name in names]
-        fill = ["white" for _ in names] if i else colors
+        fill = "white" if i else colors
         axes.hlines(y, frame["low"], frame["high"], colors, linewidth=1.0 if i else 1.8)
         axes.scatter(frame["value"], y, 14, fill, edgecolors=colors, linewidths=1, zorder=3)
         axes.scatter([], [], 14, "white" if i else shade, edgecolors=shade, label=title)
@@ -407,11 +407,10 @@ def stacks(rates: pd.DataFrame, axes: Axes) -> None:
     order = rates["win"] + rates["tie"] / 2
     rates = rates.loc[order.sort_values(ascending=False, kind="stable").index]
     left = np.zeros(len(rates))
-    for key, color in (("win", INK), ("tie", "#97948c"), ("lose", PALE)):
+    for key, color, on in (("win", INK, "white"), ("tie", "#97948c", "white"), ("lose", PALE, INK)):
         share = 100 * rates[key].to_numpy(dtype=float)
         bars = axes.barh(range(len(rates)), share, 0.72, left, color=color, label=key)
         texts = [f"{value:.0f}" if value >= 8 else "" for value in share]
-        on = INK if key == "lose" else "white"
         axes.bar_label(bars, texts, label_type="center", color=on, size=7)
         left += share
     _name_rows(axes, list(rates.index))

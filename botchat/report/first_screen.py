@@ -128,13 +128,13 @@ def printed_rows(board: Board, costs: Costs) -> list[Record]:
         if i == 0 or heading in frame:
             heading += " (95 % CI)"
         values, form = numbers(part.table, part.ranking[0])
-        texts = {}
-        for name, number in values.items():
-            texts[name] = f"{number.value:{form}} ({interval_text(number, form)})"
+        texts = {
+            name: f"{number.value:{form}} ({interval_text(number, form)})"
+            for name, number in values.items()
+        }
         frame[heading] = pd.Series(texts, dtype=object)
     if any(costs.values()):
-        usd = {name: f"{cost:.4f}" for name, cost in costs.items()}
-        frame["USD/dialogue"] = pd.Series(usd)
+        frame["USD/dialogue"] = pd.Series({name: f"{cost:.4f}" for name, cost in costs.items()})
     rows: list[Any] = frame.fillna("–").to_dict("records")
     return rows
 
@@ -166,7 +166,10 @@ def _columns(board: Board, links: Links, costs: Costs, *, ranked: bool) -> Itera
     for i, part in enumerate(protocols):
         wide = i == 0 or (isinstance(part, DetectionResult) and part.protocol.about_ai)
         yield _numbers(part, part.ranking[0], links, wide=wide)
-    yield _costs(costs)
+    cells = {}
+    for name, usd in costs.items():
+        cells[name] = Cell(f"{usd:.4f}" if usd else "0", value=f"{usd:.6g}")
+    yield ShownColumn(Head("usd_per_dialogue", "USD", "a dialogue", room="room1"), cells)
     if isinstance(board.ranked_by, Arena) and ranked:
         yield _against_next(board.ranked_by, board.main, links)
     yield from _more(board, protocols)
@@ -188,10 +191,11 @@ def numbers(table: Table, column: Column) -> tuple[dict[str, Estimate], str]:
 
     Contestant -> its number, rates in percent; none whose interval is not known.
     """
-    values = {}
-    for name, number in zip(table.frame["model"], table.numbers(column.key), strict=True):
-        if number.is_bounded:
-            values[name] = number
+    values = {
+        name: number
+        for name, number in zip(table.frame["model"], table.numbers(column.key), strict=True)
+        if number.is_bounded
+    }
     digits = 0 if column.kind in ("rate", "rating") else 2
     return values, f"z.{digits}f"
 
@@ -219,13 +223,6 @@ def _plain_cells(table: Table, key: str) -> dict[str, Cell]:
     return cells
 
 
-def _costs(costs: Costs) -> ShownColumn:
-    cells = {}
-    for name, usd in costs.items():
-        cells[name] = Cell(f"{usd:.4f}" if usd else "0", value=f"{usd:.6g}")
-    return ShownColumn(Head("usd_per_dialogue", "USD", "a dialogue", room="room1"), cells)
-
-
 def _numbers(part: ProtocolResult, column: Column, links: Links, *, wide: bool) -> ShownColumn:
     """Return a number of a protocol with its intervals, with bars where it is ``wide``."""
     values, form = numbers(part.table, column)
@@ -239,17 +236,23 @@ def _numbers(part: ProtocolResult, column: Column, links: Links, *, wide: bool) 
     for name, number in values.items():
         value = f"{number.value:{form}}"
         interval = interval_text(number, form)
-        title = f"{column.heading}: {value}, 95 % interval {interval}"
         bar = None
         if wide:
             bar = Bar.of(number, scale)
-        href = _evidence(part, name, links)
-        cells[name] = Cell(value, interval, title, href, f"{number.value:.6g}", bar)
+        cells[name] = Cell(
+            value,
+            interval,
+            f"{column.heading}: {value}, 95 % interval {interval}",
+            _evidence(part, name, links),
+            f"{number.value:.6g}",
+            bar,
+        )
     label, unit = words(part, column)
     head = Head(part.quote(column).key, label, unit, room="room1")
     if wide:
-        human = cells.get(HUMAN, Cell()).bar
-        head = head._replace(kind="wide", room="", ticks=axis_ticks(scale), human=human)
+        head = head._replace(
+            kind="wide", room="", ticks=axis_ticks(scale), human=cells.get(HUMAN, Cell()).bar
+        )
     return ShownColumn(head, cells)
 
 
@@ -261,11 +264,10 @@ def axis_ticks(scale: Scale) -> list[tuple[float, str]]:
         digits = product(range(-6, 300), (1, 1.5, 2, 3, 4, 5, 6, 8))
         round_steps = (digit * 10.0**power for power, digit in digits)
         step = next(step for step in round_steps if high - low <= 3 * step)
-    ticks = []
-    for i in range(math.ceil(low / step), math.floor(high / step) + 1):
-        at = 100 * (step * i - low) / (high - low)
-        ticks.append((round(at, 1), f"{step * i:g}"))
-    return ticks
+    return [
+        (round(100 * (step * i - low) / (high - low), 1), f"{step * i:g}")
+        for i in range(math.ceil(low / step), math.floor(high / step) + 1)
+    ]
 
 
 def _evidence(part: ProtocolResult, name: str, links: Links) -> str:
@@ -285,9 +287,12 @@ def _against_next(arena: Arena, main: Table, links: Links) -> ShownColumn:
     cells = {}
     for name, other in pairwise(name for name in main.frame["model"] if name in rated):
         wins, ties, losses = arena.pair(name, other)
-        href = links.to("pair", protocol=arena.protocol.name, a=name, b=other)
-        value = str(wins - losses)
-        cells[name] = Cell(f"{wins} · {ties} · {losses}", "", f"against {other}", href, value)
+        cells[name] = Cell(
+            f"{wins} · {ties} · {losses}",
+            title=f"against {other}",
+            href=links.to("pair", protocol=arena.protocol.name, a=name, b=other),
+            value=str(wins - losses),
+        )
     return ShownColumn(Head("vs_next", "vs next", "won · tied · lost", room="room1 room2"), cells)
 
 
@@ -296,11 +301,10 @@ def _more(board: Board, shown: Sequence[ProtocolResult]) -> Iterator[ShownColumn
     done = {"rank", "model"}
     done.update(part.quote(part.ranking[0]).key for part in shown)
     for part in shown:
-        is_share = isinstance(part, DetectionResult) and part.protocol.about_ai
         for column in part.ranking[1:]:
             head, cells = _numbers(part, column, Links(), wide=False)
             label = f"{part.protocol.label} {column.heading.lower()}"
-            if is_share:
+            if isinstance(part, DetectionResult) and part.protocol.about_ai:
                 label = head.label
             yield ShownColumn(Head(head.key, label, "", room="more"), cells)
             done.add(head.key)
@@ -341,8 +345,10 @@ class Curve(NamedTuple):
     def ticks(self) -> list[tuple[int, float]]:
         """N and where it stands, in percent."""
         step = max(2, 2 * round(self.last / 16))
-        ns = range(N_SEED, self.last + 1, step)
-        return [(n, 100 * (n - N_SEED) / (self.last + 0.5 - N_SEED)) for n in ns]
+        return [
+            (n, 100 * (n - N_SEED) / (self.last + 0.5 - N_SEED))
+            for n in range(N_SEED, self.last + 1, step)
+        ]
 
 
 def success_curve(board: Board, leader: str | None, *, ranked: bool) -> Curve | None:
@@ -358,8 +364,8 @@ def success_curve(board: Board, leader: str | None, *, ranked: bool) -> Curve | 
     n_named = min(len(models), NAMED_LINES) + len(curves) - len(models)
     height = max(212, 17 * (n_named - 1))
     is_faint = not ranked or all(is_floor_bot(name) for name in models)
-    lines: list[CurveLine] = []
-    for name, label in zip(curves, labels(list(curves), 22), strict=True):
+    lines = []
+    for i, (name, label) in enumerate(zip(curves, labels(list(curves), 22), strict=True), 1):
         rate = curves[name].rate[:last]
         rate = rate[np.isfinite(rate)]
         whole = len(rate)
@@ -369,7 +375,7 @@ def success_curve(board: Board, leader: str | None, *, ranked: bool) -> Curve | 
         is_rare = whole < len(rate)
         intervals = []
         if len(curves) <= 4:
-            intervals = _intervals(curves[name], whole, aside=(1 + len(lines)) / 10)
+            intervals = _intervals(curves[name], whole, aside=i / 10)
         lines.append(
             CurveLine(
                 name,
@@ -423,10 +429,9 @@ def _line_kind(name: str, leader: str | None, *, is_faint: bool) -> str:
 
 def _with_names(lines: Sequence[CurveLine], height: int) -> list[CurveLine]:
     """Return the lines, the first and the human dialogues' with their names."""
-    ends = {}
-    for i, line in enumerate(lines):
-        if i < NAMED_LINES or line.name == HUMAN:
-            ends[line.name] = line.end
+    ends = {
+        line.name: line.end for i, line in enumerate(lines) if i < NAMED_LINES or line.name == HUMAN
+    }
     heights = _apart(ends, height)
     return [line._replace(name_height=heights.get(line.name)) for line in lines]
 

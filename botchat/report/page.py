@@ -213,15 +213,15 @@ def _title(headline: Headline) -> tuple[Pieces, Pieces]:
     """Return the pieces of the sentence up to its bracket, and those from there on."""
     head: Pieces = []
     rest: Pieces = []
+    part = head
     for text, is_name in headline.pieces:
-        if rest:
-            rest.append((text, is_name))
-        elif " (" in text and not is_name:
-            before, _, after = text.partition(" (")
+        before, bracket, after = text.partition(" (")
+        if bracket and not is_name and part is head:
             head.append((f"{before} ", False))
             rest.append((f"({after}", False))
+            part = rest
         else:
-            head.append((text, is_name))
+            part.append((text, is_name))
     return head, rest
 
 
