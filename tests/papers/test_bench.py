@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -37,10 +38,12 @@ def needs(*parts: str) -> Path:
 
 
 def faireval_files() -> dict[str, bytes]:
-    """Six questions in upstream's layout, with the label of each."""
+    """Six questions in upstream's layout, of two categories, with the label of each."""
     files = {"review/review_gpt35_vicuna-13b_human.txt": "\n".join(LABELS)}
     for name in ("question", "answer/answer_gpt35", "answer/answer_vicuna-13b"):
-        lines = ({"question_id": n, "text": f"{name[-3:]} says number {n}"} for n in range(6))
+        lines = [{"question_id": n, "text": f"{name[-3:]} says number {n}"} for n in range(6)]
+        if name == "question":
+            lines = [line | {"category": "ab"[n % 2]} for n, line in enumerate(lines)]
         files[f"{name}.jsonl"] = "".join(f"{json.dumps(line)}\n" for line in lines)
     return {name: content.encode() for name, content in files.items()}
 
@@ -122,6 +125,9 @@ def test_a_scripted_judge_has_the_accuracy_and_kappa_worked_out_by_hand(faireval
     for title in ("Judges against human labels: FairEval", "As the papers print it"):
         assert title in page
     assert {"judges.csv", "published.csv"} <= {path.name for path in out.iterdir()}
+    with (out / "categories.csv").open() as file:
+        by_category = {row["category"]: row["accuracy"] for row in csv.DictReader(file)}
+    assert by_category == {"a": "0.3333", "b": "1.0"}
 
 
 def test_a_benchmark_is_resumed_and_not_asked_twice(faireval, tmp_path, capsys):
