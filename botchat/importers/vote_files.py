@@ -128,6 +128,8 @@ def votes_of(table: FileTable) -> VotesFile:
     try:
         cells = _unfolded(frame, shape, used)
         votes, faults, notes = _votes(cells, shape)
+        if "games" in shape.needs:
+            notes += _on_games(frame)
     except Exception as error:  # each library raises its own for odd cells
         fault = f"cells that cannot be read ({one_line(error)}); write texts or numbers"
         raise DataError(f"{where}: {fault}") from None
@@ -145,6 +147,17 @@ def votes_of(table: FileTable) -> VotesFile:
     if lost:
         notes.append(f"no rating of {listed(sorted(lost))}: no vote on them is readable")
     return VotesFile(votes, [f"{where}: {note}" for note in [head] + notes])
+
+
+def _on_games(frame: pd.DataFrame) -> list[str]:
+    """Return lines on what Arena-Hard's games do not tell, or tell beyond both orders."""
+    notes = []
+    n_longer = np.count_nonzero(frame["games"].str.len() > 2)
+    if n_longer:
+        notes.append(f"{n_longer:,} rows have more than two games: the first two are read")
+    if "baseline" not in frame:
+        notes.append("no column baseline: who each model is compared with is called so")
+    return notes
 
 
 def _unfolded(frame: pd.DataFrame, shape: _Shape, used: set[str]) -> pd.DataFrame:
