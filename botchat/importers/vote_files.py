@@ -154,7 +154,7 @@ def _on_games(frame: pd.DataFrame) -> list[str]:
     notes = []
     n_longer = np.count_nonzero(frame["games"].str.len() > 2)
     if n_longer:
-        notes.append(f"{n_longer:,} rows have more than two games: the first two are read")
+        notes.append(f"in {n_longer:,} of the rows only the first two games are read")
     if "baseline" not in frame:
         notes.append("no column baseline: who each model is compared with is called so")
     return notes
