@@ -26,6 +26,9 @@ class CallCost(NamedTuple):
     overrun_tokens: int = 0
 
 
+NOTHING = CallCost()
+
+
 @dataclass
 class CostBound:
     """The most that one call of a model takes, as far as it can be known before it is sent.
@@ -157,18 +160,22 @@ class Budget:
     def give_back(self, most: CallCost) -> None:
         """End a reservation whose call was not sent."""
         self.calls -= 1
-        self.settle(most, CallCost())
+        self.settle(most, NOTHING)
 
-    def settle(self, most: CallCost, cost: CallCost) -> None:
-        """Spend what a call took that had reserved ``most``; unknown parts count as reserved."""
+    def settle(self, most: CallCost, cost: CallCost, said: CallCost = NOTHING) -> None:
+        """Spend what a call took that had reserved ``most``.
+
+        Unknown parts count as reserved, or as ``said``, the bound by what its reply says, if that
+        is more.
+        """
         self._open.remove(most)
         self._settled.set()
         unknown_usd = 0.0
         unknown_tokens = 0
         if cost.usd is None:
-            unknown_usd = most.usd or 0.0
+            unknown_usd = max(most.usd or 0.0, said.usd or 0.0)
         if cost.tokens is None:
-            unknown_tokens = most.tokens or 0
+            unknown_tokens = max(most.tokens or 0, said.tokens or 0)
         self.usd += unknown_usd + (cost.usd or 0.0)
         self.tokens += unknown_tokens + (cost.tokens or 0)
         is_counted = most.usd or self.max_usd or self.max_tokens

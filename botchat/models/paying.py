@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Message, Reply, Usage
 from botchat.models.attempts import Again, Answered, Attempt, Call, Pending, Sender, map_replies
-from botchat.models.limits import Budget, CallCost, CostBound, ServerLimit
+from botchat.models.limits import NOTHING, Budget, CallCost, CostBound, ServerLimit
 from botchat.models.watch import Watch
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import Prices
@@ -85,8 +85,11 @@ class PayingModel:
         Raises `LimitReached`, `FatalModelError`, or the ledger's error if nothing can be stored.
         """
         most = self.cost_bound(len(call.request), call.decoding.max_tokens)
+        # As it is now: the attempt may teach that a reply needs more room.
+        longest = self._longest_reply(call.decoding.max_tokens)
         await self.budget.reserve(most)
         cost: CallCost | None = None
+        said = NOTHING
         place: AbstractAsyncContextManager[float] = nullcontext(0.0)
         if self.server_limit is not None:
             place = self.server_limit.place()
@@ -103,7 +106,10 @@ class PayingModel:
                 if isinstance(attempt, Answered):
                     self._watch.see(call.messages, attempt.reply)
                 attempt = map_replies(attempt, partial(self._price, call))
-                cost = self._cost(attempt, most)
+                cost = self._cost(attempt)
+                said = self._said(call, longest, attempt)
+                self._bound.learn(most, cost)
+                self._bound.learn(most, said)
                 # Before the place is free: nothing is sent after a write that failed.
                 await self._record(call, attempt, sent_at)
                 return attempt
@@ -115,7 +121,7 @@ class PayingModel:
             if cost is None:
                 self.budget.give_back(most)
             else:
-                self.budget.settle(most, cost)
+                self.budget.settle(most, cost, said)
 
     def _price(self, call: Call, reply: Reply) -> Reply:
         """Return a reply with its key, its believable usage, and its cost."""
@@ -123,12 +129,24 @@ class PayingModel:
         cost_usd = self.prices.cost_of(usage, reply.cost_usd)
         return replace(reply, key=call.key, usage=usage, cost_usd=cost_usd)
 
-    def _cost(self, attempt: Attempt, most: CallCost) -> CallCost:
+    def _said(self, call: Call, longest: int | None, attempt: Attempt) -> CallCost:
+        """Return the most that an attempt took, by the tokens that its reply says.
+
+        A prompt may have more than its bytes where nobody knows how many the reply has.
+        """
+        if isinstance(attempt, Pending):
+            return NOTHING
+        usage = attempt.reply.usage
+        prompt = max(len(call.request), usage.prompt_tokens or 0)
+        if longest is not None:
+            longest = max(longest, usage.completion_tokens or 0)
+        return CostBound(self.prices).of(prompt, longest)
+
+    def _cost(self, attempt: Attempt) -> CallCost:
         """Return what an attempt took; None is unknown."""
         if isinstance(attempt, Pending):
             return CallCost(None, None)
         cost = CallCost(attempt.reply.cost_usd, attempt.reply.usage.total)
-        self._bound.learn(most, cost)
         if attempt.billed:
             return cost
         return CallCost(cost.usd or 0.0, cost.tokens or 0)

@@ -77,6 +77,13 @@ def test_a_cost_is_believed_where_it_is_more_than_what_was_said(tmp_path, capsys
     assert "stopped at --max-usd 0.05" in capsys.readouterr().err
 
 
+def test_a_prompt_beyond_its_bytes_counts_where_a_reply_of_words_has_no_tokens(tmp_path):
+    """It is spent and expected of the next, for which nothing is left: one call."""
+    with Server(usage(prompt_tokens=30_000, completion_tokens=0)) as server:
+        assert run(workspace(tmp_path / "w", server, **PRICES), "--max-tokens", "60000") == 3
+        assert server.n_received == 1
+
+
 def thinks(call):
     """A model that shows nothing without room, and bills all that it may."""
     cap = call.body["max_tokens"]
@@ -178,11 +185,8 @@ def test_a_reply_that_nothing_limits_is_refused_before_anything_is_sent(tmp_path
         assert error.count("\n") == 1
         assert server.n_received == 0
         settings = folder / "botchat.toml"
-        settings.write_text(
-            settings.read_text().replace(
-                "max_concurrency", "context_window = 4096\nmax_concurrency"
-            )
-        )
+        window = "context_window = 4096\nmax_concurrency"
+        settings.write_text(settings.read_text().replace("max_concurrency", window))
         assert run(folder, *flags) == 0
 
 
