@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
@@ -122,12 +122,10 @@ def test_a_scripted_judge_has_the_accuracy_and_kappa_worked_out_by_hand(faireval
     assert row["first_preferred"] == pytest.approx(8 / 12)
     out = tmp_path / "w" / "leaderboards" / "bench-faireval"
     page = (out / "agreement.md").read_text()
-    for title in ("Judges against human labels: FairEval", "As the papers print it"):
-        assert title in page
+    assert "Judges against human labels: FairEval" in page
     assert {"judges.csv", "published.csv"} <= {path.name for path in out.iterdir()}
-    with (out / "categories.csv").open() as file:
-        by_category = {row["category"]: row["accuracy"] for row in csv.DictReader(file)}
-    assert by_category == {"a": "0.3333", "b": "1.0"}
+    by_category = pd.read_csv(out / "categories.csv", index_col="category")["accuracy"]
+    assert by_category.to_dict() == {"a": 0.3333, "b": 1.0}
 
 
 def test_a_benchmark_is_resumed_and_not_asked_twice(faireval, tmp_path, capsys):
