@@ -161,9 +161,9 @@ class ReplyPatterns:
         self.ordinals: dict[str, int] = {}
         for n, word in enumerate(self._known("nth"), 1):
             self.ordinals |= {word: n, f"the {word}": n}
-        self.fields = self._table(dict(zip(FIELDS, FIELDS, strict=True)))
-        self.origins = self._table({"person": "person", "machine": "machine"})
-        self.answers = self._table({"no": "person", "yes": "machine"})
+        self.fields = self.table(dict(zip(FIELDS, FIELDS, strict=True)))
+        self.origins = self.table({"person": "person", "machine": "machine"})
+        self.answers = self.table({"no": "person", "yes": "machine"})
         labels = language.labels
         parts = WordParts(language, {})
         names = self._known("first") + self._known("second")
@@ -202,12 +202,12 @@ class ReplyPatterns:
         """Return words without case, marks and surplus white space."""
         return self._bare(self.folded(words))
 
-    def _table(self, keys: Mapping[str, str]) -> dict[str, str]:
+    def table(self, keys: Mapping[str, str]) -> dict[str, str]:
         """Return the meaning of each word of some lists, name of a list -> its meaning."""
-        table = {}
+        table: dict[str, str] = {}
         for key, meaning in keys.items():
             for word in self._known(key):
-                table[self._bare(word)] = meaning
+                table.setdefault(self._bare(word), meaning)
         return table
 
     def _bare(self, words: str) -> str:
