@@ -325,4 +325,4 @@ def _start(scale: Scale) -> str:
 
 def _any_of(names: Iterable[str]) -> str:
     """Return a pattern of names as judges write them: with spaces, hyphens or underscores."""
-    return "|".join(re.sub(r"(?:\\ |[ _-])+", r"[\\s_-]*", re.escape(name)) for name in names)
+    return "|".join(re.sub(r"(?:\\?[ _-])+", r"[\\s_-]*", re.escape(name)) for name in names)
