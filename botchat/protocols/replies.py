@@ -308,12 +308,13 @@ def _without_asides(text: str, w: ReplyPatterns) -> str:
     return text
 
 
+_QUOTED_LINE = re.compile(r"(?m)^[^\S\n]*>.*")
+
+
 def strip_quotes(text: str, language: Language) -> str:
     """Return the reply without quotations of others: behind "said", and on lines that quote."""
     text = reply_patterns(language).quoted.sub(blank, text)
-    own = ""
-    for line in text.splitlines(keepends=True):
-        own += _blanks(line) if line.lstrip().startswith(">") else line
+    own = _QUOTED_LINE.sub(blank, text)
     if own.strip():
         return own
     return text
