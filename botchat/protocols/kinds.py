@@ -193,23 +193,26 @@ class Graded(AnswerKind):
     def n_numbers(self) -> int:
         """Numbers of a verdict."""
 
-    def scores(self, verdict: Verdict | None) -> tuple[float | None, ...] | None:
-        """Return the numbers, None for a missing one; `DataError` if the verdict is no score."""
+    def scores(self, verdict: Verdict | None) -> tuple[float | None, ...]:
+        """Return the numbers, None for a missing one, none if unreadable.
+
+        Raises `DataError` if the verdict is no score.
+        """
         if verdict is None:
-            return None
+            return ()
         return scores.decode_scores(verdict, self.n_numbers)
 
-    def numbers(self, verdict: Verdict | None) -> Numbers | None:
-        """Return the numbers; None if any is missing."""
-        words = self.scores(verdict) or ()
+    def numbers(self, verdict: Verdict | None) -> Numbers:
+        """Return the numbers, none if any is missing."""
+        words = self.scores(verdict)
         numbers = tuple([number for number in words if number is not None])
-        if not numbers or len(numbers) < len(words):
-            return None
+        if len(numbers) < len(words):
+            return ()
         return numbers
 
     def code(self, verdict: Verdict | None) -> PageCode:
         """Return the numbers, none for unreadable."""
-        numbers = self.scores(verdict) or ()
+        numbers = self.scores(verdict)
         return [int(n) if n is not None and n.is_integer() else n for n in numbers]
 
 
@@ -262,7 +265,7 @@ class Score(Graded):
     def lead(self, verdict: Verdict) -> float:
         """Return how much larger the sum of the first's scores is."""
         numbers = self.numbers(verdict)
-        if numbers is None:
+        if not numbers:
             raise DataError(f"verdict {verdict!r} lacks a score; delete that line and judge again")
         half = len(numbers) // 2
         return sum(numbers[:half]) - sum(numbers[half:])
@@ -272,7 +275,7 @@ class Score(Graded):
         if self.n_texts == 2:
             return super().values(verdict, where)
         numbers = self.numbers(verdict)
-        if numbers is None:
+        if not numbers:
             return ()
         lowest = self.scale.lowest
         return ((sum(numbers) / len(numbers) - lowest) / (self.scale.highest - lowest),)

@@ -130,7 +130,7 @@ def error_rates(
         by_error = defaultdict[str, Clustered](list)
         for judgment in judged:
             cluster = topics.get(judgment.seed_id, judgment.seed_id)
-            totals += [(cluster, total) for total in _REPORT.numbers(judgment.verdict) or ()]
+            totals += [(cluster, total) for total in _REPORT.numbers(judgment.verdict)]
             read = reported[name, judgment.seed_id].values()
             for result in chain.from_iterable(report.results for report in read):
                 quoted += [(cluster, error.evidence == "found") for error in result.errors]
