@@ -155,12 +155,12 @@ class ReplyPatterns:
         if language.pack.units == "words":
             self._space = " "
         self.numerals: dict[str, int] = {}
+        self.ordinals: dict[str, int] = {}
         for pack in (language, ENGLISH):
             for n, word in enumerate(pack.labels.numerals, 1):
                 self.numerals[word.lower()] = n
-        self.ordinals: dict[str, int] = {}
-        for n, word in enumerate(self._known("nth"), 1):
-            self.ordinals |= {word: n, f"the {word}": n}
+            for n, word in enumerate(pack.reading.nth, 1):
+                self.ordinals |= {word: n, f"the {word}": n}
         self.fields = self.table(dict(zip(FIELDS, FIELDS, strict=True)))
         self.origins = self.table({"person": "person", "machine": "machine"})
         self.answers = self.table({"no": "person", "yes": "machine"})
