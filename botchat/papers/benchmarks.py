@@ -248,9 +248,9 @@ def score_of(judgment: Judgment, protocol: Protocol, place: int | None) -> float
     answer = protocol.score
     if place is None:
         numbers = answer.numbers(judgment.verdict)
-        return None if numbers is None else sum(numbers)
+        return sum(numbers) if numbers else None
     scores = answer.scores(judgment.verdict)
-    return None if scores is None else scores[place]
+    return scores[place] if scores else None
 
 
 def _correlations(by_part: Mapping[str, ScoreAgreement]) -> dict[str, float]:

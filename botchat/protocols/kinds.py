@@ -55,6 +55,7 @@ class AnswerKind(ABC):
     has_n = False  # whether it can be asked of the first N utterances of one dialogue
     names_ai = False  # whether, asked about AI, a verdict says who or what is AI
     english_only = False
+    is_labelled = True  # whether annotators can give it, on the page of `botchat.pipeline.label`
     passing: Verdict | None = None  # the verdict that finds nothing wrong with a dialogue
     of_annotators: Set[Verdict] = frozenset()  # what they may say, and judges may not
     # What digests of criteria have in these three places, also where the kind has none.
@@ -71,11 +72,6 @@ class AnswerKind(ABC):
     @abstractmethod
     def shows(self) -> tuple[Shows, ...]:
         """Dialogues that it may be asked about."""
-
-    @property
-    @abstractmethod
-    def is_labelled(self) -> bool:
-        """Whether annotators can give it, on the page of `botchat.pipeline.label`."""
 
     @property
     def report(self) -> UseOfReports:
@@ -123,7 +119,6 @@ class Detection(AnswerKind):
 
     name = "place"
     shows = ("one",)
-    is_labelled = True
     has_n = True
     names_ai = True
     passing = "No"
@@ -142,13 +137,11 @@ class Detection(AnswerKind):
 
     def code(self, verdict: Verdict | None) -> PageCode:
         """Return the index, 0 for ``"No"``, -1 for none to read, -3 for `UNKNOWN_INDEX`."""
-        if verdict in (None, UNDECIDED):
+        if verdict is None:
             return -1
         if verdict == UNKNOWN_INDEX:
             return -3
-        if verdict == "No":
-            return 0
-        return int(verdict)
+        return first_ai_index(verdict, "a dialogue")
 
     def check(self, judgment: Judgment) -> None:
         """Raise `DataError` for an utterance that was not shown."""
@@ -173,7 +166,6 @@ class Pairwise(AnswerKind):
 
     name = "choice"
     shows = ("pair", "human")
-    is_labelled = True
     names_ai = True
 
     def reading(self, utterances: Utterances, language: Language) -> ReplyReader:
@@ -196,30 +188,31 @@ class Pairwise(AnswerKind):
 class Graded(AnswerKind):
     """A kind whose verdicts are numbers; by their sums any two dialogues of a seed compare."""
 
-    is_labelled = True
-
     @property
     @abstractmethod
     def n_numbers(self) -> int:
         """Numbers of a verdict."""
 
-    def scores(self, verdict: Verdict | None) -> tuple[float | None, ...] | None:
-        """Return the numbers, None for a missing one; `DataError` if the verdict is no score."""
+    def scores(self, verdict: Verdict | None) -> tuple[float | None, ...]:
+        """Return the numbers, None for a missing one, none if unreadable.
+
+        Raises `DataError` if the verdict is no score.
+        """
         if verdict is None:
-            return None
+            return ()
         return scores.decode_scores(verdict, self.n_numbers)
 
-    def numbers(self, verdict: Verdict | None) -> Numbers | None:
-        """Return the numbers; None if any is missing."""
-        words = self.scores(verdict) or ()
+    def numbers(self, verdict: Verdict | None) -> Numbers:
+        """Return the numbers, none if any is missing."""
+        words = self.scores(verdict)
         numbers = tuple([number for number in words if number is not None])
-        if not numbers or len(numbers) < len(words):
-            return None
+        if len(numbers) < len(words):
+            return ()
         return numbers
 
     def code(self, verdict: Verdict | None) -> PageCode:
         """Return the numbers, none for unreadable."""
-        numbers = self.scores(verdict) or ()
+        numbers = self.scores(verdict)
         return [int(n) if n is not None and n.is_integer() else n for n in numbers]
 
 
@@ -272,7 +265,7 @@ class Score(Graded):
     def lead(self, verdict: Verdict) -> float:
         """Return how much larger the sum of the first's scores is."""
         numbers = self.numbers(verdict)
-        if numbers is None:
+        if not numbers:
             raise DataError(f"verdict {verdict!r} lacks a score; delete that line and judge again")
         half = len(numbers) // 2
         return sum(numbers[:half]) - sum(numbers[half:])
@@ -282,7 +275,7 @@ class Score(Graded):
         if self.n_texts == 2:
             return super().values(verdict, where)
         numbers = self.numbers(verdict)
-        if numbers is None:
+        if not numbers:
             return ()
         lowest = self.scale.lowest
         return ((sum(numbers) / len(numbers) - lowest) / (self.scale.highest - lowest),)

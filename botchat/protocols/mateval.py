@@ -76,11 +76,8 @@ def text_case(text: OwnText) -> Case:
 
 def read_report(reply: str, text: str) -> VerdictReason:
     """Return (five scores, the report in canonical form)."""
-    report = parse_text(reply, text)
-    by_type = {result.type: result.score for result in report.results}
-    verdict = scores.encode_scores((by_type.get(each) for each in KINDS), MATEVAL.score.asked)
-    reason = as_text(report) or " ".join(reply.split())
-    return verdict, reason
+    verdict, words = MATEVAL.reading().read(reply)
+    return verdict, as_text(parse_text(reply, text)) or words
 
 
 Diagnoses = Mapping[tuple[str, str], Mapping[str, Report]]
@@ -133,7 +130,7 @@ def error_rates(
         by_error = defaultdict[str, Clustered](list)
         for judgment in judged:
             cluster = topics.get(judgment.seed_id, judgment.seed_id)
-            totals += [(cluster, total) for total in _REPORT.numbers(judgment.verdict) or ()]
+            totals += [(cluster, total) for total in _REPORT.numbers(judgment.verdict)]
             read = reported[name, judgment.seed_id].values()
             for result in chain.from_iterable(report.results for report in read):
                 quoted += [(cluster, error.evidence == "found") for error in result.errors]

@@ -155,15 +155,15 @@ class ReplyPatterns:
         if language.pack.units == "words":
             self._space = " "
         self.numerals: dict[str, int] = {}
+        self.ordinals: dict[str, int] = {}
         for pack in (language, ENGLISH):
             for n, word in enumerate(pack.labels.numerals, 1):
                 self.numerals[word.lower()] = n
-        self.ordinals: dict[str, int] = {}
-        for n, word in enumerate(self._known("nth"), 1):
-            self.ordinals |= {word: n, f"the {word}": n}
-        self.fields = self._table(dict(zip(FIELDS, FIELDS, strict=True)))
-        self.origins = self._table({"person": "person", "machine": "machine"})
-        self.answers = self._table({"no": "person", "yes": "machine"})
+            for n, word in enumerate(pack.reading.nth, 1):
+                self.ordinals |= {word: n, f"the {word}": n}
+        self.fields = self.table(dict(zip(FIELDS, FIELDS, strict=True)))
+        self.origins = self.table({"person": "person", "machine": "machine"})
+        self.answers = self.table({"no": "person", "yes": "machine"})
         labels = language.labels
         parts = WordParts(language, {})
         names = self._known("first") + self._known("second")
@@ -202,12 +202,12 @@ class ReplyPatterns:
         """Return words without case, marks and surplus white space."""
         return self._bare(self.folded(words))
 
-    def _table(self, keys: Mapping[str, str]) -> dict[str, str]:
+    def table(self, keys: Mapping[str, str]) -> dict[str, str]:
         """Return the meaning of each word of some lists, name of a list -> its meaning."""
-        table = {}
+        table: dict[str, str] = {}
         for key, meaning in keys.items():
             for word in self._known(key):
-                table[self._bare(word)] = meaning
+                table.setdefault(self._bare(word), meaning)
         return table
 
     def _bare(self, words: str) -> str:
@@ -308,12 +308,13 @@ def _without_asides(text: str, w: ReplyPatterns) -> str:
     return text
 
 
+_QUOTED_LINE = re.compile(r"(?m)^[^\S\n]*>.*")
+
+
 def strip_quotes(text: str, language: Language) -> str:
     """Return the reply without quotations of others: behind "said", and on lines that quote."""
     text = reply_patterns(language).quoted.sub(blank, text)
-    own = ""
-    for line in text.splitlines(keepends=True):
-        own += _blanks(line) if line.lstrip().startswith(">") else line
+    own = _QUOTED_LINE.sub(blank, text)
     if own.strip():
         return own
     return text

@@ -344,12 +344,10 @@ def parse_text(reply: str, text: str) -> Report:
             words = _TEXT_LEAD.sub("", line).strip()
             quote, why = _split_quote(words, (text,))
             if words and (quote or n == 0):
-                place = _sentence(quote, text)
-                evidence: Evidence = "none"
-                if place:
-                    evidence = "found"
-                elif quote:
-                    evidence = "not found"
+                evidence = _evidence(quote, (text,), 1)
+                place = None
+                if evidence == "found":
+                    place = _sentence(quote, text)
                 why = why.strip(" *_-\u2013\u2014:;,")
                 errors.append(ReportedError(place, quote, evidence, why))
         results.append(ErrorTypeResult(KINDS[part.kind], part.present, part.score, tuple(errors)))
@@ -357,14 +355,11 @@ def parse_text(reply: str, text: str) -> Report:
 
 
 def _sentence(quote: str, text: str) -> int | None:
-    """Return the sentence in which a quote begins; of several the last, the one too many."""
-    wanted = _normal_quote(quote)
-    if not wanted or not _within(wanted, text):
-        return None
+    """Return the sentence in which a quote of it begins; of several the last, the one too many."""
     # White space aside, since sentences may stand without any between them.
     parts = [_normal(sentence).replace(" ", "") for sentence in _SENTENCE_END.split(text)]
     ends = accumulate(len(part) for part in parts if part)
-    start = "".join(parts).rfind(_ELISION.split(wanted)[0].replace(" ", ""))
+    start = "".join(parts).rfind(_ELISION.split(_normal_quote(quote))[0].replace(" ", ""))
     return next((n for n, end in enumerate(ends, 1) if start < end), None)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import product
+from itertools import groupby, product
 from typing import NamedTuple
 
 from botchat.errors import DataError
@@ -244,22 +244,17 @@ class _ScorePatterns:
             if self._words.abstains.match(rest) or (is_short and self.begins.fullmatch(before)):
                 yield _Named(place, None, label.start(), label.end() + len(rest))
 
-    def _without_legends(self, named: Iterable[_Named], lines: str) -> list[_Named]:
+    def _without_legends(self, named: Iterable[_Named], lines: str) -> Iterator[_Named]:
         """Leave out lines, one below the other, that explain a name from one end to the other."""
-        kept = []
-        run: list[_Named] = []
-        for each in named:
-            below = run and lines.count("\n", run[-1].end, each.start) == 1
-            if not below or run[-1].place != each.place:
-                kept += self._unless_legend(run)
-                run = []
-            run.append(each)
-        return kept + self._unless_legend(run)
 
-    def _unless_legend(self, run: list[_Named]) -> list[_Named]:
-        if self._ends <= {each.number for each in run}:
-            return []
-        return run
+        def run_of(numbered: tuple[int, _Named]) -> tuple[int, int]:
+            n, each = numbered
+            return each.place, lines.count("\n", 0, each.start) - n
+
+        for _, numbered in groupby(enumerate(named), run_of):
+            run = [each for _, each in numbered]
+            if not self._ends <= {each.number for each in run}:
+                yield from run
 
     def _score(self, value: re.Match[str]) -> float | None:
         """Return a score on its own scale; None on another."""
@@ -325,4 +320,4 @@ def _start(scale: Scale) -> str:
 
 def _any_of(names: Iterable[str]) -> str:
     """Return a pattern of names as judges write them: with spaces, hyphens or underscores."""
-    return "|".join(re.sub(r"(?:\\ |[ _-])+", r"[\\s_-]*", re.escape(name)) for name in names)
+    return "|".join(re.sub(r"(?:\\?[ _-])+", r"[\\s_-]*", re.escape(name)) for name in names)

@@ -10,24 +10,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
-
-from msgspec.structs import asdict
 
 from botchat.errors import DataError
 from botchat.interfaces import VerdictReason
-from botchat.languages import ENGLISH, Language
+from botchat.languages import Language
 from botchat.protocols.replies import (
     FIELDS,
     ReplyPatterns,
     blank,
     find_retraction,
     find_tables,
-    known_words,
     line_before,
     own_turn,
     read_as_seen,
@@ -42,7 +39,7 @@ Meaning = Callable[[str], str | None]
 LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
 """The answers to a choice in the papers' words."""
 
-_DETECTION = (("yes", "yes"), ("no", "no"))
+_DETECTION = (("yes", UNKNOWN_INDEX), ("no", "No"))
 _CHOICES = (("first", "1"), ("second", "2"), ("both", "both"), ("neither", "neither"))
 """Lists of a pack's labels, each with the verdict that they are."""
 
@@ -97,46 +94,35 @@ _NOWHERE = _Place(None, 0, 0)
 @cache
 def detection_reader(n: int, language: Language) -> ReplyReader:
     """Return the reader about ``n`` utterances: ``"No"``, `UNKNOWN_INDEX` or a 1-based index."""
-    indices = frozenset(str(index) for index in range(1, n + 1))
-
-    def read_turn(text: str) -> VerdictReason:
-        spoken = reply_language(text, language)
-        parsed = read_verdict(text, _label_meaning(spoken, _DETECTION), spoken)
-        verdict = None
-        if parsed.verdict == "no":
-            verdict = "No"
-        elif parsed.verdict == "yes":
-            verdict = str(parsed.index)
-            if verdict not in indices:
-                verdict = UNKNOWN_INDEX
-        return verdict, parsed.reason
-
-    def read(text: str) -> VerdictReason:
-        return read_as_seen(text, language, read_turn)
-
-    return ReplyReader(indices | {"No", UNKNOWN_INDEX}, read)
+    choices = {"No", UNKNOWN_INDEX} | {str(index) for index in range(1, n + 1)}
+    return _reader(choices, language, partial(_label_meaning, keys=_DETECTION))
 
 
 @cache
 def choice_reader(labels: tuple[str, ...], language: Language) -> ReplyReader:
     """Return the reader about two dialogues, with labels of first, second, both and neither."""
     own = {label: verdict for label, (_, verdict) in zip(labels, _CHOICES, strict=False)}
+    meaning: Callable[[Language], Meaning] = partial(_label_meaning, keys=_CHOICES)
+    if labels != LABELS:
+        meaning = cache(partial(_meanings, own, phrases=False))
+    return _reader(own.values(), language, meaning)
 
-    @cache
-    def meaning(spoken: Language) -> Meaning:
-        if labels == LABELS:
-            return _label_meaning(spoken, _CHOICES)
-        return _meanings(own, spoken, phrases=False)
+
+def _reader(
+    choices: Iterable[Verdict], language: Language, meaning: Callable[[Language], Meaning]
+) -> ReplyReader:
+    """Return the reader of verdicts, whose words mean one of ``choices`` in a language."""
+    offered = frozenset(choices)
 
     def read_turn(text: str) -> VerdictReason:
         spoken = reply_language(text, language)
         parsed = read_verdict(text, meaning(spoken), spoken)
+        index = str(parsed.index)
+        if parsed.verdict == UNKNOWN_INDEX and index in offered:
+            return index, parsed.reason
         return parsed.verdict, parsed.reason
 
-    def read(text: str) -> VerdictReason:
-        return read_as_seen(text, language, read_turn)
-
-    return ReplyReader(frozenset(own.values()), read)
+    return ReplyReader(offered, partial(read_as_seen, language=language, read=read_turn))
 
 
 def read_verdict(text: str, meaning: Meaning, language: Language) -> ParsedVerdict:
@@ -203,13 +189,7 @@ def _meanings(table: Mapping[str, str], language: Language, *, phrases: bool = T
 @cache
 def _label_meaning(language: Language, keys: tuple[tuple[str, str], ...]) -> Meaning:
     """Return how the words in lists of labels are understood; ``keys``: (list, its verdict)."""
-    lists = asdict(language.labels)
-    words: dict[str, str] = {}
-    own: dict[str, str] = {}
-    for key, verdict in keys:
-        words |= dict.fromkeys(known_words(ENGLISH, key), verdict)
-        own |= dict.fromkeys(lists[key], verdict)
-    return _meanings(words | own, language)
+    return _meanings(reply_patterns(language).table(dict(keys)), language)
 
 
 def _reason(text: str, w: ReplyPatterns) -> str:
@@ -348,7 +328,7 @@ def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns)
     return None
 
 
-_OPPOSITE = {"neither": "machine", "no": "machine"}
+_OPPOSITE = {"neither": "machine", "No": "machine"}
 """Verdict -> who, if that is said of it, is its opposite; of all others a person."""
 
 

@@ -32,7 +32,7 @@ OWN = """
 [protocols.empathy]
 kind = "score"
 prompt = "empathy.txt"
-scores = ["Empathy", "Warm tone"]
+scores = ["Empathy", "Warm-tone"]
 scale = [1, 10]
 
 [protocols.rivals]
