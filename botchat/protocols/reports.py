@@ -21,7 +21,7 @@ from botchat.interfaces import Cells, VerdictReason
 from botchat.languages import ENGLISH
 from botchat.protocols.error_reports import read_kinds
 from botchat.protocols.frame import END, neutralise
-from botchat.protocols.replies import own_turn, own_words, plain_name, without_marks
+from botchat.protocols.replies import own_words, plain_name, without_marks
 from botchat.records import Judgment, Utterances, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
@@ -335,7 +335,9 @@ def parse_text(reply: str, text: str) -> Report:
     Errors after a Yes are the lines that quote, or else the words that follow it.
     """
     results = []
-    for part in read_kinds(own_turn(reply, ENGLISH)):
+    written = own_words(reply, ENGLISH)
+    seen = without_marks(written, ENGLISH)
+    for part in read_kinds(seen):
         if part.present is None and part.score is None:
             continue
         errors = []
@@ -343,6 +345,9 @@ def parse_text(reply: str, text: str) -> Report:
         for n, line in enumerate(lines):
             words = _TEXT_LEAD.sub("", line).strip()
             quote, why = _split_quote(words, (text,))
+            start = seen.find(quote, seen.find(line))
+            if start >= 0:  # what it quotes may have marks, which are blanks where it is read
+                quote = written[start : start + len(quote)]
             if words and (quote or n == 0):
                 evidence = _evidence(quote, (text,), 1)
                 place = None

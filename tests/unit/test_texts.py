@@ -32,7 +32,7 @@ Question: Inappropriate lexical choice?
 Answer: No
 Question: Factual Error?
 Answer: Yes
-1. “Cats bark” - nobody says so
+1. “<i>Cats</i> bark” - nobody says so
 Score: -1
 
 Repetition: -1
@@ -49,7 +49,7 @@ def test_a_report_is_read_with_place_quote_reason_and_score():
         2, 'The cat was a "dog"', "found", "contradicts the first sentence."
     )
     assert found["Factual Error"].errors == (
-        ReportedError(None, "Cats bark", "not found", "nobody says so"),
+        ReportedError(None, "<i>Cats</i> bark", "not found", "nobody says so"),
     )
     assert [one.score for one in found.values()] == [-1, -1, 0, 0, -1]
     assert [one.present for one in found.values()] == [True, True, False, False, True]
