@@ -16,6 +16,7 @@ import numpy as np
 from botchat.errors import DataError
 from botchat.estimates import Codes, Flags, Floats, Indices, Names
 from botchat.interfaces import settings_digest
+from botchat.metrics.statistics import distinct
 from botchat.records import NO_ROOM, JudgeId, Judgment, PairJudgment, Verdict
 
 WIN = 1.0
@@ -437,8 +438,8 @@ class JudgedPairs:
     def by_topic(self, topics: Mapping[str, str]) -> JudgedPairs:
         """Return the same with an item's topic in its place, where it has one."""
         names = [topics.get(item, item) for item in self.items]
-        items, place = np.unique(np.array(names, object), return_inverse=True)
-        return replace(self, items=tuple(items), item=place[self.item])
+        items, item = _sorted(names, self.item)
+        return replace(self, items=items, item=item)
 
     def majority(self, annotators: Sequence[str]) -> Codes:
         """Return the side that more of the annotators prefer, or a tie, if any gave a verdict."""
@@ -469,12 +470,10 @@ def verdicts_digest(verdicts: PairVerdicts) -> str:
 
 
 def _sorted(names: Sequence[str], column: Indices) -> tuple[Names, Indices]:
-    """Return the names that a column has, sorted, and the column renumbered."""
-    numbers = np.unique(column)
-    order = sorted(numbers.tolist(), key=names.__getitem__)
-    place = np.zeros(len(names), np.intp)
-    place[order] = np.arange(len(order))
-    return tuple(names[number] for number in order), place[column]
+    """Return the names that a column has, sorted, each once, and the column renumbered."""
+    present, at = distinct(column)
+    ordered, place = np.unique(np.array(names, object)[present], return_inverse=True)
+    return tuple(ordered), place[at]
 
 
 def _refuse_twice(rows: PairVerdicts, cell: Indices) -> None:
