@@ -195,11 +195,9 @@ def is_usable(remark: Remark) -> bool:
 
 def present_agents(panel: PanelAgents, last: Mapping[str, Remark]) -> list[Agent]:
     """Return the agents that take part: none does after a ``last`` reply that failed."""
-    present = []
-    for agent in panel.agents:
-        if agent.name not in last or is_usable(last[agent.name]):
-            present.append(agent)
-    return present
+    return [
+        agent for agent in panel.agents if agent.name not in last or is_usable(last[agent.name])
+    ]
 
 
 def format_transcript(remarks: Iterable[Remark]) -> str:

@@ -251,14 +251,9 @@ class _Tables:
 
     def annotator_kappa(self) -> AnnotatorKappa:
         """Compare the annotators, each with the side preferred in both orders."""
-        labels = np.stack([self.table.majority([name]) for name in self.table.annotators])
-        counts = np.stack(
-            [
-                (labels[..., 0] == code).sum(0)
-                for code in (PairOutcome.WIN, PairOutcome.LOSS, PairOutcome.TIE)
-            ],
-            -1,
-        )
+        labels = np.stack([self.table.majority([name])[:, 0] for name in self.table.annotators])
+        codes = np.array([PairOutcome.WIN, PairOutcome.LOSS, PairOutcome.TIE])
+        counts = (labels[..., None] == codes).sum(0)
         rated = counts.sum(-1) > 1
         units = counts[rated].astype(np.float64)
         columns = [statistics.agreeing_pairs(units), np.ones(len(units)), *units.T]
