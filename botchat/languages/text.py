@@ -123,7 +123,7 @@ def _stem(word: str) -> str:
     return stem
 
 
-_COURTESY = frozenset(map(_stem, WORD.findall(" ".join(_LISTS.courtesy))))
+_COURTESY = frozenset(map(_stem, _LISTS.courtesy))
 
 
 def split(text: str, spaced: bool) -> list[str]:
