@@ -48,7 +48,7 @@ class ReadText:
         self.sentences = [WORD.findall(sentence) for sentence in _STOP.split(self.low)]
         """Words of each sentence."""
         self.words = list(chain.from_iterable(self.sentences))
-        self.content = frozenset(map(_stem, set(self.words))) - {""}
+        self.content = frozenset(map(_stem, set(self.words) - _FUNCTION)) - {""}
         self.subject = self.content - _COURTESY
         """Stems of words that carry a subject; ``content`` has words of courtesy too."""
         self.question = re.search("[?\uff1f\u061f]", raw) is not None

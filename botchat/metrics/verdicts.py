@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 from hashlib import sha256
-from itertools import chain, repeat
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -130,10 +130,13 @@ class PairVerdicts:
         1
         """
         rows = list(rows)
+        judges = Numbers()
+        judge = judges.of(row.judge for row in rows)
         return cls.of_names(
             [row.item for row in rows],
             chain.from_iterable((row.first, row.second) for row in rows),
-            [row.judge for row in rows],
+            tuple(judges),
+            judge,
             [row.result for row in rows],
         )
 
@@ -142,20 +145,19 @@ class PairVerdicts:
         cls,
         items: Iterable[str],
         sides: Iterable[str],
-        judges: Iterable[str],
+        judges: Names,
+        judge: Indices,
         results: Sequence[float | None],
     ) -> PairVerdicts:
-        """Return verdicts whose names are numbered as they appear; ``sides`` are two of each."""
+        """Return verdicts, names numbered as they appear; ``sides``: the two of each verdict."""
         of_items = Numbers()
         of_sides = Numbers()
-        of_judges = Numbers()
         item = of_items.of(items)
         side = of_sides.of(sides)
-        judge = of_judges.of(judges)
         return cls.of_columns(
             tuple(of_items),
             tuple(of_sides),
-            tuple(of_judges),
+            judges,
             item,
             side[::2],
             side[1::2],
@@ -346,7 +348,8 @@ class VerdictsBuilder:
             PairVerdicts.of_names(
                 [judgment.seed_id for judgment in judgments],
                 chain.from_iterable(judgment.contestants for judgment in judgments),
-                repeat("", len(judgments)),
+                ("",),
+                np.zeros(len(judgments), np.intp),
                 [self._result(judgment.verdict) for judgment in judgments],
             ),
             shown=np.array([judgment.shown for judgment in judgments], np.intp),
