@@ -80,12 +80,8 @@ class Flag:
     threshold: float
     quote: str
     """At most 60 printable characters of the words."""
-    note: str
-
-    @property
-    def evidence(self) -> str:
-        """The quote in quotation marks, and the note."""
-        return f'"{self.quote}"{self.note}'
+    evidence: str
+    """The quote in quotation marks, and the note."""
 
     @property
     def strength(self) -> float:
@@ -116,7 +112,8 @@ def flags(utterances: Utterances, thresholds: Thresholds, n_seed: int = N_SEED) 
         for criterion, measure, limit in zip(CRITERIA, measures, thresholds, strict=True):
             if measure.value > limit and index > n_seed:
                 quote = _quote(measure.words)
-                exceeding.append(Flag(criterion, index, measure.value, limit, quote, measure.note))
+                evidence = f'"{quote}"{measure.note}'
+                exceeding.append(Flag(criterion, index, measure.value, limit, quote, evidence))
     return exceeding
 
 

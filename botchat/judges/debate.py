@@ -138,13 +138,13 @@ async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -
         spoken: list[Remark] = []
         if settings.how.in_turn:
             for agent in present:
-                spoken.append(await speak(agent, known + usable(spoken)))
+                spoken.append(await speak(agent, known + spoken))
         else:
             spoken = await together(speak(each, known) for each in present)
         transcript += spoken
-        remarks += usable(spoken)
+        remarks += spoken
         known = remarks
-        if settings.how.is_summarized and usable(spoken):
+        if settings.how.is_summarized and present_agents(panel, last):
             asked = language.fill("debate_summary", messages=format_transcript(remarks))
             summary = await panel.non_voting[SUMMARIZER].respond(asked)
             transcript.append(summary)
@@ -193,20 +193,16 @@ def is_usable(remark: Remark) -> bool:
     return remark.outcome in ("ok", "truncated")
 
 
-def usable(remarks: Iterable[Remark]) -> list[Remark]:
-    """Return the usable ones."""
-    return [remark for remark in remarks if is_usable(remark)]
-
-
 def present_agents(panel: PanelAgents, last: Mapping[str, Remark]) -> list[Agent]:
     """Return the agents that take part: none does after a ``last`` reply that failed."""
-    failed = [name for name in last if not is_usable(last[name])]
-    return [agent for agent in panel.agents if agent.name not in failed]
+    return [
+        agent for agent in panel.agents if agent.name not in last or is_usable(last[agent.name])
+    ]
 
 
 def format_transcript(remarks: Iterable[Remark]) -> str:
     """Return remarks as agents see them (ChatEval's code), speaker marks in them defused."""
-    return "\n".join(f"[{each.speaker}]: {_defused(each)}" for each in usable(remarks))
+    return "\n".join(f"[{each.speaker}]: {_defused(each)}" for each in remarks if is_usable(each))
 
 
 def _defused(remark: Remark) -> str:

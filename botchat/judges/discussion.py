@@ -25,7 +25,6 @@ from botchat.judges.debate import (
     format_transcript,
     is_usable,
     present_agents,
-    usable,
 )
 from botchat.languages import Language
 from botchat.prompts import fill
@@ -87,8 +86,8 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
             remarks = await _state(settings, language, agent, case, part, closing, known)
             spoken += remarks
             last[agent.name] = remarks[-1]
-            known += usable(remarks[-1:])
-        if not usable(last.values()):
+            known += remarks[-1:]
+        if not present_agents(panel, last):
             return DebateResult(spoken, list(last.values()))
         if settings.feedback:
             asked = language.fill(
@@ -99,7 +98,7 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
                 rounds=str(len(parts)),
             )
             spoken.append(await non_voting[FEEDBACK].respond(asked))
-            known += usable(spoken[-1:])
+            known += spoken[-1:]
     values = {"history": format_transcript(known)}
     report = await _report(
         settings, panel, non_voting[SUMMARIZER], case, "discussion_report", values

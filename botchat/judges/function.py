@@ -64,10 +64,6 @@ class JudgeFunction:
         """Return the name."""
         return self.name
 
-    def __call__(self, case: Case) -> object:
-        """Call the function."""
-        return self._function(case)
-
     async def answer(self, case: Case) -> JudgeAnswer:
         """Ask the function and read its reply, which is kept whole where it has no verdict.
 

@@ -48,8 +48,7 @@ class ReadText:
         self.sentences = [WORD.findall(sentence) for sentence in _STOP.split(self.low)]
         """Words of each sentence."""
         self.words = list(chain.from_iterable(self.sentences))
-        self.different = frozenset(self.words)
-        self.content = frozenset(_stem(each) for each in self.different - _FUNCTION) - {""}
+        self.content = frozenset(map(_stem, set(self.words) - _FUNCTION)) - {""}
         self.subject = self.content - _COURTESY
         """Stems of words that carry a subject; ``content`` has words of courtesy too."""
         self.question = re.search("[?\uff1f\u061f]", raw) is not None
@@ -78,15 +77,11 @@ class _Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     function: Words  # words that carry no content
-    closing: Words  # thank, answer thanks, wish well or say goodbye
     courtesy: Words  # close a conversation or fill a courtesy, and carry no subject of their own
-    ai: Words  # call a speaker a program
-    formal: Words  # connectives and phrases of written language and of assistants
-    full: Words  # written forms of words that speech says otherwise
-    spoken: Words  # contractions
     endings: Words  # of inflected words, taken off so that related ones are one
     long_word: int  # letters that make a word a long one
-    lists: dict[str, Words]
+    phrases: dict[str, Words]
+    lists: dict[str, str]
     ends: dict[str, str]
 
 
@@ -97,8 +92,8 @@ _LISTS = msgspec.toml.decode(
 
 def _phrases(name: str) -> re.Pattern[str]:
     """Return the pattern of a list of phrases."""
-    phrases = "|".join(getattr(_LISTS, name))
-    phrases = re.sub(r"\{([a-z_]+)\}", lambda part: _LISTS.lists[part[1]][0], phrases)
+    phrases = "|".join(_LISTS.phrases[name])
+    phrases = re.sub(r"\{([a-z_]+)\}", lambda part: _LISTS.lists[part[1]], phrases)
     return re.compile(rf"\b(?:{phrases}){_LISTS.ends.get(name, '')}")
 
 
@@ -128,7 +123,7 @@ def _stem(word: str) -> str:
     return stem
 
 
-_COURTESY = frozenset(map(_stem, WORD.findall(" ".join(_LISTS.courtesy))))
+_COURTESY = frozenset(map(_stem, _LISTS.courtesy))
 
 
 def split(text: str, spaced: bool) -> list[str]:

@@ -21,7 +21,13 @@ import numpy as np
 from botchat.errors import DataError, MissingDataError
 from botchat.estimates import Codes, Estimate, Flags, Floats, Indices
 from botchat.metrics import statistics
-from botchat.metrics.statistics import bootstrap, clustered_proportions, proportion, ratio
+from botchat.metrics.statistics import (
+    bootstrap,
+    clustered_proportions,
+    proportion,
+    rank_correlations,
+    ratio,
+)
 from botchat.metrics.verdicts import (
     NO_CONTESTANT,
     JudgedPairs,
@@ -245,14 +251,9 @@ class _Tables:
 
     def annotator_kappa(self) -> AnnotatorKappa:
         """Compare the annotators, each with the side preferred in both orders."""
-        labels = np.stack([self.table.majority([name]) for name in self.table.annotators])
-        counts = np.stack(
-            [
-                (labels[..., 0] == code).sum(0)
-                for code in (PairOutcome.WIN, PairOutcome.LOSS, PairOutcome.TIE)
-            ],
-            -1,
-        )
+        labels = np.stack([self.table.majority([name])[:, 0] for name in self.table.annotators])
+        codes = np.array([PairOutcome.WIN, PairOutcome.LOSS, PairOutcome.TIE])
+        counts = (labels[..., None] == codes).sum(0)
         rated = counts.sum(-1) > 1
         units = counts[rated].astype(np.float64)
         columns = [statistics.agreeing_pairs(units), np.ones(len(units)), *units.T]
@@ -287,7 +288,7 @@ class _Tables:
 
         def figures(sums: Floats) -> list[Floats]:
             n, by_judge, by_label = sums.reshape(len(sums), -1, 3).transpose(2, 0, 1)
-            return _ranks(ratio(by_judge, n), ratio(by_label, n))
+            return rank_correlations(ratio(by_judge, n), ratio(by_label, n))
 
         spearman, kendall = bootstrap(item, columns, figures)
         return spearman, kendall
@@ -431,8 +432,4 @@ def _correlations(scores: Floats, gold: Floats, item: Indices) -> list[Estimate]
     # The work grows with the square of the entries: texts with equal scores are one entry.
     (x, y), entry = np.unique([scores[known], gold[known]], axis=1, return_inverse=True)
     columns = (entry.reshape(-1) == number for number in range(len(x)))
-    return bootstrap(item[known], columns, partial(_ranks, x, y))
-
-
-def _ranks(x: Floats, y: Floats, counts: Floats | None = None) -> list[Floats]:
-    return [statistics.spearman(x, y, counts), statistics.kendall(x, y, counts)]
+    return bootstrap(item[known], columns, partial(rank_correlations, x, y))

@@ -17,7 +17,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -77,30 +76,33 @@ def agreeing_pairs(counts: Floats) -> Floats:
     return ratio((counts * (counts - 1)).sum(-1), raters * (raters - 1))
 
 
-def spearman(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
-    """Spearman's rank correlation of two ratings, ties at their mean rank.
+def rank_correlations(x: Floats, y: Floats, weights: Floats | None = None) -> list[Floats]:
+    """Spearman's rank correlation of two ratings, ties at their mean rank, and Kendall's tau-b.
 
     ``weights``: how often each entry counts, by default once. All have shape (..., n).
     """
     w = np.ones_like(x) if weights is None else weights
+    signs_x = np.sign(x[..., :, None] - x[..., None, :])
+    signs_y = np.sign(y[..., :, None] - y[..., None, :])
+
+    def against_all(signs: Floats) -> Floats:
+        return (w[..., None, :] @ signs)[..., 0, :]
+
+    def total(values: Floats) -> Floats:
+        return np.asarray((w * values).sum(-1))
+
+    def pairs(signs: Floats) -> Floats:
+        return total(against_all(signs))
+
     # The signed sum against all others is twice the distance of a rank from the mean rank.
-    of_x = _against_all(w, _signs(x))
-    of_y = _against_all(w, _signs(y))
-    return ratio(
-        (w * of_x * of_y).sum(-1), np.sqrt((w * of_x * of_x).sum(-1) * (w * of_y * of_y).sum(-1))
-    )
+    return [
+        _correlation(total, against_all(signs_x), against_all(signs_y)),
+        _correlation(pairs, signs_x, signs_y),
+    ]
 
 
-def kendall(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
-    """Kendall's tau-b; arguments as of `spearman`."""
-    w = np.ones_like(x) if weights is None else weights
-    signs_x = _signs(x)
-    signs_y = _signs(y)
-
-    def pairs(matrix: Floats) -> Any:
-        return (_against_all(w, matrix) * w).sum(-1)
-
-    return ratio(pairs(signs_x * signs_y), np.sqrt(pairs(np.abs(signs_x)) * pairs(np.abs(signs_y))))
+def _correlation(total: Callable[[Floats], Floats], x: Floats, y: Floats) -> Floats:
+    return ratio(total(x * y), np.sqrt(total(x * x) * total(y * y)))
 
 
 def sign_flip(sums: Floats) -> float:
@@ -123,14 +125,6 @@ def sign_flip(sums: Floats) -> float:
     # With j of the total flipped, the sum is total - 2 j.
     beyond = np.abs(total - 2 * np.arange(len(chance))) >= seen
     return min(1.0, float(chance[beyond].sum()))
-
-
-def _signs(x: Floats) -> Floats:
-    return np.sign(x[..., :, None] - x[..., None, :])
-
-
-def _against_all(weights: Floats, signs: Floats) -> Floats:
-    return (weights[..., None, :] @ signs)[..., 0, :]
 
 
 @cache

@@ -16,6 +16,7 @@ import numpy as np
 from botchat.errors import DataError
 from botchat.estimates import Codes, Flags, Floats, Indices, Names
 from botchat.interfaces import settings_digest
+from botchat.metrics.statistics import distinct
 from botchat.records import NO_ROOM, JudgeId, Judgment, PairJudgment, Verdict
 
 WIN = 1.0
@@ -129,21 +130,39 @@ class PairVerdicts:
         1
         """
         rows = list(rows)
-        items = Numbers()
-        contestants = Numbers()
         judges = Numbers()
-        item = items.of(row.item for row in rows)
-        sides = contestants.of(chain.from_iterable((row.first, row.second) for row in rows))
         judge = judges.of(row.judge for row in rows)
-        return cls.of_columns(
-            tuple(items),
-            tuple(contestants),
+        return cls.of_names(
+            [row.item for row in rows],
+            chain.from_iterable((row.first, row.second) for row in rows),
             tuple(judges),
-            item,
-            sides[::2],
-            sides[1::2],
             judge,
-            np.array([row.result for row in rows], np.float64),
+            [row.result for row in rows],
+        )
+
+    @classmethod
+    def of_names(
+        cls,
+        items: Iterable[str],
+        sides: Iterable[str],
+        judges: Names,
+        judge: Indices,
+        results: Sequence[float | None],
+    ) -> PairVerdicts:
+        """Return verdicts, names numbered as they appear; ``sides``: the two of each verdict."""
+        of_items = Numbers()
+        of_sides = Numbers()
+        item = of_items.of(items)
+        side = of_sides.of(sides)
+        return cls.of_columns(
+            tuple(of_items),
+            tuple(of_sides),
+            judges,
+            item,
+            side[::2],
+            side[1::2],
+            judge,
+            np.array(results, np.float64),
         )
 
     @classmethod
@@ -162,11 +181,25 @@ class PairVerdicts:
         sides = [np.stack([part.first, part.second]) for part in parts]
         contestants, (first, second) = _joined([part.contestants for part in parts], sides)
         judges, judge = _joined([part.judges for part in parts], [part.judge for part in parts])
-        result = np.concatenate([part.result for part in parts])
-        turn = np.concatenate([part.turn for part in parts])
-        weight = np.concatenate([part.weight for part in parts])
-        whole = cls.of_columns(items, contestants, judges, item, first, second, judge, result)
-        return replace(whole, turn=turn, weight=weight)
+        signatures, signature = _joined(
+            [part.known_signatures for part in parts], [part.signature for part in parts]
+        )
+        return cls(
+            items,
+            contestants,
+            judges,
+            signatures,
+            item=item,
+            turn=np.concatenate([part.turn for part in parts]),
+            first=first,
+            second=second,
+            judge=judge,
+            result=np.concatenate([part.result for part in parts]),
+            shown=np.concatenate([part.shown for part in parts]),
+            weight=np.concatenate([part.weight for part in parts]),
+            signature=signature,
+            no_room=np.concatenate([part.no_room for part in parts]),
+        )
 
     def __len__(self) -> int:
         """Number of verdicts, unreadable ones among them."""
@@ -293,29 +326,14 @@ def _joined(names: Sequence[Names], columns: Sequence[Indices]) -> tuple[Names, 
     return tuple(numbers), np.concatenate(joined, axis=-1)
 
 
-class _Block(NamedTuple):
-    """Columns of some judgments; see `PairVerdicts`."""
-
-    seed: Indices
-    first: Indices
-    second: Indices
-    result: Floats
-    shown: Indices
-    signature: Indices
-    no_room: Flags
-    is_current: Flags
-
-
 class VerdictsBuilder:
     """Verdicts of one judge while they are read, a block at a time."""
 
     def __init__(self, protocol: ResultReader) -> None:
         """Hold no verdict yet; ``protocol`` knows what a verdict means."""
         self._result = lru_cache(maxsize=1 << 12)(protocol.result)
-        self._seeds = Numbers()
-        self._contestants = Numbers()
-        self._signatures = Numbers()
-        self._blocks: list[_Block] = []
+        self._blocks: list[PairVerdicts] = []
+        self._is_current: list[bool] = []
         self.n_outdated = 0
         """Verdicts that `verdicts` left out."""
 
@@ -325,45 +343,29 @@ class VerdictsBuilder:
         ``states``: each with whether it is on the dialogues as they are.
         """
         judgments = [judgment for judgment, _ in states]
-        sides = self._contestants.of(chain.from_iterable(j.contestants for j in judgments))
-        results = [self._result(judgment.verdict) for judgment in judgments]
-        block = _Block(
-            seed=self._seeds.of(judgment.seed_id for judgment in judgments),
-            first=sides[::2],
-            second=sides[1::2],
-            result=np.array(results, np.float64),
+        signatures = Numbers()
+        block = replace(
+            PairVerdicts.of_names(
+                [judgment.seed_id for judgment in judgments],
+                chain.from_iterable(judgment.contestants for judgment in judgments),
+                ("",),
+                np.zeros(len(judgments), np.intp),
+                [self._result(judgment.verdict) for judgment in judgments],
+            ),
             shown=np.array([judgment.shown for judgment in judgments], np.intp),
-            signature=self._signatures.of(judgment.signature for judgment in judgments),
+            signature=signatures.of(judgment.signature for judgment in judgments),
             no_room=np.array([lacks_room(judgment) for judgment in judgments], np.bool_),
-            is_current=np.array([is_current for _, is_current in states], np.bool_),
+            known_signatures=tuple(signatures),
         )
         self._blocks.append(block)
+        self._is_current += [is_current for _, is_current in states]
 
     def verdicts(self) -> PairVerdicts:
         """Return the last on each seed and order, if it is current, as they first appeared."""
-        if not self._blocks:
-            self.add([])
-        columns = zip(*self._blocks, strict=True)
-        whole = _Block._make(np.concatenate(parts) for parts in columns)
-        verdicts = replace(
-            PairVerdicts.of_columns(
-                tuple(self._seeds),
-                tuple(self._contestants),
-                ("",),
-                whole.seed,
-                whole.first,
-                whole.second,
-                np.zeros(len(whole.seed), np.intp),
-                whole.result,
-            ),
-            known_signatures=tuple(self._signatures),
-            shown=whole.shown,
-            signature=whole.signature,
-            no_room=whole.no_room,
-        )
-        m = len(self._contestants)
-        key = (whole.seed * m + whole.first) * m + whole.second
-        is_current = whole.is_current
+        verdicts = PairVerdicts.together(self._blocks)
+        is_current = np.array(self._is_current, np.bool_)
+        m = len(verdicts.contestants)
+        key = (verdicts.item * m + verdicts.first) * m + verdicts.second
         if len(np.unique(key)) < len(key):
             last = {case: i for i, case in enumerate(key.tolist())}
             latest = np.array(list(last.values()))
@@ -439,8 +441,8 @@ class JudgedPairs:
     def by_topic(self, topics: Mapping[str, str]) -> JudgedPairs:
         """Return the same with an item's topic in its place, where it has one."""
         names = [topics.get(item, item) for item in self.items]
-        items, place = np.unique(np.array(names, object), return_inverse=True)
-        return replace(self, items=tuple(items), item=place[self.item])
+        items, item = _sorted(names, self.item)
+        return replace(self, items=items, item=item)
 
     def majority(self, annotators: Sequence[str]) -> Codes:
         """Return the side that more of the annotators prefer, or a tie, if any gave a verdict."""
@@ -471,12 +473,10 @@ def verdicts_digest(verdicts: PairVerdicts) -> str:
 
 
 def _sorted(names: Sequence[str], column: Indices) -> tuple[Names, Indices]:
-    """Return the names that a column has, sorted, and the column renumbered."""
-    numbers = np.unique(column)
-    order = sorted(numbers.tolist(), key=names.__getitem__)
-    place = np.zeros(len(names), np.intp)
-    place[order] = np.arange(len(order))
-    return tuple(names[number] for number in order), place[column]
+    """Return the names that a column has, sorted, each once, and the column renumbered."""
+    present, at = distinct(column)
+    ordered, place = np.unique(np.array(names, object)[present], return_inverse=True)
+    return tuple(ordered), place[at]
 
 
 def _refuse_twice(rows: PairVerdicts, cell: Indices) -> None:

@@ -36,9 +36,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     wanted = places(template)
     if wanted != set(values):
         raise ValueError(f"placeholders {sorted(wanted)}, values {sorted(values)}: {template:.80}")
-    parts = _PLACEHOLDER.split(template)
-    parts[1::2] = [values[name] for name in parts[1::2]]
-    return "".join(parts)
+    return _PLACEHOLDER.sub(lambda place: values[place[1]], template)
 
 
 def places(template: str) -> set[str]:

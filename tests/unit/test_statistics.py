@@ -46,11 +46,9 @@ def test_rank_correlations_equal_scipy(entries):
     x, y, w = np.array(entries, float).T
     repeated = np.repeat(x, w.astype(int)), np.repeat(y, w.astype(int))
     weights = np.stack([np.ones_like(w), w])
-    for ours, theirs in (
-        (statistics.spearman, stats.spearmanr),
-        (statistics.kendall, stats.kendalltau),
-    ):
-        for value, (a, b) in zip(ours(x, y, weights), [(x, y), repeated], strict=True):
+    both = statistics.rank_correlations(x, y, weights)
+    for ours, theirs in zip(both, (stats.spearmanr, stats.kendalltau), strict=True):
+        for value, (a, b) in zip(ours, [(x, y), repeated], strict=True):
             constant = len(set(a)) < 2 or len(set(b)) < 2
             expected = np.nan if constant else theirs(a, b)[0]
             assert value == pytest.approx(expected, abs=1e-9, nan_ok=True)
