@@ -68,11 +68,6 @@ class VotesFile(NamedTuple):
     """Lines on what was read, first the number of rows, and on what was left out and why."""
 
 
-def is_rates(table: FileTable) -> bool:
-    """Return whether a table has win rates of pairs, not votes."""
-    return set(_NAMES["rates"]).issubset(table.frame)
-
-
 def votes_in(path: Path) -> FileTable:
     """Read a file of votes or rates; `MissingDataError` without one, `DataError` if unreadable."""
     if not path.exists():
