@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from importlib import resources
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -146,13 +147,9 @@ def known_set(seeds: Sequence[Seed]) -> tuple[str, ...]:
 
 def repeated(seeds: Sequence[Seed]) -> list[str]:
     """Return ``ID repeats ID`` for dialogues whose texts an earlier one has."""
-    first: dict[Utterances, str] = {}
-    lines = []
-    for seed in seeds:
-        id_ = first.setdefault(seed.utterances, seed.id)
-        if id_ != seed.id:
-            lines.append(f"{seed.id} repeats {id_}")
-    return lines
+    ids = {seed.utterances: seed.id for seed in reversed(seeds)}
+    pairs = [(seed.id, ids[seed.utterances]) for seed in seeds]
+    return [f"{id_} repeats {first}" for id_, first in pairs if id_ != first]
 
 
 def _article(content: bytes) -> Utterances:
@@ -254,14 +251,9 @@ def _join_turns(messages: Sequence[ImportedMessage], place: str) -> list[str]:
         raise DataError(
             f"{place}: speakers {speakers}; name two, each before all of their messages"
         )
-    joined: list[str] = []
-    last = None
-    for message in messages:
-        if message.speaker and message.speaker == last:
-            joined[-1] += f" {message.text}"
-        else:
-            joined.append(message.text)
-        last = message.speaker
+    joined = []
+    for _, turn in groupby(enumerate(messages), lambda pair: pair[1].speaker or pair[0]):
+        joined.append(" ".join([message.text for _, message in turn]))
     return joined
 
 

@@ -204,11 +204,6 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
     words = listed(map(quoted, pd.unique(cells.loc[is_unknown, "winner"].map(str))))
     lost["{} without a readable verdict"] = np.isnan(result) & kept
     lost[f"{{}} with an unknown winner {words}"] = is_unknown
-    faults = []
-    for text, flags in lost.items():
-        if flags.any():
-            fault = str(text).replace("{}", f"{flags.sum():,}", 1)
-            faults.append(f"{fault} (first: row {flags.idxmax()})")
     n_strong = np.count_nonzero((times > 1) & kept)
     if n_strong:
         notes.append(
@@ -226,7 +221,17 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
     )
     turn = np.maximum(_numbered(cells["turn"])[1], 0)
     votes = replace(votes, turn=turn, weight=weight * times).only(kept)
-    return votes, faults, notes
+    return votes, _counted(lost), notes
+
+
+def _counted(lost: pd.DataFrame) -> list[str]:
+    """Return a line a reason that has votes, with their number and the first of their rows."""
+    lines = []
+    for text, flags in lost.items():
+        if flags.any():
+            line = str(text).replace("{}", f"{flags.sum():,}", 1)
+            lines.append(f"{line} (first: row {flags.idxmax()})")
+    return lines
 
 
 def _results(
