@@ -53,9 +53,9 @@ _CELLS: dict[str, list[str]] = _NAMES["cells"]
 _COLUMNS = set(_NAMES["rates"]).union(chain.from_iterable(_CELLS.values()))
 for _shape in _SHAPES:
     _COLUMNS |= _shape.needs
-_WORDS: dict[str, tuple[float, float]] = {}
-for _winner in _NAMES["winners"]:
-    _WORDS |= dict.fromkeys(_winner["words"], _winner["meaning"])
+_WORDS: dict[str, tuple[float, float]] = {"": (np.nan, 1.0)}
+for _key, _meaning in _NAMES["meanings"].items():
+    _WORDS |= dict.fromkeys(_NAMES[_key], _meaning)
 """Word for a winner -> result of the first model, and how often it counts."""
 _UNKNOWN = (np.inf, 1.0)
 
