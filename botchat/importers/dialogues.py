@@ -27,7 +27,8 @@ from botchat.interfaces import visible
 from botchat.records import N_SEED, Outcome, Seed, Utterances
 from botchat.thoughts import strip_thoughts
 
-FORMATS: Mapping[str, str] = COLUMNS["seeds"]["formats"]
+_NAMES = COLUMNS["seeds"]
+FORMATS: Mapping[str, str] = _NAMES["formats"]
 """Columns that hold a dialogue -> name of their format."""
 MAX_ID = 200
 """Characters of an id."""
@@ -38,9 +39,6 @@ _MUTUAL = tomllib.loads(resources.files(__package__).joinpath("mutual.toml").rea
 _MUTUAL_FOLDERS = ("MuTual-master", "data", "mutual", "test")
 """Each in the one before; the last has the items."""
 
-_IDS, _TEXTS, _SPEAKERS, _TURNS = (
-    COLUMNS["seeds"][name] for name in ("ids", "texts", "speakers", "turns")
-)
 _THOUGHT_PART = re.compile(r"(?i)reasoning|thinking|thought")
 """Type of a part that is no text of a message."""
 _FAILED = "$ERROR$"
@@ -79,7 +77,7 @@ def read_seeds(rows: Iterable[FileRow], where: str) -> list[Seed]:
         if not seed_id:
             raise DataError(f"{place}: no id; give every dialogue one in a field named 'id'")
         first, messages = dialogues.setdefault(seed_id, (row, []))
-        is_whole = content is not None or _first(first.fields, FORMATS) is not None
+        is_whole = FORMATS.keys() & (row.fields.keys() | first.fields.keys())
         if first is not row and is_whole:
             raise DataError(
                 f"{place}: id {seed_id!r} is taken by {first.place}; give every dialogue its own"
@@ -182,7 +180,7 @@ def _column(fields: Mapping[str, Any], names: Iterable[str], fault: str) -> str:
 
 def _id(row: FileRow) -> str:
     """Return the id of a row, empty where it has none."""
-    value = _first(row.fields, _IDS)
+    value = _first(row.fields, _NAMES["ids"])
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if value is None:
@@ -208,21 +206,20 @@ def _messages(items: Sequence[object], place: str, start: int = 0) -> list[Impor
     """Read texts and messages; instructions to a speaker are left out."""
     messages = []
     for n, item in enumerate(items, start + 1):
-        if isinstance(item, str):
-            messages.append(ImportedMessage(None, item, n))
-            continue
         within = f"{place}: utterance {n}"
+        if isinstance(item, str):
+            item = {"text": item}
         fields = {column_name(name): value for name, value in named(item, within).items()}
-        speaker = _first(fields, _SPEAKERS)
+        speaker = _first(fields, _NAMES["speakers"])
         if speaker is not None:
             speaker = " ".join(str(speaker).casefold().split())
-        turn = _first(fields, _TURNS)
+        turn = _first(fields, _NAMES["turns"])
         called = fields.get("tool_calls") or fields.get("function_call")
         if called or re.search(r"tool|function|observation", str(speaker)):
             raise DataError(f"{within} calls a tool; take such dialogues out")
         if speaker in ("system", "developer"):
             continue
-        text = _text(fields[_column(fields, _TEXTS, f"{within}: no text")], within)
+        text = _text(fields[_column(fields, _NAMES["texts"], f"{within}: no text")], within)
         try:
             position = float(n if turn is None else str(turn))
         except ValueError:

@@ -187,8 +187,8 @@ def _has_value(cell: object) -> bool:
 
 def _csv(data: bytes, where: str) -> pd.DataFrame:
     data = data.removeprefix(b"\xef\xbb\xbf").rstrip(b"\n")
-    head, newline, last = data.rpartition(b"\n")
-    if newline and last.startswith(b"# botchat:") and head.count(b'"') % 2 == 0:
+    head, _, last = data.rpartition(b"\n")
+    if last.startswith(b"# botchat:") and head.count(b'"') % 2 == 0:
         data = head  # the signature under our own tables
     data = re.sub(rb"\Asep=[,;\t]\r?\n", b"", data)  # Excel's own first line
     header = data.lstrip(b"\r\n").partition(b"\n")[0]

@@ -7,8 +7,7 @@ columns of votes. No row ends the reading: what cannot be read is counted and na
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from botchat.errors import DataError, MissingDataError, listed, one_line
-from botchat.estimates import Flags, Floats, Indices, Names
+from botchat.estimates import Floats, Indices, Names
 from botchat.importers.tables import COLUMNS, FileTable, quoted, read_table
 from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 from botchat.workspace import jsonl
@@ -50,25 +49,15 @@ class _Shape(msgspec.Struct, frozen=True):
 
 _NAMES = COLUMNS["votes"]
 _SHAPES = msgspec.convert(_NAMES["shapes"], list[_Shape])
-_STRONG = float(_NAMES["strong_weight"])
-_WORDS: dict[str, tuple[float, float]] = {}
-for _key, _meaning in (
-    ("first", (WIN, 1.0)),
-    ("strong_first", (WIN, _STRONG)),
-    ("second", (LOSS, 1.0)),
-    ("strong_second", (LOSS, _STRONG)),
-    ("tie", (TIE, 1.0)),
-    ("unreadable", (np.nan, 1.0)),
-):
+_CELLS: dict[str, list[str]] = _NAMES["cells"]
+_COLUMNS = set(_NAMES["rates"]).union(chain.from_iterable(_CELLS.values()))
+for _shape in _SHAPES:
+    _COLUMNS |= _shape.needs
+_WORDS: dict[str, tuple[float, float]] = {"": (np.nan, 1.0)}
+for _key, _meaning in _NAMES["meanings"].items():
     _WORDS |= dict.fromkeys(_NAMES[_key], _meaning)
 """Word for a winner -> result of the first model, and how often it counts."""
 _UNKNOWN = (np.inf, 1.0)
-_DEFAULTS = dict.fromkeys(("turn", "anony", "item", "judge"), "")
-_DEFAULTS |= {"weight": "1", "baseline": "baseline"}
-"""Cells of a column that a file does not have."""
-_COLUMNS = {*_NAMES["others"], *_NAMES["rates"], *_NAMES["items"], *_NAMES["judges"]}
-for _shape in _SHAPES:
-    _COLUMNS |= _shape.needs
 
 
 class VotesFile(NamedTuple):
@@ -77,11 +66,6 @@ class VotesFile(NamedTuple):
     votes: PairVerdicts
     notes: list[str]
     """Lines on what was read, first the number of rows, and on what was left out and why."""
-
-
-def is_rates(table: FileTable) -> bool:
-    """Return whether a table has win rates of pairs, not votes."""
-    return set(_NAMES["rates"]).issubset(table.frame)
 
 
 def votes_in(path: Path) -> FileTable:
@@ -103,15 +87,14 @@ def together(files: Sequence[VotesFile]) -> VotesFile:
     """Return the votes of several files, of a judge the last on an item and order."""
     votes = PairVerdicts.together([file.votes for file in files])
     notes = list(chain.from_iterable(file.notes for file in files))
-    has_name = np.array([judge != NAMELESS for judge in votes.judges], np.bool_)
-    is_earlier = ~votes.is_latest & has_name[votes.judge]
-    n_earlier = np.count_nonzero(is_earlier)
+    kept = votes.only(votes.is_latest | np.isin(votes.judges, NAMELESS)[votes.judge])
+    n_earlier = len(votes) - len(kept)
     if n_earlier:
         notes.append(
             f"{n_earlier:,} of {len(votes):,} votes were given again by the same judge on the same "
             "item and order: the last counts"
         )
-    return VotesFile(votes.only(~is_earlier), notes)
+    return VotesFile(kept, notes)
 
 
 def votes_of(table: FileTable) -> VotesFile:
@@ -124,7 +107,7 @@ def votes_of(table: FileTable) -> VotesFile:
             f"{where}: no votes (columns: {', '.join(names + others)[:120]}); name them "
             "model_a,model_b,winner or item,first,second,judge,verdict (docs/rank.md)"
         )
-    used = shape.needs.union(_NAMES["others"])
+    used = set(shape.needs)
     try:
         cells = _unfolded(frame, shape, used)
         votes, faults, notes = _votes(cells, shape)
@@ -161,26 +144,29 @@ def _on_games(frame: pd.DataFrame) -> list[str]:
 
 
 def _unfolded(frame: pd.DataFrame, shape: _Shape, used: set[str]) -> pd.DataFrame:
-    """Return a row a vote: what a `_Game` has, and the columns of `_DEFAULTS`.
+    """Return a row a vote: what a `_Game` has, and `_CELLS`, whose columns are added to ``used``.
 
-    The columns that are an item and a judge are added to ``used``.
+    Without a column a vote counts once, and all else is empty.
     """
-    frame = frame.copy()
-    for key, known in (("item", _NAMES["items"]), ("judge", _NAMES["judges"])):
-        source = next((name for name in known if name in frame), key)
-        if source in frame and key not in used:
-            frame[key] = frame[source]
-            used.add(source)
-    for name, default in _DEFAULTS.items():
-        if name not in frame:
-            frame[name] = default
+    cells = pd.DataFrame(index=frame.index)
+    for name, known in _CELLS.items():
+        source = name
+        if name not in used:
+            source = next((each for each in known if each in frame), name)
+        cells[name] = frame.get(source, "1" if name == "weight" else "")
+        used.add(source)
     parts = []
     for game in shape.games:
-        part = frame[[game.first, game.second, game.winner, *_DEFAULTS]]
-        part = part.set_axis(["first", "second", "winner", *_DEFAULTS], axis=1)
+        winner = frame[game.winner]
         if game.at is not None:
-            part["winner"] = part["winner"].str[game.at].str.get("score")
-        parts.append(part.assign(swapped=game.swapped))
+            winner = winner.str[game.at].str.get("score")
+        part = cells.assign(
+            first=frame.get(game.first, "baseline"),
+            second=frame.get(game.second, "baseline"),
+            winner=winner,
+            swapped=game.swapped,
+        )
+        parts.append(part)
     return pd.concat(parts).sort_index(kind="stable")
 
 
@@ -209,18 +195,19 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
         "left out {} without a name of a model": (first < 0) | (second < 0),
         "left out {} of a model against itself": first == second,
         "left out {} whose weight is no number above 0": ~((weight > 0) & (weight < np.inf)),
-        "left out {} not anonymous": (cells["anony"].map(str).str.lower() == "false").to_numpy(),
+        "left out {} not anonymous": cells["anony"].map(str).str.lower() == "false",
         "left out {} without an item or judge": is_own & ((item < 0) | (judge < 0)),
     }
-    kept = ~np.any(list(is_lost.values()), axis=0)
+    lost = pd.DataFrame(is_lost, cells.index)
+    kept = ~np.any(lost.to_numpy(), axis=1)
     is_unknown = np.isinf(result) & kept
     words = listed(map(quoted, pd.unique(cells.loc[is_unknown, "winner"].map(str))))
-    is_lost["{} without a readable verdict"] = np.isnan(result) & kept
-    is_lost[f"{{}} with an unknown winner {words}"] = is_unknown
+    lost["{} without a readable verdict"] = np.isnan(result) & kept
+    lost[f"{{}} with an unknown winner {words}"] = is_unknown
     n_strong = np.count_nonzero((times > 1) & kept)
     if n_strong:
         notes.append(
-            f"{n_strong:,} strong wins (A>>B) count {_STRONG:g} times, as Arena-Hard counts"
+            f"{n_strong:,} strong wins (A>>B) count {times.max():g} times, as Arena-Hard counts"
         )
     votes = PairVerdicts.of_columns(
         items,
@@ -234,16 +221,16 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
     )
     turn = np.maximum(_numbered(cells["turn"])[1], 0)
     votes = replace(votes, turn=turn, weight=weight * times).only(kept)
-    return votes, _counted(is_lost, cells.index), notes
+    return votes, _counted(lost), notes
 
 
-def _counted(is_lost: Mapping[str, Flags], rows: pd.Index[int]) -> list[str]:
+def _counted(lost: pd.DataFrame) -> list[str]:
     """Return a line a reason that has votes, with their number and the first of their rows."""
     lines = []
-    for text, flags in is_lost.items():
+    for text, flags in lost.items():
         if flags.any():
-            row = rows[int(np.argmax(flags))]
-            lines.append(f"{text.format(f'{np.count_nonzero(flags):,}')} (first: row {row})")
+            line = str(text).replace("{}", f"{flags.sum():,}", 1)
+            lines.append(f"{line} (first: row {flags.idxmax()})")
     return lines
 
 
@@ -255,32 +242,30 @@ def _results(
     NaN is unreadable, infinity (or less it) a word that is not known.
     """
     words, winner = _numbered(cells["winner"])
-    known = [_meaning_of(word.lower().removesuffix(".0"), shape) for word in words]
-    result, times = np.array([*known, (np.nan, 1.0)])[winner].T
-    result = np.where(cells["swapped"], 1 - result, result)
     # A winner may be a model's name, even one that is called like a side; BotChat's own names none.
-    number = Numbers()
+    number: dict[str, int] = {}
     if "verdict" not in shape.needs:
-        number.of(models)
-    model = np.array([number.get(word, -1) for word in words] + [-1])[winner]
-    is_side = model < 0
-    result = np.select(
-        [is_side, model == first, model == second], [result, WIN, LOSS], default=np.inf
-    )
-    return result, np.where(is_side, times, 1.0)
+        number = {name: n for n, name in enumerate(models)}
+    meanings = []
+    for word in (*words, ""):
+        meaning = _meaning_of(word.lower().removesuffix(".0"), shape)
+        if word in number:
+            meaning = _UNKNOWN
+        meanings.append([*meaning, number.get(word, np.nan)])
+    result, times, model = np.array(meanings)[winner].T
+    result = np.where(cells["swapped"], 1 - result, result)
+    return np.select([model == first, model == second], [WIN, LOSS], result), times
 
 
 def _meaning_of(word: str, shape: _Shape) -> tuple[float, float]:
     """Return what `_WORDS` has; of a preference, a number from 1, the first, to 2, or 0, a tie."""
-    if word in _WORDS or "preference" not in shape.needs:
-        return _WORDS.get(word, _UNKNOWN)
-    with suppress(ValueError):
-        number = float(word)
+    if word not in _WORDS and "preference" in shape.needs:
+        number = pd.to_numeric(word, errors="coerce")
         if number == 0:
             return TIE, 1.0
         if 1 <= number <= 2:
             return 2 - number, 1.0
-    return _UNKNOWN
+    return _WORDS.get(word, _UNKNOWN)
 
 
 def _numbered(cells: pd.Series[Any]) -> tuple[Names, Indices]:

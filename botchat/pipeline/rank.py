@@ -9,9 +9,10 @@ from botchat.boards.board import Board
 from botchat.boards.votes import rates_board, votes_board
 from botchat.errors import ConfigError, MissingDataError, UsageError, listed
 from botchat.importers.tables import FileTable, table_rows
-from botchat.importers.vote_files import is_rates, together, votes_in, votes_of
+from botchat.importers.vote_files import together, votes_in, votes_of
 from botchat.pipeline.leaderboard import board_result, write_charts
 from botchat.pipeline.spending import Meter
+from botchat.ratings.rate_table import COLUMNS as RATES
 from botchat.ratings.rate_table import PER_PAIR, comparisons_from_rates
 from botchat.results import Result
 from botchat.workspace.folder import Workspace
@@ -63,7 +64,7 @@ def _board(
         name += f" and {len(paths) - 1} more"
     tables = [votes_in(path) for path in paths]
     for table in tables:
-        if is_rates(table):
+        if set(RATES).issubset(table.frame):
             if len(paths) > 1 or judges:
                 raise ConfigError(
                     f"{table.where} has rates, not votes: rank it alone, without --judge"
