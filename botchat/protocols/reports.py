@@ -343,17 +343,16 @@ def parse_text(reply: str, text: str) -> Report:
         errors = []
         lines = part.lines if part.present else []
         for n, line in enumerate(lines):
-            words = _TEXT_LEAD.sub("", line).strip()
-            quote, why = _split_quote(words, (text,))
-            start = seen.find(quote, seen.find(line))
-            if start >= 0:  # what it quotes may have marks, which are blanks where it is read
-                quote = written[start : start + len(quote)]
-            if words and (quote or n == 0):
+            words = _TEXT_LEAD.sub("", line)
+            # As it was written: what it quotes may have marks, which are blanks in ``seen``.
+            end = seen.find(line) + len(line)
+            quote, why = _split_quote(written[end - len(words) : end].strip(), (text,))
+            if words.strip() and (quote or n == 0):
                 evidence = _evidence(quote, (text,), 1)
                 place = None
                 if evidence == "found":
                     place = _sentence(quote, text)
-                why = why.strip(" *_-\u2013\u2014:;,")
+                why = " ".join(without_marks(why, ENGLISH).split()).strip(" *_-\u2013\u2014:;,")
                 errors.append(ReportedError(place, quote, evidence, why))
         results.append(ErrorTypeResult(KINDS[part.kind], part.present, part.score, tuple(errors)))
     return Report(tuple(results))
