@@ -41,7 +41,7 @@ from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts, verdicts_dige
 from botchat.pipeline.judging import ProtocolCases
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labels
-from botchat.protocols.items import items, paragraphs
+from botchat.protocols.items import items, paragraphs, plain_label
 from botchat.protocols.mateval import MATEVAL, TEXT, OwnText, text_case
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import calibrated, preferences
@@ -273,9 +273,16 @@ _PLACES = {key: place for place, key in enumerate(NUMBERS)} | {"score": None}
 _CASE = [Column("item", "Item", "name"), Column("judge", "Judge", "name")]
 _PAIRS = [Column(key, key.capitalize(), "name") for key in ("first", "second", "verdict", "scores")]
 LABEL_WORDS = {}
-for _label, _key in (("1", "first"), ("2", "second"), ("tie", "tie"), (None, "unreadable")):
+for _key, _label in (
+    ("first", "1"),
+    ("strong_first", "1"),
+    ("second", "2"),
+    ("strong_second", "2"),
+    ("tie", "tie"),
+    ("unreadable", None),
+):
     for _word in COLUMNS["votes"][_key]:
-        LABEL_WORDS[plain_name(_word)] = _label
+        LABEL_WORDS[plain_label(_word)] = _label
 """Plain word of a file's label, as `rank` reads it -> the label; None: unreadable."""
 _LABELS = {WIN: "1", TIE: "tie", LOSS: "2"}
 """Result -> the label of a file that means it."""

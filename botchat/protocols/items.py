@@ -49,6 +49,13 @@ LabelWords = Mapping[str, str | None]
 """Plain word -> the label that it means: 1, 2 or tie; None: it is unreadable."""
 
 
+def plain_label(label: str) -> str:
+    """Return `plain_name` of a label; signs as in ``A>>B`` stay, for they tell who wins."""
+    if re.search("[<>=]", label):
+        return "".join(label.casefold().split())
+    return plain_name(label)
+
+
 def read_label(label: str, models: Sequence[str], words: LabelWords, place: str) -> str | None:
     """Return the label of a verdict: one of two models, by its exact name first, or a word.
 
@@ -56,13 +63,13 @@ def read_label(label: str, models: Sequence[str], words: LabelWords, place: str)
     """
     if label in models:
         return str(models.index(label) + 1)
-    plain = plain_name(label)
-    plain_models = [plain_name(model) for model in models]
+    plain = plain_label(label)
+    plain_models = [plain_label(model) for model in models]
     if plain_models.count(plain) > 1:
         raise DataError(f"{place}: {label!r:.60} may be both {listed(models)}; write the exact one")
     if plain in plain_models:
         return str(plain_models.index(plain) + 1)
-    word = _SIDE.sub(r"\1", plain_name(label.removesuffix(".0")))
+    word = _SIDE.sub(r"\1", plain_label(label.removesuffix(".0")))
     if word not in words:
         raise DataError(f"{place}: {label!r:.60} is neither {listed(models)} nor a word as tie")
     return words[word]
