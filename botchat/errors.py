@@ -26,6 +26,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {' or '.join(repr(by_fold[each]) for each in close)}?)"
 
 
+def quoted(value: object) -> str:
+    """Show a value in a message, shortened where it is long."""
+    text = repr(value)
+    if len(text) <= 60:
+        return text
+    return f"{text[:57]}..."
+
+
 def listed(names: Iterable[str]) -> str:
     """Return at most eight names, and how many more there are; empty without any."""
     known = list(names)

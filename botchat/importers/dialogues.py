@@ -13,7 +13,6 @@ import re
 import tomllib
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
@@ -21,8 +20,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from botchat.errors import DataError, listed, one_line
-from botchat.importers.tables import COLUMNS, FileRow, column_name, json_value, named, quoted
+from botchat.errors import DataError, listed, one_line, quoted
+from botchat.importers.tables import COLUMNS, FileRow, column_name, json_value, named
 from botchat.interfaces import visible
 from botchat.records import N_SEED, Outcome, Seed, Utterances
 from botchat.thoughts import strip_thoughts
@@ -35,7 +34,7 @@ MAX_ID = 200
 
 _MARK = re.compile(r"(?:^|\s)[mf] :(?=\s|$)")
 _MAX_ITEM = 2**20  # bytes
-_MUTUAL = tomllib.loads(resources.files(__package__).joinpath("mutual.toml").read_text("utf-8"))
+MUTUAL = tomllib.loads(resources.files(__package__).joinpath("mutual.toml").read_text("utf-8"))
 _MUTUAL_FOLDERS = ("MuTual-master", "data", "mutual", "test")
 """Each in the one before; the last has the items."""
 
@@ -127,7 +126,7 @@ def read_mutual(source: Path) -> list[Seed]:
         for name in _MUTUAL_FOLDERS:
             if (folder / name).exists():
                 folder = folder / name
-        for n in _MUTUAL["numbers"]:
+        for n in MUTUAL["numbers"]:
             place = f"{source}: test_{n}.txt"
             with (folder / f"test_{n}.txt").open("rb") as file:
                 seeds.append(Seed(f"MT-{n}", _article(file.read(_MAX_ITEM))))
@@ -137,19 +136,6 @@ def read_mutual(source: Path) -> list[Seed]:
             "data/mutual/test/test_<n>.txt"
         ) from None
     return seeds
-
-
-def known_set(seeds: Sequence[Seed]) -> tuple[str, ...]:
-    """Return name and note of a set that is known by its texts, from whatever file, or two ''."""
-    texts = msgspec.json.encode(sorted(seed.utterances for seed in seeds))
-    return tuple(_MUTUAL["sets"].get(sha256(texts).hexdigest(), ("", "")))
-
-
-def repeated(seeds: Sequence[Seed]) -> list[str]:
-    """Return ``ID repeats ID`` for dialogues whose texts an earlier one has."""
-    ids = {seed.utterances: seed.id for seed in reversed(seeds)}
-    pairs = [(seed.id, ids[seed.utterances]) for seed in seeds]
-    return [f"{id_} repeats {first}" for id_, first in pairs if id_ != first]
 
 
 def _article(content: bytes) -> Utterances:
@@ -185,7 +171,8 @@ def _id(row: FileRow) -> str:
         value = int(value)
     if value is None:
         return ""
-    if isinstance(value, str | int) and value is not True and 0 < len(str(value).strip()) <= MAX_ID:
+    is_id = isinstance(value, str | int) and not isinstance(value, bool)
+    if is_id and 0 < len(str(value).strip()) <= MAX_ID:
         return str(value)
     raise DataError(
         f"{row.place}: the id {quoted(value)} is no text or whole number of at most {MAX_ID} "

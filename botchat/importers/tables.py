@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
-from botchat.errors import DataError, one_line
+from botchat.errors import DataError, one_line, quoted
 
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".parquet")
 COLUMNS: dict[str, dict[str, Any]] = tomllib.loads(
@@ -95,14 +95,6 @@ def named(value: object, place: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise DataError(f"{place}: {quoted(value)} is not an object with named fields; make it one")
     return value
-
-
-def quoted(value: object) -> str:
-    """Show a value in a message, shortened where it is long."""
-    text = repr(value)
-    if len(text) <= 60:
-        return text
-    return f"{text[:57]}..."
 
 
 def column_name(name: object) -> str:

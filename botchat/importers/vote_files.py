@@ -17,9 +17,9 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from botchat.errors import DataError, MissingDataError, listed, one_line
+from botchat.errors import DataError, MissingDataError, listed, one_line, quoted
 from botchat.estimates import Floats, Indices, Names
-from botchat.importers.tables import COLUMNS, FileTable, quoted, read_table
+from botchat.importers.tables import COLUMNS, FileTable, read_table
 from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 from botchat.workspace import jsonl
 
@@ -284,7 +284,7 @@ def _numbered(cells: pd.Series[Any]) -> tuple[Names, Indices]:
 
 def _folded(text: str) -> str:
     """Return a text without invisible characters, each in its usual form, blanks as one."""
-    if text.isascii():
-        return text
-    seen = "".join(char for char in text if unicodedata.category(char) != "Cf")
-    return " ".join(unicodedata.normalize("NFC", seen).split())
+    if not text.isascii():
+        text = "".join(char for char in text if unicodedata.category(char) != "Cf")
+        text = unicodedata.normalize("NFC", text)
+    return " ".join(text.split())

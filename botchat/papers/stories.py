@@ -19,8 +19,8 @@ from pathlib import PurePosixPath
 from typing import TypeAlias
 
 from botchat.boards.judge_agreement import HUMAN_LABELS
-from botchat.errors import DataError, MissingDataError, listed
-from botchat.importers.tables import FileRow, named, quoted, read_text
+from botchat.errors import DataError, MissingDataError, listed, quoted
+from botchat.importers.tables import FileRow, named, read_text
 from botchat.interfaces import Case, Cells, ShownDialogue
 from botchat.languages import Language, built_in
 from botchat.metrics.agreement import ItemScore

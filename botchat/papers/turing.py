@@ -20,9 +20,9 @@ from botchat.boards.judge_agreement import (
     with_price,
 )
 from botchat.boards.tables import Column, spread, table
-from botchat.errors import DataError, MissingDataError, listed
+from botchat.errors import DataError, MissingDataError, listed, quoted
 from botchat.estimates import UNKNOWN
-from botchat.importers.tables import json_rows, quoted
+from botchat.importers.tables import json_rows
 from botchat.interfaces import Cells, MakeCase
 from botchat.metrics import lengths
 from botchat.metrics.agreement import JudgeAgreement, compare

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
+import msgspec
+
 from botchat.errors import ConfigError, MissingDataError, UsageError, listed
 from botchat.importers import dialogues, hub, tables
-from botchat.importers.dialogues import ImportedDialogue
+from botchat.importers.dialogues import MUTUAL, ImportedDialogue
 from botchat.interfaces import settings_digest
 from botchat.pipeline.live_models import token_counter
 from botchat.records import (
@@ -45,7 +47,9 @@ def import_seeds(
     if source.startswith("hf://"):
         origin = hub.pin_revision(source)
     seeds = read_source(origin or source, workspace.hidden)
-    known, note = dialogues.known_set(seeds)
+    texts = msgspec.json.encode(sorted(seed.utterances for seed in seeds))
+    # MuTual is known by its texts, from whatever file.
+    known, note = MUTUAL["sets"].get(sha256(texts).hexdigest(), ("", ""))
     name = name or known or name_of(source)
     if name == SAMPLE:
         raise UsageError(f"--seeds {SAMPLE}: that is the built-in set; choose another")
@@ -60,15 +64,25 @@ def import_seeds(
     with workspace.locked():
         workspace.write_seeds(name, seeds, language, origin)
     row = _set_row(workspace, name, path)
-    repeats = dialogues.repeated(seeds)
-    if repeats:
-        note = (
-            f"{len(repeats)} of {len(seeds)} dialogues are there twice, and intervals take seeds "
-            f"as independent; keep one of each: {listed(repeats)}"
-        )
+    note = " ".join([note, *_repeats(seeds)]).strip()
     if note:
         return Result(row | {"note": note}, [note, [row]])
     return Result(row)
+
+
+def _repeats(seeds: Sequence[Seed]) -> Iterator[str]:
+    """Yield a sentence on dialogues whose texts an earlier one has, if there are any."""
+    ids = {seed.utterances: seed.id for seed in reversed(seeds)}
+    repeats = []
+    for seed in seeds:
+        first = ids[seed.utterances]
+        if seed.id != first:
+            repeats.append(f"{seed.id} repeats {first}")
+    if repeats:
+        yield (
+            f"{len(repeats)} of {len(seeds)} dialogues are there twice, and intervals take seeds "
+            f"as independent; keep one of each: {listed(repeats)}"
+        )
 
 
 def show_seeds(workspace: Workspace, name: str, seed_id: str) -> Result:
@@ -134,11 +148,7 @@ def import_dialogues(
     Raises `BotChatError` before anything is written.
     """
     workspace.seeds_path(seed_set)
-    if len(model) > _LONGEST_NAME or not model.isprintable() or model.strip() in ("", HUMAN):
-        raise ConfigError(
-            f"--model {model[:_LONGEST_NAME]!r}: give a printable name of at most {_LONGEST_NAME} "
-            f"characters other than {HUMAN}"
-        )
+    _check_model(model)
     rows = tables.rows(jsonl.content(Path(source)), source)
     form, imported = dialogues.read_dialogues(rows, source)
     is_new = seed_set not in workspace.seed_sets()
@@ -178,6 +188,15 @@ def import_dialogues(
     )
     more = {"format": form, "read": len(imported), "left_out": left_out, "signature": signature}
     return Result(row | more, [line, [row]])
+
+
+def _check_model(model: str) -> None:
+    """Raise `ConfigError` for a name that no imported model can have."""
+    if len(model) > _LONGEST_NAME or not model.isprintable() or model.strip() in ("", HUMAN):
+        raise ConfigError(
+            f"--model {model[:_LONGEST_NAME]!r}: give a printable name of at most {_LONGEST_NAME} "
+            f"characters other than {HUMAN}"
+        )
 
 
 def _matches(
