@@ -55,10 +55,10 @@ def battles(votes: int, models: int) -> pd.DataFrame:
 def ours(path: Path) -> pd.Series:
     """Read, count, fit, with intervals and ranks."""
     from botchat.boards.votes import vote_comparisons
-    from botchat.importers.vote_files import read_votes
+    from botchat.importers.vote_files import votes_in, votes_of
     from botchat.ratings.bradley_terry import fit
 
-    fitted = fit(vote_comparisons(read_votes(path.read_bytes(), path.name).votes))
+    fitted = fit(vote_comparisons(votes_of(votes_in(path)).votes))
     assert np.isfinite(fitted.low).all()
     assert len(fitted.rank_intervals) == 2
     return pd.Series(fitted.rating, fitted.models)

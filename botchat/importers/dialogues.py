@@ -171,8 +171,7 @@ def _id(row: FileRow) -> str:
         value = int(value)
     if value is None:
         return ""
-    is_id = isinstance(value, str | int) and not isinstance(value, bool)
-    if is_id and 0 < len(str(value).strip()) <= MAX_ID:
+    if type(value) in (str, int) and 0 < len(str(value).strip()) <= MAX_ID:  # not bool
         return str(value)
     raise DataError(
         f"{row.place}: the id {quoted(value)} is no text or whole number of at most {MAX_ID} "

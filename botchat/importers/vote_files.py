@@ -50,9 +50,9 @@ class _Shape(msgspec.Struct, frozen=True):
 _NAMES = COLUMNS["votes"]
 _SHAPES = msgspec.convert(_NAMES["shapes"], list[_Shape])
 _CELLS: dict[str, list[str]] = _NAMES["cells"]
-_COLUMNS = set(_NAMES["rates"]).union(chain.from_iterable(_CELLS.values()))
+READ_COLUMNS = set(_NAMES["rates"]).union(chain.from_iterable(_CELLS.values()))
 for _shape in _SHAPES:
-    _COLUMNS |= _shape.needs
+    READ_COLUMNS |= _shape.needs
 _WORDS: dict[str, tuple[float, float]] = {"": (np.nan, 1.0)}
 for _key, _meaning in _NAMES["meanings"].items():
     _WORDS |= dict.fromkeys(_NAMES[_key], _meaning)
@@ -75,12 +75,7 @@ def votes_in(path: Path) -> FileTable:
             f"no file {path}; name a csv, tsv, json, jsonl or parquet of votes, such as "
             "item,first,second,judge,verdict"
         )
-    return read_table(jsonl.content(path), str(path), _COLUMNS)
-
-
-def read_votes(data: bytes, where: str) -> VotesFile:
-    """Read a file of votes; raises `DataError` for what is none."""
-    return votes_of(read_table(data, where, _COLUMNS))
+    return read_table(jsonl.content(path), str(path), READ_COLUMNS)
 
 
 def together(files: Sequence[VotesFile]) -> VotesFile:

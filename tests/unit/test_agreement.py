@@ -19,7 +19,8 @@ from sklearn.metrics import cohen_kappa_score
 from botchat.boards.judge_agreement import AgreementReport, agreement_json
 from botchat.boards.tables import spread
 from botchat.errors import DataError, MissingDataError
-from botchat.importers import vote_files
+from botchat.importers.tables import read_table
+from botchat.importers.vote_files import votes_of
 from botchat.metrics.agreement import Agreement, ItemScore, compare, compare_scores
 from botchat.metrics.verdicts import NO_CONTESTANT, PairVerdict, PairVerdicts
 from botchat.protocols.catalogue import UNIEVAL
@@ -260,7 +261,7 @@ def prd():
     if not path.exists():
         pytest.skip("PRD's verdicts are not beside this checkout")
     called = path.read_bytes().replace(b",human-", b",human:")
-    votes = vote_files.read_votes(called, path.name).votes
+    votes = votes_of(read_table(called, path.name)).votes
     return votes, compare(votes)
 
 

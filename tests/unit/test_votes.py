@@ -19,7 +19,8 @@ from scipy.stats import kendalltau
 from botchat.boards.protocols import pair_results
 from botchat.boards.votes import clusters, vote_comparisons, votes_board, votes_digest
 from botchat.errors import DataError
-from botchat.importers.vote_files import read_votes
+from botchat.importers.tables import read_table
+from botchat.importers.vote_files import READ_COLUMNS, votes_in, votes_of
 from botchat.metrics.agreement import compare
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.ratings.bradley_terry import ELO, fit
@@ -67,7 +68,8 @@ def rows_of(votes: PairVerdicts) -> list[tuple]:
 def read_as_csv(rows) -> PairVerdicts:
     """The votes of (model_a, model_b, winner, question_id, judge), by csv."""
     names = ("model_a", "model_b", "winner", "question_id", "judge")
-    return read_votes(as_csv([dict(zip(names, row, strict=True)) for row in rows]), "f.csv").votes
+    table = as_csv([dict(zip(names, row, strict=True)) for row in rows])
+    return votes_of(read_table(table, "f.csv")).votes
 
 
 BATTLES = [
@@ -107,7 +109,7 @@ READ_VERDICTS = [("1", "a", "b", "j", r) for r in (1.0, 0.0, 0.5, None)]
 )  # fmt: skip
 def test_votes_are_read_from_every_kind_of_file(kind, rows, expected, note):
     """Ties and users of LMArena; 1, 2, tie and empty of BotChat; other columns are passed over."""
-    file = read_votes(WRITERS[kind](rows), f"f.{kind}")
+    file = votes_of(read_table(WRITERS[kind](rows), f"f.{kind}"))
     assert rows_of(file.votes) == expected
     row = 4 + (kind in ("csv", "tsv"))  # below the names of columns
     assert file.notes[0] == f"f.{kind}: {note}".replace("row N", f"row {row}")
@@ -119,9 +121,9 @@ OURS = b"item,first,second,judge,verdict\n"
 def test_a_judge_gives_a_verdict_once():
     """Capitals, spaces and the order of columns do not matter; two of one judge are refused."""
     text = "\ufeffjudge,Verdict,item,note,second,first\r\nj,Tie,1,x,b,a\r\n\r\nj, ,2,,b,a\r\n"
-    votes = read_votes(text.encode(), "f.csv").votes
+    votes = votes_of(read_table(text.encode(), "f.csv")).votes
     assert rows_of(votes) == [("1", "a", "b", "j", 0.5), ("2", "a", "b", "j", None)]
-    twice = read_votes(OURS + b"1,a,b,j,1\n1,a,b,j,2\n", "f.csv").votes
+    twice = votes_of(read_table(OURS + b"1,a,b,j,1\n1,a,b,j,2\n", "f.csv")).votes
     assert twice.is_latest.tolist() == [False, True]
     with pytest.raises(DataError, match="j has judged item 1, a before b, twice; keep one"):
         compare(twice.with_turns_named(), None)
@@ -147,7 +149,7 @@ WRONG = [
 def test_a_wrong_file_is_refused_in_one_line(suffix, data, message):
     """With the row, the column and what was expected."""
     with pytest.raises(DataError) as refused:
-        read_votes(data, f"f.{suffix}")
+        votes_of(read_table(data, f"f.{suffix}"))
     assert message in str(refused.value)
     assert str(refused.value).startswith(f"f.{suffix}")
     assert "\n" not in str(refused.value)
@@ -157,13 +159,12 @@ def test_a_wrong_file_is_refused_in_one_line(suffix, data, message):
 def test_votes_of_the_fields_own_files(name, text, expected, notes):
     """(first, second, result, weight) of each vote, and every line that is said of the file."""
     data = text.encode() if isinstance(text, str) else WRITERS[name[2:]](text)
-    file = read_votes(data, name)
-    votes = file.votes
+    votes, said_of_it = votes_of(read_table(data, name, READ_COLUMNS))
     names = np.array(votes.contestants)
     columns = (names[votes.first], names[votes.second], votes.result.astype(object), votes.weight)
     read = [list(row) for row in zip(*columns, strict=True)]
     assert [[a, b, None if r != r else r, w] for a, b, r, w in read] == expected
-    assert file.notes == [f"{name}: {note}" for note in notes]
+    assert said_of_it == [f"{name}: {note}" for note in notes]
 
 
 VOTES = st.lists(
@@ -227,7 +228,7 @@ def shared(name: str) -> Path:
 def test_scores_of_a_crowd_are_those_of_other_peoples_code():
     """Counting, average win rate, Bradley-Terry and Elo to the last digits; others in order."""
     golden = pd.read_csv(shared("llmfao-golden.csv"))
-    votes = read_votes(shared("llmfao.csv").read_bytes(), "llmfao.csv").votes
+    votes = votes_of(votes_in(shared("llmfao.csv"))).votes
     comparisons = vote_comparisons(votes)
     models = comparisons.models
     assert (len(comparisons), len(models)) == (8931, 59)
