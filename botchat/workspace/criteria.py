@@ -72,7 +72,8 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
             raise ValueError("scale: give the lowest and the highest number, such as [1, 10]")
 
     def _check_labels(self) -> None:
-        labels = {" ".join(re.sub(r"[^\w\s/]", " ", x).lower().split()) for x in self.labels}
+        # As they are read: blanks, marks and case do not part them.
+        labels = {re.sub(r"[^\w/]|_", "", label).lower() for label in self.labels}
         if "" in labels or len(labels) < len(self.labels) or not 2 <= len(labels) <= 4:
             raise ValueError("labels: give two to four different ones")
         for label in self.labels:
