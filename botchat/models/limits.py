@@ -162,10 +162,10 @@ class Budget:
         self.calls -= 1
         self.settle(most, NOTHING)
 
-    def settle(self, most: CallCost, cost: CallCost, said: CallCost = NOTHING) -> None:
+    def settle(self, most: CallCost, cost: CallCost, revised: CallCost = NOTHING) -> None:
         """Spend what a call took that had reserved ``most``.
 
-        Unknown parts count as reserved, or as ``said``, the bound by what its reply says, if that
+        Unknown parts count as reserved, or as ``revised``, the bound by what its reply says, if that
         is more.
         """
         self._open.remove(most)
@@ -173,9 +173,9 @@ class Budget:
         unknown_usd = 0.0
         unknown_tokens = 0
         if cost.usd is None:
-            unknown_usd = max(most.usd or 0.0, said.usd or 0.0)
+            unknown_usd = max(most.usd or 0.0, revised.usd or 0.0)
         if cost.tokens is None:
-            unknown_tokens = max(most.tokens or 0, said.tokens or 0)
+            unknown_tokens = max(most.tokens or 0, revised.tokens or 0)
         self.usd += unknown_usd + (cost.usd or 0.0)
         self.tokens += unknown_tokens + (cost.tokens or 0)
         is_counted = most.usd or self.max_usd or self.max_tokens

@@ -89,7 +89,7 @@ class PayingModel:
         longest = self._longest_reply(call.decoding.max_tokens)
         await self.budget.reserve(most)
         cost: CallCost | None = None
-        said = NOTHING
+        revised = NOTHING
         place: AbstractAsyncContextManager[float] = nullcontext(0.0)
         if self.server_limit is not None:
             place = self.server_limit.place()
@@ -107,9 +107,9 @@ class PayingModel:
                     self._watch.see(call.messages, attempt.reply)
                 attempt = map_replies(attempt, partial(self._price, call))
                 cost = self._cost(attempt)
-                said = self._said(call, longest, attempt)
+                revised = self._revised(call, longest, attempt)
                 self._bound.learn(most, cost)
-                self._bound.learn(most, said)
+                self._bound.learn(most, revised)
                 # Before the place is free: nothing is sent after a write that failed.
                 await self._record(call, attempt, sent_at)
                 return attempt
@@ -121,7 +121,7 @@ class PayingModel:
             if cost is None:
                 self.budget.give_back(most)
             else:
-                self.budget.settle(most, cost, said)
+                self.budget.settle(most, cost, revised)
 
     def _price(self, call: Call, reply: Reply) -> Reply:
         """Return a reply with its key, its believable usage, and its cost."""
@@ -129,7 +129,7 @@ class PayingModel:
         cost_usd = self.prices.cost_of(usage, reply.cost_usd)
         return replace(reply, key=call.key, usage=usage, cost_usd=cost_usd)
 
-    def _said(self, call: Call, longest: int | None, attempt: Attempt) -> CallCost:
+    def _revised(self, call: Call, longest: int | None, attempt: Attempt) -> CallCost:
         """Return the most that an attempt took, by the tokens that its reply says.
 
         A prompt may have more than its bytes where nobody knows how many the reply has.

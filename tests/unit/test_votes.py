@@ -159,12 +159,12 @@ def test_a_wrong_file_is_refused_in_one_line(suffix, data, message):
 def test_votes_of_the_fields_own_files(name, text, expected, notes):
     """(first, second, result, weight) of each vote, and every line that is said of the file."""
     data = text.encode() if isinstance(text, str) else WRITERS[name[2:]](text)
-    votes, said_of_it = votes_of(read_table(data, name, READ_COLUMNS))
+    votes, lines = votes_of(read_table(data, name, READ_COLUMNS))
     names = np.array(votes.contestants)
     columns = (names[votes.first], names[votes.second], votes.result.astype(object), votes.weight)
     read = [list(row) for row in zip(*columns, strict=True)]
     assert [[a, b, None if r != r else r, w] for a, b, r, w in read] == expected
-    assert said_of_it == [f"{name}: {note}" for note in notes]
+    assert lines == [f"{name}: {note}" for note in notes]
 
 
 VOTES = st.lists(
