@@ -13,9 +13,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 
+from botchat.errors import listed
 from botchat.estimates import Flags, Floats, Indices, Names
 from botchat.metrics.statistics import LEVEL, distinct, student_t
 from botchat.ratings.comparisons import Comparisons
@@ -45,6 +47,8 @@ _MANY = 10**12
 """Degrees of freedom of independent comparisons: Student's t is the normal there."""
 _CELLS = 1 << 21
 """Clusters times models held at a time (16 MB)."""
+_MOST_NAMED = 5
+"""Models of a group that a warning names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,9 +379,11 @@ def _explain_no_maximum(comparisons: Comparisons) -> str:
     group = _reached(took | took.T)
     fault = "some models won every comparison with the others: how far apart they are is not known"
     if not group.all():
+        names = listed(compress(models, group), _MOST_NAMED)
+        others = listed(compress(models, ~group), _MOST_NAMED)
         fault = (
-            f"{_names(models, group)} and {_names(models, ~group)} were never compared with each"
-            " other, not even through other models: their ratings do not compare"
+            f"{names} and {others} were never compared with each other, not even through other "
+            "models: their ratings do not compare"
         )
     return f"{fault}; one tie of each with an average model was added to keep ratings finite"
 
@@ -390,12 +396,3 @@ def _reached(edges: Flags) -> Flags:
         if not more.any():
             return reached
         reached |= more
-
-
-def _names(models: Names, chosen: Flags) -> str:
-    """Names of the chosen models, at most five, then how many more."""
-    names = [models[i] for i in np.flatnonzero(chosen)]
-    text = ", ".join(names[:5])
-    if len(names) > 5:
-        text += f" and {len(names) - 5} more"
-    return text
