@@ -24,7 +24,7 @@ from botchat.metrics.statistics import (
     separated,
     wilson,
 )
-from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts, lacks_room
+from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 from botchat.protocols.kinds import Detection, Pairwise, Report, Score
 from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
@@ -70,12 +70,6 @@ class ProtocolVerdicts:
     def cluster(self) -> Indices:
         """Number of the topic, or of itself, of each seed of ``verdicts``."""
         return Numbers().of(self.topics.get(item, item) for item in self.verdicts.items)
-
-    @property
-    def n_without_room(self) -> int:
-        """Number of verdicts that are missing since a reply was cut or showed nothing."""
-        n_single = sum(lacks_room(judgment) for judgment in self.judgments)
-        return n_single + int(self.verdicts.no_room.sum())
 
     @property
     def signatures(self) -> Counter[str]:
