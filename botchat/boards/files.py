@@ -95,7 +95,7 @@ def described(table: Table) -> Record:
     return {
         "title": table.title,
         "note": table.note,
-        "signatures": list(table.signatures),
+        "signatures": table.signatures,
         "columns": columns,
     }
 
@@ -211,7 +211,7 @@ def _escape_tex(text: str) -> str:
 
 
 def _json(table: Table) -> str:
-    return to_json({"rows": table.records, "signatures": list(table.signatures)})
+    return to_json({"rows": table.records, "signatures": table.signatures})
 
 
 WRITERS: Mapping[str, Callable[[Table], Content]] = {
@@ -264,13 +264,13 @@ def as_json(board: Board, headline: Headline, trust: JudgeTrust) -> Record:
         if n > MOST_IN_JSON:
             rows = []
             notes.append(f"The {n:,} rows of {part.name} are in its own file alone.")
-        tables[part.name] = {"rows": rows, "signatures": list(part.signatures)}
+        tables[part.name] = {"rows": rows, "signatures": part.signatures}
     return data | {
         "judge": {"name": board.judge, **trust.as_json},
         "headline": headline.sentence,
         "rows": board.main.records,
         "signature": board.main.signature,
-        "signatures": list(board.main.signatures),
+        "signatures": board.main.signatures,
         "notes": notes,
         "provenance": [msgspec.to_builtins(row) for row in board.provenance],
         "tables": tables,

@@ -143,7 +143,7 @@ class Table:
     columns: tuple[Column, ...]
     frame: pd.DataFrame
     """A column for each of the keys of ``columns``, in their order; missing values are NA."""
-    signatures: tuple[str, ...]
+    signatures: Texts
     note: str = ""
     """Explanation that a reader needs."""
 
@@ -263,7 +263,7 @@ def table(
         keys = [*by, "model"]
         is_name = [key == "model" for key in keys]
         frame = frame.sort_values(keys, ascending=is_name, ignore_index=True)
-    return Table(name, title, tuple(columns), frame, tuple(dict.fromkeys(signatures)), note)
+    return Table(name, title, tuple(columns), frame, list(dict.fromkeys(signatures)), note)
 
 
 def record_frame(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) -> pd.DataFrame:
