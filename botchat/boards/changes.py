@@ -86,15 +86,10 @@ class Boards:
         self.gone = [name for name in old.models if name not in new.models]
         if not self.models:
             raise DataError(f"no model is on both boards: {old.path} and {new.path}")
-        self.changed: list[str] = []
-        self.unchanged: list[str] = []
+        same = dict(old.dialogues.items() & new.dialogues.items())
+        self.changed = [name for name in self.models if name not in same]
+        self.unchanged = [name for name in self.models if name in same]
         """Models whose dialogues are word for word the same on both boards."""
-        for name in self.models:
-            digest = old.dialogues.get(name)
-            if digest is not None and digest == new.dialogues.get(name):
-                self.unchanged.append(name)
-            else:
-                self.changed.append(name)
 
     def p_values(self, models: Sequence[str]) -> dict[str, float]:
         """Return model -> p that it fell at no N, of models that changed and have a seed (Holm)."""

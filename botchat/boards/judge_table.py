@@ -109,13 +109,13 @@ def _detection_facts(judged: ProtocolVerdicts) -> JudgeFacts:
     if protocol.about_ai and protocol.answer.passing is not None:
         groups = defaultdict[str, list[Judgment]](list)
         for judgment in judgments:
-            name = judgment.contestants[0]
             if judgment.verdict in (None, UNDECIDED):
                 continue
+            name = judgment.contestants[0]
+            key = "true_positive_rate"
             if name == HUMAN:
-                groups["false_positive_rate"].append(judgment)
-                continue
-            groups["true_positive_rate"].append(judgment)
+                key = "false_positive_rate"
+            groups[key].append(judgment)
             if is_floor_bot(name):
                 groups["true_positive_rate_bots"].append(judgment)
         for key, group in groups.items():

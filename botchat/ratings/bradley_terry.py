@@ -329,16 +329,14 @@ def _unseen_variance(rows: _Rows, expected: Floats, n_clusters: int | None) -> F
     """
     m = rows.m
     # Both orders of a pair are seen from the model of the lower number.
-    is_low = rows.first < rows.second
     place = np.minimum(rows.first, rows.second) * m + np.maximum(rows.first, rows.second)
-    score = np.where(is_low, rows.result, 1 - rows.result)
-    expected = np.where(is_low, expected, 1 - expected)
+    side = np.sign(rows.second - rows.first)
     unit = np.arange(len(rows))
     if n_clusters and rows.cluster is not None:
         unit = rows.cluster
     cells, cell = distinct(unit * m * m + place)
     pair = cells % (m * m)
-    apart = sums(cell, rows.weights * (score - expected))
+    apart = sums(cell, side * rows.weights * (rows.result - expected))
     size = sums(cell, rows.weights)
     seen = sums(pair, apart**2, m * m)
     units = sums(pair, np.ones(len(pair)), m * m)
