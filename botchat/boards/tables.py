@@ -164,10 +164,7 @@ class Table:
 
     def column(self, key: str) -> Column:
         """Return the column of a key; raises `KeyError` if there is none."""
-        for column in self.columns:
-            if column.key == key:
-                return column
-        raise KeyError(f"table {self.name} has no column {key}")
+        return {column.key: column for column in self.columns}[key]
 
     def values(self, key: str) -> dict[str, Any]:
         """Contestant -> its value in a column; rows are contestants."""

@@ -132,6 +132,7 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
     parameters, ties = _fit_rows(rows.aggregated(), bool(warning))
     bread = np.linalg.inv(rows.curvature(parameters, ties))
     n_clusters = None
+    unit = np.arange(len(rows))
     covariance = bread
     # Residuals of a fit that explains everything are 0, which does not make it certain.
     if not ties[:m].any() and not (rows.length.any() and len(rows) <= m + 1):
@@ -141,11 +142,12 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
             labels, cluster = distinct(rows.cluster)
             if len(labels) > 1:
                 n_clusters = len(labels)
+                unit = cluster
                 middle = _clustered_variance(rows, cluster, residual)
             else:
                 warning = "all comparisons are on one seed: intervals take them as independent"
         expected = logistic(parameters[rows.first] - parameters[rows.second])
-        middle[:m, :m] += _unseen_variance(rows, expected, n_clusters)
+        middle[:m, :m] += _unseen_variance(rows, expected, unit)
         covariance = bread @ middle @ bread
     centre = np.eye(m) - 1 / m
     return BradleyTerryResult(
@@ -319,21 +321,18 @@ def _clustered_variance(rows: _Rows, cluster: Indices, residual: Floats) -> Floa
     return variance * (n / (n - 1))
 
 
-def _unseen_variance(rows: _Rows, expected: Floats, n_clusters: int | None) -> Floats:
+def _unseen_variance(rows: _Rows, expected: Floats, unit: Indices) -> Floats:
     """Return what each pair's variance lacks to be that of `_UNSEEN` units, shape (m, m).
 
     A unit is a seed with all its verdicts on the pair alike, or one comparison where seeds are not
     known. Verdicts that are all ties, or one win for each order, do not vary, which does not make
     them certain: some `_UNSEEN` seeds with another result may go unseen. ``expected``: score of the
-    first at the fitted ratings, shape (n,).
+    first at the fitted ratings, ``unit``: number of each verdict's unit; shape (n,) both.
     """
     m = rows.m
     # Both orders of a pair are seen from the model of the lower number.
     place = np.minimum(rows.first, rows.second) * m + np.maximum(rows.first, rows.second)
     side = np.sign(rows.second - rows.first)
-    unit = np.arange(len(rows))
-    if n_clusters and rows.cluster is not None:
-        unit = rows.cluster
     cells, cell = distinct(unit * m * m + place)
     pair = cells % (m * m)
     apart = sums(cell, side * rows.weights * (rows.result - expected))
