@@ -87,7 +87,8 @@ def main() -> None:
     print(f"{len(data):,} comparisons of {len(data.models)} models, Elo of {RUNS} x {SHUFFLES}")
     rng = np.random.default_rng(1)
     orders = np.stack([rng.permutation(len(data)) for _ in range(3)])
-    apart = np.abs(play(data, orders, EloSettings()) - plain_elo(data, orders)).max()
+    level = np.zeros(len(data.models))
+    apart = np.abs(play(data, orders, EloSettings(), level) - plain_elo(data, orders)).max()
     print(f"greatest difference to the plain loop: {apart:.1e} points")
     assert apart <= 1e-9
     ways: dict[str, tuple[Callable[[], object], float]] = {

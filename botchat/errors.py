@@ -34,11 +34,11 @@ def quoted(value: object) -> str:
     return f"{text[:57]}..."
 
 
-def listed(names: Iterable[str]) -> str:
-    """Return at most eight names, and how many more there are; empty without any."""
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """Return at most ``most`` names, and how many more there are; empty without any."""
     known = list(names)
-    first = ", ".join(known[:8])
-    n_more = len(known) - 8
+    first = ", ".join(known[:most])
+    n_more = len(known) - most
     if n_more > 0:
         return f"{first} and {n_more:,} more"
     return first

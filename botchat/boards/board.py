@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from operator import itemgetter
 from typing import TypeAlias, TypeVar
 
@@ -212,10 +211,10 @@ def _contestants(dialogues: Dialogues, judged: Judged) -> Dialogues:
 
     GTEval's comparisons with the human dialogues are no reason to rank ``human``.
     """
-    judged_names = set(chain.from_iterable(part.by_contestant for part in judged.values()))
+    judged_names: set[str] = set()
     for part in judged.values():
-        if part.protocol.is_pair:
-            judged_names.update(part.verdicts.judged_contestants)
+        if not part.protocol.against_human:
+            judged_names.update(part.by_contestant, part.verdicts.judged_contestants)
     kept = dict(sorted(dialogues.items()))
     if HUMAN not in judged_names:
         kept.pop(HUMAN, None)

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import msgspec
+import numpy as np
 
-from botchat.boards.files import p_fell, success_changes
 from botchat.errors import DataError
 from botchat.estimates import Floats, Indices
 from botchat.interfaces import Row
-from botchat.metrics.statistics import holm
+from botchat.metrics.statistics import holm, sign_flip
 from botchat.protocols.rates import PASS_AT
+from botchat.protocols.verdicts import NOT_SAID
 from botchat.records import HUMAN
 
 FIRST_N = PASS_AT[0]
@@ -50,6 +51,14 @@ class SavedBoard(msgspec.Struct, frozen=True):
         keys = " ".join(chain.from_iterable(self.rows))
         return max((int(n) for n in re.findall(r"_n(\d+)(?!\S)", keys)), default=0)
 
+    def success(self, model: str, n: int) -> dict[str, float]:
+        """Return seed id -> whether a dialogue has no AI utterance up to N, where that is known."""
+        success = {}
+        for seed, index in self.by_seed.get(model, {}).items():
+            if index is not None and index >= 0 and (index != NOT_SAID or n >= self.n):
+                success[seed] = float(index == 0 or n < index < NOT_SAID)
+        return success
+
     @property
     def settings(self) -> dict[tuple[str, str], str | None]:
         """Judge and prompt of each signature: (label, protocol and N) -> part."""
@@ -77,15 +86,10 @@ class Boards:
         self.gone = [name for name in old.models if name not in new.models]
         if not self.models:
             raise DataError(f"no model is on both boards: {old.path} and {new.path}")
-        self.changed: list[str] = []
-        self.unchanged: list[str] = []
+        same = dict(old.dialogues.items() & new.dialogues.items())
+        self.changed = [name for name in self.models if name not in same]
+        self.unchanged = [name for name in self.models if name in same]
         """Models whose dialogues are word for word the same on both boards."""
-        for name in self.models:
-            digest = old.dialogues.get(name)
-            if digest is not None and digest == new.dialogues.get(name):
-                self.unchanged.append(name)
-            else:
-                self.changed.append(name)
 
     def p_values(self, models: Sequence[str]) -> dict[str, float]:
         """Return model -> p that it fell at no N, of models that changed and have a seed (Holm)."""
@@ -103,14 +107,19 @@ class Boards:
         return p
 
     def changes(self, model: str, n: int) -> tuple[Floats, Indices]:
-        """Return `success_changes` of a model at N."""
-        return success_changes(
-            self.old.by_seed.get(model, {}),
-            self.new.by_seed.get(model, {}),
-            n,
-            self.old.n,
-            self.new.topics,
-        )
+        """Return success at N after less before on each seed known on both, and its cluster."""
+        old = self.old.success(model, n)
+        new = self.new.success(model, n)
+        seeds = sorted(old.keys() & new.keys())
+        clusters = [self.new.topics.get(seed, seed) for seed in seeds]
+        changes = np.array([new[seed] - old[seed] for seed in seeds])
+        return changes, np.unique(clusters, return_inverse=True)[1]
+
+
+def p_fell(changes: Floats, cluster: Indices) -> float:
+    """Return the one-sided p that a model did not fall: where it did, half of the two-sided one."""
+    sums = np.asarray(np.bincount(cluster, changes), np.float64)
+    return sign_flip(sums) / 2 if changes.sum() < 0 else 1.0
 
 
 def mismatches_of(boards: Boards) -> Iterator[str]:

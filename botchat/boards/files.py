@@ -8,14 +8,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
 
 import msgspec
-import numpy as np
 
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline
@@ -23,41 +20,38 @@ from botchat.boards.judge_checks import JudgeTrust
 from botchat.boards.protocols import DetectionResult, ReportResult
 from botchat.boards.tables import DIGITS, Column, Record, Table, one_line
 from botchat.errors import UsageError
-from botchat.estimates import Floats, Indices
 from botchat.interfaces import round_floats, settings_digest
-from botchat.metrics.statistics import sign_flip
 from botchat.protocols.reports import as_prose, as_records, as_text
-from botchat.protocols.verdicts import NOT_SAID, first_ai_index
+from botchat.protocols.verdicts import first_ai_index
 from botchat.records import HUMAN, Dialogues, Texts
 
 Content = str | bytes
 """Content of a file; text is UTF-8."""
 
-FirstIndices: TypeAlias = Mapping[str, int | None]
-"""Seed id -> index of the first AI utterance; 0 if none, None if unknown."""
-
 _FORMULA = re.compile(r"^[\s]*[=+\-@]")
 
-_TEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "[": "{[}",  # after the end of a row it would be an option of it
-    "]": "{]}",
-    "*": "{*}",
-    "–": "--",
-    "—": "---",
-    "…": r"\ldots{}",
-    "½": r"\textonehalf{}",
-    "±": r"\textpm{}",
-    "×": r"\texttimes{}",
-    "−": "$-$",
-    **{char: f"\\{char}" for char in "&%$#_{}"},
-}
+_TEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        '"': r"\textquotedbl{}",
+        "[": "{[}",  # after the end of a row it would be an option of it
+        "]": "{]}",
+        "*": "{*}",
+        "–": "--",
+        "—": "---",
+        "…": r"\ldots{}",
+        "½": r"\textonehalf{}",
+        "±": r"\textpm{}",
+        "×": r"\texttimes{}",
+        "−": "$-$",
+        **{char: f"\\{char}" for char in "&%$#_{}"},
+    }
+)
 
 MOST_IN_JSON = 10_000
 """Rows of a table that are in ``leaderboard.json`` too: all pairs of 100 models."""
@@ -101,7 +95,7 @@ def described(table: Table) -> Record:
     return {
         "title": table.title,
         "note": table.note,
-        "signatures": list(table.signatures),
+        "signatures": table.signatures,
         "columns": columns,
     }
 
@@ -213,11 +207,11 @@ def _code(text: str) -> str:
 
 def _escape_tex(text: str) -> str:
     """Text that LaTeX shows as it is."""
-    return "".join(_TEX.get(char, char) for char in one_line(text))
+    return one_line(text).translate(_TEX)
 
 
 def _json(table: Table) -> str:
-    return to_json({"rows": table.records, "signatures": list(table.signatures)})
+    return to_json({"rows": table.records, "signatures": table.signatures})
 
 
 WRITERS: Mapping[str, Callable[[Table], Content]] = {
@@ -270,13 +264,13 @@ def as_json(board: Board, headline: Headline, trust: JudgeTrust) -> Record:
         if n > MOST_IN_JSON:
             rows = []
             notes.append(f"The {n:,} rows of {part.name} are in its own file alone.")
-        tables[part.name] = {"rows": rows, "signatures": list(part.signatures)}
+        tables[part.name] = {"rows": rows, "signatures": part.signatures}
     return data | {
         "judge": {"name": board.judge, **trust.as_json},
         "headline": headline.sentence,
         "rows": board.main.records,
         "signature": board.main.signature,
-        "signatures": list(board.main.signatures),
+        "signatures": board.main.signatures,
         "notes": notes,
         "provenance": [msgspec.to_builtins(row) for row in board.provenance],
         "tables": tables,
@@ -313,36 +307,3 @@ def by_seed(board: Board, dialogues: Dialogues) -> Record:
             if judged.topics:
                 data["topics"] = judged.topics
     return data
-
-
-# -------------------------------------------------------- changes of models between two boards
-
-
-def success_changes(
-    old: FirstIndices, new: FirstIndices, n: int, largest: int, topics: Mapping[str, str]
-) -> tuple[Floats, Indices]:
-    """Return success at N after less before on each seed known on both, and its cluster.
-
-    ``largest``: the largest N of the boards. ``topics``: seed id -> topic, where it has one.
-    """
-    changes = []
-    clusters = []
-    for seed in sorted(old.keys() & new.keys()):
-        change = _success(new[seed], n, largest) - _success(old[seed], n, largest)
-        if not math.isnan(change):
-            changes.append(change)
-            clusters.append(topics.get(seed, seed))
-    return np.array(changes), np.unique(clusters, return_inverse=True)[1]
-
-
-def _success(index: int | None, n: int, largest: int) -> float:
-    """Return whether a dialogue has no AI utterance up to N, given the ``index`` of the first."""
-    if index is None or index < 0 or (index == NOT_SAID and n < largest):
-        return math.nan
-    return float(index != NOT_SAID and not 0 < index <= n)
-
-
-def p_fell(changes: Floats, cluster: Indices) -> float:
-    """Return the one-sided p that a model did not fall: where it did, half of the two-sided one."""
-    sums = np.asarray(np.bincount(cluster, changes), np.float64)
-    return sign_flip(sums) / 2 if changes.sum() < 0 else 1.0

@@ -12,6 +12,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from botchat.boards.tables import (
     Column,
     N,
@@ -290,16 +292,13 @@ def shown_lengths(dialogues: Dialogues, judged: Judged) -> TextNumbers:
 
 def by_accuracy(judges: Sequence[JudgeAgreement]) -> list[JudgeAgreement]:
     """Return judges, the most accurate first, each debate followed by its controls."""
-    accuracy = {judge.judge: judge.accuracy for judge in judges}
+    accuracy = {judge.judge: judge.accuracy.value for judge in judges}
 
     def key(judge: JudgeAgreement) -> tuple[float, str, bool]:
         name = JudgeId.parse(judge.judge).name
         if name not in accuracy:
             name = judge.judge
-        place = 2.0
-        if accuracy[name].is_known:
-            place = -accuracy[name].value
-        return place, name, name != judge.judge
+        return -np.nan_to_num(accuracy[name], nan=-1.0), name, name != judge.judge
 
     return sorted(judges, key=key)
 

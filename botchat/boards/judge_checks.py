@@ -265,7 +265,7 @@ _MORE_ROOM = (
 
 def _no_room(board: Board, names: Texts) -> str:
     """Return a sentence on the verdicts that replies of these protocols had no room for."""
-    n = sum(board.verdicts[name].n_without_room for name in names)
+    n = sum(board.judge_facts[name].without_room for name in names)
     judged = sum(board.judge_facts[name].judged for name in names)
     return (
         f"{n:,} of {judged:,} verdicts in {listed(names)} are missing: its replies were cut or "
@@ -276,16 +276,16 @@ def _no_room(board: Board, names: Texts) -> str:
 def _protocols_without_room(board: Board, n_read: int) -> list[str]:
     """Return protocols with too many verdicts missing, most of them since replies had no room."""
     facts = board.judge_facts
-    n_cut = {name: board.verdicts[name].n_without_room for name in facts}
     if n_read == 0:
+        n_cut = sum(each.without_room for each in facts.values())
         n_unreadable = sum(each.unreadable for each in facts.values())
-        return [name for name in facts if 2 * sum(n_cut.values()) > n_unreadable]
+        return [name for name in facts if 2 * n_cut > n_unreadable]
     names = []
     for judged in _counted(board):
-        name = judged.protocol.name
-        is_cut = 2 * n_cut[name] > facts[name].unreadable
-        if is_cut and _check_in("unreadable_rate", facts[name]).state == "fails":
-            names.append(name)
+        each = facts[judged.protocol.name]
+        is_cut = 2 * each.without_room > each.unreadable
+        if is_cut and _check_in("unreadable_rate", each).state == "fails":
+            names.append(each.protocol)
     return names
 
 

@@ -14,7 +14,7 @@ from botchat.estimates import UNKNOWN, Estimate, Indices
 from botchat.metrics import lengths
 from botchat.metrics.agreement import verdict_rates
 from botchat.metrics.statistics import distinct, proportion
-from botchat.metrics.verdicts import LOSS, WIN, PairVerdicts
+from botchat.metrics.verdicts import LOSS, WIN, PairVerdicts, lacks_room
 from botchat.records import HUMAN, UNDECIDED, Dialogues, Judgment
 
 
@@ -25,6 +25,8 @@ class JudgeFacts(NamedTuple):
     """Empty of votes."""
     judged: int = 0
     unreadable: int = 0
+    without_room: int = 0
+    """Verdicts that are missing since a reply was cut or showed nothing; see `lacks_room`."""
     rates: Mapping[str, Estimate] = {}
     """Key of `_COLUMNS` -> its rate, as far as the protocol has it."""
 
@@ -93,6 +95,7 @@ def pair_facts(verdicts: PairVerdicts, cluster: Indices, protocol: str = "") -> 
         protocol,
         len(verdicts),
         int((~verdicts.readable).sum()),
+        int(verdicts.no_room.sum()),
         vars(verdict_rates(outcomes, cluster[begin])),
     )
 
@@ -106,19 +109,20 @@ def _detection_facts(judged: ProtocolVerdicts) -> JudgeFacts:
     if protocol.about_ai and protocol.answer.passing is not None:
         groups = defaultdict[str, list[Judgment]](list)
         for judgment in judgments:
-            name = judgment.contestants[0]
             if judgment.verdict in (None, UNDECIDED):
                 continue
+            name = judgment.contestants[0]
+            key = "true_positive_rate"
             if name == HUMAN:
-                groups["false_positive_rate"].append(judgment)
-                continue
-            groups["true_positive_rate"].append(judgment)
+                key = "false_positive_rate"
+            groups[key].append(judgment)
             if is_floor_bot(name):
                 groups["true_positive_rate_bots"].append(judgment)
         for key, group in groups.items():
             hits = [judgment.verdict != protocol.answer.passing for judgment in group]
             rates[key] = proportion(hits, judged.topics_of(group))
-    return JudgeFacts(protocol.name, len(judgments), sum(unreadable), rates)
+    n_without_room = sum(map(lacks_room, judgments))
+    return JudgeFacts(protocol.name, len(judgments), sum(unreadable), n_without_room, rates)
 
 
 PAIR_COLUMNS = (

@@ -24,13 +24,13 @@ from botchat.metrics.statistics import (
     separated,
     wilson,
 )
-from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts, lacks_room
+from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 from botchat.protocols.kinds import Detection, Pairwise, Report, Score
 from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import PASS_AT, successes
 from botchat.protocols.reports import ERRORS
-from botchat.protocols.verdicts import first_ai_index
+from botchat.protocols.verdicts import NOT_SAID, first_ai_index
 from botchat.ratings.bradley_terry import ranks_from_order
 from botchat.ratings.comparisons import Comparisons, comparisons_of
 from botchat.records import BLIND_PAGE, HUMAN, UNDECIDED, Dialogues, Judgment, Seed
@@ -70,12 +70,6 @@ class ProtocolVerdicts:
     def cluster(self) -> Indices:
         """Number of the topic, or of itself, of each seed of ``verdicts``."""
         return Numbers().of(self.topics.get(item, item) for item in self.verdicts.items)
-
-    @property
-    def n_without_room(self) -> int:
-        """Number of verdicts that are missing since a reply was cut or showed nothing."""
-        n_single = sum(lacks_room(judgment) for judgment in self.judgments)
-        return n_single + int(self.verdicts.no_room.sum())
 
     @property
     def signatures(self) -> Counter[str]:
@@ -136,13 +130,13 @@ class ProtocolResult:
         if protocol.n is not None:
             key += f"_n{protocol.n}"
             heading += f" @{protocol.n}"
-        if protocol.leads:
-            return replace(column, key=key, heading=heading)
-        if heading.casefold() == protocol.label.casefold():
-            heading = protocol.label
-        else:
-            heading = f"{protocol.label} {heading[:1].lower()}{heading[1:]}"
-        return replace(column, key=f"{protocol.name.replace('-', '_')}_{key}", heading=heading)
+        if not protocol.leads:
+            key = f"{protocol.name.replace('-', '_')}_{key}"
+            if heading.casefold() == protocol.label.casefold():
+                heading = protocol.label
+            else:
+                heading = f"{protocol.label} {heading[:1].lower()}{heading[1:]}"
+        return replace(column, key=key, heading=heading)
 
     @property
     def n_dialogues(self) -> int:
@@ -239,14 +233,11 @@ def success_curves(judged: ProtocolVerdicts, dialogues: Dialogues) -> dict[str, 
         end = n
         if index > 0:  # one after the last utterance was not offered; it counts as the last
             end = min(n, index)
+        elif name == HUMAN:  # who is not called AI has passed, at any N
+            end = NOT_SAID
         ends[name].append((end, index > 0, topic))
         longest = max(longest, n)
-    curves = {}
-    for name, each in ends.items():
-        if name == HUMAN:  # who is not called AI has passed
-            each = [(end if is_ai else longest, is_ai, topic) for end, is_ai, topic in each]
-        curves[name] = SuccessCurve.of(each, longest)
-    return curves
+    return {name: SuccessCurve.of(each, longest) for name, each in ends.items()}
 
 
 def _result_table(
@@ -307,7 +298,6 @@ def success_turns(judged: ProtocolVerdicts, dialogues: Dialogues) -> list[int]:
     for name in generated:
         for dialogue in dialogues[name].values():
             longest = max(longest, len(dialogue.utterances))
-    longest = longest or PASS_AT[-1]
     return [n for n in reversed(PASS_AT) if n <= longest] or [longest]
 
 

@@ -143,7 +143,7 @@ class Table:
     columns: tuple[Column, ...]
     frame: pd.DataFrame
     """A column for each of the keys of ``columns``, in their order; missing values are NA."""
-    signatures: tuple[str, ...]
+    signatures: Texts
     note: str = ""
     """Explanation that a reader needs."""
 
@@ -164,10 +164,7 @@ class Table:
 
     def column(self, key: str) -> Column:
         """Return the column of a key; raises `KeyError` if there is none."""
-        for column in self.columns:
-            if column.key == key:
-                return column
-        raise KeyError(f"table {self.name} has no column {key}")
+        return {column.key: column for column in self.columns}[key]
 
     def values(self, key: str) -> dict[str, Any]:
         """Contestant -> its value in a column; rows are contestants."""
@@ -263,7 +260,7 @@ def table(
         keys = [*by, "model"]
         is_name = [key == "model" for key in keys]
         frame = frame.sort_values(keys, ascending=is_name, ignore_index=True)
-    return Table(name, title, tuple(columns), frame, tuple(dict.fromkeys(signatures)), note)
+    return Table(name, title, tuple(columns), frame, list(dict.fromkeys(signatures)), note)
 
 
 def record_frame(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) -> pd.DataFrame:

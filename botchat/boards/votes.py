@@ -18,7 +18,7 @@ from botchat.boards.tables import Column, table
 from botchat.estimates import Indices
 from botchat.metrics.lengths import Lengths
 from botchat.metrics.statistics import distinct, proportion
-from botchat.metrics.verdicts import TIE, PairOutcome, PairVerdicts
+from botchat.metrics.verdicts import TIE, PairVerdicts
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import Comparisons, comparisons_of
 from botchat.records import SIGNED
@@ -54,8 +54,7 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
     )
     board = replace(_board(part, name, judge, signature), judge_table=judges_table)
     # Only both orders tell what being named first is worth, and who is better.
-    _, outcomes = votes.both_orders()
-    if (outcomes < PairOutcome.ABSENT).all(1).any():
+    if facts.rate("consistency").is_known:
         signed = ProtocolVerdicts(VOTES, (), replace(votes, known_signatures=(signature,)))
         board = replace(board, verdicts={VOTES.name: signed}, judge_facts={VOTES.name: facts})
     return board

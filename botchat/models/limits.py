@@ -165,8 +165,8 @@ class Budget:
     def settle(self, most: CallCost, cost: CallCost, revised: CallCost = NOTHING) -> None:
         """Spend what a call took that had reserved ``most``.
 
-        Unknown parts count as reserved, or as ``revised``, the bound by what its reply says, if that
-        is more.
+        Unknown parts count as reserved, or as ``revised`` if that is more: the bound by what its
+        reply says.
         """
         self._open.remove(most)
         self._settled.set()

@@ -13,9 +13,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 
+from botchat.errors import listed
 from botchat.estimates import Flags, Floats, Indices, Names
 from botchat.metrics.statistics import LEVEL, distinct, student_t
 from botchat.ratings.comparisons import Comparisons
@@ -45,6 +47,8 @@ _MANY = 10**12
 """Degrees of freedom of independent comparisons: Student's t is the normal there."""
 _CELLS = 1 << 21
 """Clusters times models held at a time (16 MB)."""
+_MOST_NAMED = 5
+"""Models of a group that a warning names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +132,7 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
     parameters, ties = _fit_rows(rows.aggregated(), bool(warning))
     bread = np.linalg.inv(rows.curvature(parameters, ties))
     n_clusters = None
+    unit = np.arange(len(rows))
     covariance = bread
     # Residuals of a fit that explains everything are 0, which does not make it certain.
     if not ties[:m].any() and not (rows.length.any() and len(rows) <= m + 1):
@@ -137,11 +142,12 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
             labels, cluster = distinct(rows.cluster)
             if len(labels) > 1:
                 n_clusters = len(labels)
+                unit = cluster
                 middle = _clustered_variance(rows, cluster, residual)
             else:
                 warning = "all comparisons are on one seed: intervals take them as independent"
         expected = logistic(parameters[rows.first] - parameters[rows.second])
-        middle[:m, :m] += _unseen_variance(rows, expected, n_clusters)
+        middle[:m, :m] += _unseen_variance(rows, expected, unit)
         covariance = bread @ middle @ bread
     centre = np.eye(m) - 1 / m
     return BradleyTerryResult(
@@ -315,26 +321,21 @@ def _clustered_variance(rows: _Rows, cluster: Indices, residual: Floats) -> Floa
     return variance * (n / (n - 1))
 
 
-def _unseen_variance(rows: _Rows, expected: Floats, n_clusters: int | None) -> Floats:
+def _unseen_variance(rows: _Rows, expected: Floats, unit: Indices) -> Floats:
     """Return what each pair's variance lacks to be that of `_UNSEEN` units, shape (m, m).
 
     A unit is a seed with all its verdicts on the pair alike, or one comparison where seeds are not
     known. Verdicts that are all ties, or one win for each order, do not vary, which does not make
     them certain: some `_UNSEEN` seeds with another result may go unseen. ``expected``: score of the
-    first at the fitted ratings, shape (n,).
+    first at the fitted ratings, ``unit``: number of each verdict's unit; shape (n,) both.
     """
     m = rows.m
     # Both orders of a pair are seen from the model of the lower number.
-    is_low = rows.first < rows.second
     place = np.minimum(rows.first, rows.second) * m + np.maximum(rows.first, rows.second)
-    score = np.where(is_low, rows.result, 1 - rows.result)
-    expected = np.where(is_low, expected, 1 - expected)
-    unit = np.arange(len(rows))
-    if n_clusters and rows.cluster is not None:
-        unit = rows.cluster
+    side = np.sign(rows.second - rows.first)
     cells, cell = distinct(unit * m * m + place)
     pair = cells % (m * m)
-    apart = sums(cell, rows.weights * (score - expected))
+    apart = sums(cell, side * rows.weights * (rows.result - expected))
     size = sums(cell, rows.weights)
     seen = sums(pair, apart**2, m * m)
     units = sums(pair, np.ones(len(pair)), m * m)
@@ -375,9 +376,11 @@ def _explain_no_maximum(comparisons: Comparisons) -> str:
     group = _reached(took | took.T)
     fault = "some models won every comparison with the others: how far apart they are is not known"
     if not group.all():
+        names = listed(compress(models, group), _MOST_NAMED)
+        others = listed(compress(models, ~group), _MOST_NAMED)
         fault = (
-            f"{_names(models, group)} and {_names(models, ~group)} were never compared with each"
-            " other, not even through other models: their ratings do not compare"
+            f"{names} and {others} were never compared with each other, not even through other "
+            "models: their ratings do not compare"
         )
     return f"{fault}; one tie of each with an average model was added to keep ratings finite"
 
@@ -390,12 +393,3 @@ def _reached(edges: Flags) -> Flags:
         if not more.any():
             return reached
         reached |= more
-
-
-def _names(models: Names, chosen: Flags) -> str:
-    """Names of the chosen models, at most five, then how many more."""
-    names = [models[i] for i in np.flatnonzero(chosen)]
-    text = ", ".join(names[:5])
-    if len(names) > 5:
-        text += f" and {len(names) - 5} more"
-    return text

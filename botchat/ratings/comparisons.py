@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 
 from botchat.errors import DataError, MissingDataError
 from botchat.estimates import Flags, Floats, Indices, Names
-from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
+from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdict, PairVerdicts
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,22 +40,18 @@ class Comparisons:
 
         Raises `DataError` for another result, or a model against itself.
         """
-        rows = list(rows)
+        games = []
         for a, b, result in rows:
             if a == b or result not in (WIN, TIE, LOSS):
                 raise DataError(
                     f"comparison of {a!r} with {b!r}, result {result!r}: give two different models"
                     " and 1, 0.5 or 0"
                 )
-        numbers = Numbers()
-        numbers.of(sorted(chain.from_iterable((a, b) for a, b, _ in rows)))
-        return cls(
-            tuple(numbers),
-            numbers.of(a for a, _, _ in rows),
-            numbers.of(b for _, b, _ in rows),
-            np.array([result for _, _, result in rows], dtype=np.float64),
-            None if seeds is None else np.unique(list(seeds), return_inverse=True)[1],
-        )
+            games.append(PairVerdict("", a, b, "", result))
+        cluster = None
+        if seeds is not None:
+            cluster = np.unique(list(seeds), return_inverse=True)[1]
+        return comparisons_of(PairVerdicts.of(games), cluster)
 
     def select(self, kept: Flags) -> Comparisons:
         """Return the comparisons where ``kept``, shape (n,), is true."""
@@ -99,10 +94,9 @@ class Comparisons:
 
 def comparisons_of(readable: PairVerdicts, cluster: Indices | None) -> Comparisons:
     """Make comparisons, models sorted by name, of readable verdicts and the cluster of each."""
-    place = Numbers()
-    place.of(readable.judged_contestants)
+    names = readable.judged_contestants
     # Contestants that only unreadable verdicts name have no place, and none is asked for.
-    number = np.array([place.get(name, -1) for name in readable.contestants], dtype=np.intp)
+    number = np.searchsorted(np.array(names, object), np.array(readable.contestants, object))
     first = number[readable.first]
     second = number[readable.second]
-    return Comparisons(tuple(place), first, second, readable.result, cluster, readable.weight)
+    return Comparisons(tuple(names), first, second, readable.result, cluster, readable.weight)

@@ -107,14 +107,14 @@ def play(
     comparisons: Comparisons,
     orders: npt.NDArray[np.integer],
     settings: EloSettings,
-    start: Floats | None = None,
+    start: Floats,
 ) -> Floats:
     """Final Elo ratings of given orders of play, shape (orders, m).
 
     ``orders``: indices of comparisons, first game first, shape (orders, games). ``start``: ratings
-    before the first, in logits about ``settings.init``, shape (m,); equal by default. Each game
-    moves both models by K (R - E) (Appendix A, equation 1): in logits the winner moves by
-    K / (1 + exp(winner - loser)), in a tie by K / 2 less.
+    before the first, in logits about ``settings.init``, shape (m,). Each game moves both models by
+    K (R - E) (Appendix A, equation 1): in logits the winner moves by K / (1 + exp(winner - loser)),
+    in a tie by K / 2 less.
     """
     m = len(comparisons.models)
     width = len(orders)
@@ -127,7 +127,7 @@ def play(
     winners = kinds // 2 // m
     losers = kinds // 2 % m
     less = kinds % 2 * step / 2
-    ratings = np.tile(np.zeros(m) if start is None else start, width)
+    ratings = np.tile(start, width)
     offset = np.arange(width) * m
     games = kind.astype(np.min_scalar_type(len(kinds)))[np.ascontiguousarray(orders.T)]
     with np.errstate(over="ignore"):  # K / (1 + inf) is right

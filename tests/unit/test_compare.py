@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from botchat.boards.files import by_seed, p_fell
+from botchat.boards.changes import p_fell
+from botchat.boards.files import by_seed
 from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.metrics.statistics import holm
 from botchat.pipeline.compare import compare as compare_boards

@@ -49,13 +49,14 @@ def test_equals_plain_loop(games, random):
     comparisons, s = Comparisons.of(games), EloSettings(k=20, scale=300, init=500)
     orders = np.array([random.sample(range(len(games)), len(games)) for _ in range(3)])
     expected = [plain_elo(comparisons, order, s) for order in orders]
-    np.testing.assert_allclose(play(comparisons, orders, s), expected, rtol=0, atol=1e-9)
+    found = play(comparisons, orders, s, np.zeros(len(comparisons.models)))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
 def test_ratings_that_are_further_apart_than_numbers_go():
     """A winner who is 500,000 points ahead gains nothing, and loses K if he loses."""
     comparisons = Comparisons.of([("a", "b", 1.0), ("a", "b", 0.0)])
-    ends = play(comparisons, np.array([[0, 0, 0], [0, 0, 1]]), EloSettings(k=1e6))
+    ends = play(comparisons, np.array([[0, 0, 0], [0, 0, 1]]), EloSettings(k=1e6), np.zeros(2))
     np.testing.assert_allclose(ends, [[501_000, -499_000], [-499_000, 501_000]])
 
 

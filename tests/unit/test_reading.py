@@ -130,7 +130,7 @@ def test_it_is_known_which_verdicts_had_no_room(workspace, records):
             )
             append(workspace.judgments_path("set", protocol, JUDGE), again)
     for board in boards(workspace):
-        counts = {name: part.n_without_room for name, part in board.verdicts.items()}
+        counts = {name: facts.without_room for name, facts in board.judge_facts.items()}
         assert counts == {"unieval": 3, "arena-n8": 3, "arena-n16": 0, "gteval": 0}
 
 
