@@ -37,6 +37,7 @@ from botchat.records import (
     natural_sort_key,
 )
 from botchat.report.contract import (
+    Code,
     PageAnswer,
     PageCall,
     PageDialogue,
@@ -180,7 +181,7 @@ class _Packed:
         if not known:
             return
         if protocol.is_alone:
-            absent = -2 if protocol.kind == "place" else None
+            absent: Code = -2 if protocol.kind == "place" else None
             codes = self._by_contestants(known, protocol.answer.code, absent)
             self.judges[-1].single[protocol.name] = codes
             return

@@ -32,7 +32,7 @@ from botchat.boards.protocols import DetectionResult, GTEvalResult, SuccessCurve
 from botchat.boards.tables import Table, is_floor_bot, labels
 from botchat.errors import UsageError
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED
-from botchat.report.first_screen import Costs
+from botchat.report.first_screen import Costs, apart
 
 INK = "#1a1917"  # models
 SOFT = "#6b6963"  # what explains
@@ -436,15 +436,10 @@ def _steps(curves: Mapping[str, SuccessCurve], axes: Axes) -> None:
 def _name_ends(axes: Axes, ends: Sequence[tuple[float, str]]) -> None:
     """Write names right of the plot near these heights, from the top, one under the other."""
     low, high = axes.get_ylim()
-    apart = (high - low) / (_inches(axes)[1] - 1) * 0.15
-    free = math.inf
-    heights = []
-    for y, _ in ends:
-        free = min(y, free - apart)
-        heights.append(free)
-    lowest = low + apart * np.arange(len(ends))[::-1]
+    step = (high - low) / (_inches(axes)[1] - 1) * 0.15
     names = [name for _, name in ends]
-    texts = _write_beside(axes, np.maximum(heights, lowest), _short(axes, names))
+    heights = -apart([-y for y, _ in ends], step, -low)
+    texts = _write_beside(axes, heights, _short(axes, names))
     for text, name in zip(texts, names, strict=True):
         text.set_color(_color(name))
 

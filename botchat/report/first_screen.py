@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, product
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
@@ -429,11 +430,11 @@ def _line_kind(name: str, leader: str | None, *, is_faint: bool) -> str:
 
 def _with_names(lines: Sequence[CurveLine], height: int) -> list[CurveLine]:
     """Return the lines, the first and the human dialogues' with their names."""
-    ends = {
-        line.name: line.end for i, line in enumerate(lines) if i < NAMED_LINES or line.name == HUMAN
-    }
-    heights = _apart(ends, height)
-    return [line._replace(name_height=heights.get(line.name)) for line in lines]
+    named = [line for i, line in enumerate(lines) if i < NAMED_LINES or line.name == HUMAN]
+    named.sort(key=attrgetter("end"))
+    heights = apart([line.end for line in named], 17, height).round(1).tolist()
+    at = {line.name: name_height for line, name_height in zip(named, heights, strict=True)}
+    return [line._replace(name_height=at.get(line.name)) for line in lines]
 
 
 def _steps(rate: Floats, first: int, end: int, last: int) -> str:
@@ -447,14 +448,8 @@ def _steps(rate: Floats, first: int, end: int, last: int) -> str:
     return path + f"H{last + 0.5}" if end == last else path
 
 
-def _apart(heights: Mapping[str, float], height: int) -> dict[str, float]:
-    """Return heights of names near these, 17 pixels apart or more, within the plot."""
-    order = sorted(heights, key=heights.__getitem__)
-    placed = {}
-    above = -math.inf
-    for name in order:
-        above = placed[name] = max(heights[name], above + 17)
-    below = height + 17.0
-    for name in reversed(order):
-        below = placed[name] = min(placed[name], below - 17)
-    return {name: round(at, 1) for name, at in placed.items()}
+def apart(heights: Sequence[float], step: float, end: float) -> Floats:
+    """Return heights near these, which ascend: ``step`` apart or more, the last at most ``end``."""
+    steps = step * np.arange(len(heights))
+    pushed: Floats = np.maximum.accumulate(np.array(heights) - steps) + steps
+    return pushed.clip(max=end - steps[::-1])
