@@ -123,7 +123,8 @@ def _all_marks(text: str) -> list[_Mark]:
     for kind, marks in enumerate(_DATA.marks):
         for pattern, opens in ((marks.open, True), (marks.close, False)):
             for match in pattern.finditer(text):
-                readings.append(_Mark(match.start(), match.end(), kind, _name(match), opens))
+                name = "".join(filter(None, match.groups())).lower()
+                readings.append(_Mark(match.start(), match.end(), kind, name, opens))
     kept: list[_Mark] = []
     for mark in sorted(readings):
         if not kept or mark.start >= kept[-1].end:
@@ -150,11 +151,3 @@ def _without_strays(marks: Sequence[_Mark]) -> Iterator[_Mark]:
             may_be_alone = kind.close_alone
         if has_partner or may_be_alone:
             yield mark
-
-
-def _name(match: re.Match[str]) -> str:
-    """Return the name in a mark, empty where its kind has none."""
-    for name in match.groups():
-        if name:
-            return name.lower()
-    return ""

@@ -32,6 +32,7 @@ from botchat.records import (
     Dialogue,
     Dialogues,
     Judgment,
+    Names,
     Seed,
     Verdict,
     natural_sort_key,
@@ -101,7 +102,7 @@ def build(
         packed.judges.append(PageJudge(judge))
         for number, protocol in enumerate(protocols):
             packed.add(number, protocol, by_protocol.get(protocol.name, ()))
-    known_calls = calls if packed.has_calls else None
+    known_calls = calls if any(chain.from_iterable(packed.keys)) else None
     index = PageIndex(
         seeds=[PageOpening(seed.id, _opening(seed, dialogues)) for seed in packed.seeds],
         contestants=list(packed.numbers),
@@ -151,15 +152,14 @@ class _Packed:
         self.numbers = {name: i for i, name in enumerate(sorted(dialogues))}
         self.judges: list[PageJudge] = []
         self.content: list[PageSeed] = []
-        self.has_calls = False
-        """Whether a verdict names a call."""
+        self.keys: list[list[Names]] = []
+        """Ledger keys of each verdict on each seed."""
         self._dialogues = dialogues
         self._places = {seed.id: i for i, seed in enumerate(self.seeds)}
-        self._calls: list[list[tuple[str, ...]]] = []
         for seed in self.seeds:
             texts = [_dialogue(dialogues[name].get(seed.id)) for name in self.numbers]
             self.content.append(PageSeed(texts))
-            self._calls.append([])
+            self.keys.append([])
 
     def has_dialogue(self) -> list[list[int]]:
         """Return 1 where a contestant has a dialogue on a seed, else 0; shape (m, seeds)."""
@@ -211,8 +211,7 @@ class _Packed:
                 speakers=speakers,
             )
         )
-        self._calls[at].append(judgment.calls)
-        self.has_calls |= bool(judgment.calls)
+        self.keys[at].append(judgment.calls)
 
     def _speakers(self, protocol: Protocol, judgment: Judgment) -> list[PageSpeaker] | None:
         """Return who diagnosed what in a dialogue; None if it is no report, or has no dialogue."""
@@ -239,10 +238,10 @@ class _Packed:
 
     def calls(self, part: slice, calls: CallsOf) -> list[list[list[PageCall]]]:
         """Return the calls of each verdict on some seeds."""
-        of_verdicts = chain.from_iterable(self._calls[part])
+        of_verdicts = chain.from_iterable(self.keys[part])
         known = calls(list(chain.from_iterable(of_verdicts)))
         content = []
-        for verdicts in self._calls[part]:
+        for verdicts in self.keys[part]:
             of_seed = []
             for keys in verdicts:
                 of_seed.append([known[key] for key in keys if key in known])

@@ -10,7 +10,6 @@ import io
 import math
 import re
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -262,7 +261,7 @@ def _length_charts(board: Board) -> Iterator[Chart]:
             "Utterances of the human dialogues",
             f"Arena and GTEval use those with at least {MIN_HUMAN}.",
             [board.seeds_signature],
-            partial(_counts, Counter(board.human_lengths)),
+            partial(_counts, board.human_lengths),
         )
 
 
@@ -483,11 +482,11 @@ def _violins(lengths: Mapping[str, Any], unit: str, axes: Axes) -> None:
     axes.set_xlabel(f"{unit} per utterance (log scale)")
 
 
-def _counts(lengths: Counter[int], axes: Axes) -> None:
+def _counts(lengths: Sequence[int], axes: Axes) -> None:
     """Draw how many dialogues have how many utterances."""
-    n = sorted(lengths)
-    colors = [PALE if length < MIN_HUMAN else PEOPLE for length in n]
-    bars = axes.bar(n, [lengths[length] for length in n], color=colors)
+    n, counts = np.unique(lengths, return_counts=True)
+    colors = np.where(n < MIN_HUMAN, PALE, PEOPLE).tolist()
+    bars = axes.bar(n, counts, color=colors)
     if len(n) <= 30:
         axes.bar_label(bars, size=5.5)
     axes.set(xlabel="utterances per dialogue", ylabel="dialogues")

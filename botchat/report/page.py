@@ -211,18 +211,13 @@ def _done(view: View, usd: float | None) -> str:
 
 def _title(headline: Headline) -> tuple[Pieces, Pieces]:
     """Return the pieces of the sentence up to its bracket, and those from there on."""
-    head: Pieces = []
-    rest: Pieces = []
-    part = head
-    for text, is_name in headline.pieces:
+    pieces = list(headline.pieces)
+    for i, (text, is_name) in enumerate(pieces):
         before, bracket, after = text.partition(" (")
-        if bracket and not is_name and part is head:
-            head.append((f"{before} ", False))
-            rest.append((f"({after}", False))
-            part = rest
-        else:
-            part.append((text, is_name))
-    return head, rest
+        if bracket and not is_name:
+            head = [*pieces[:i], (f"{before} ", False)]
+            return head, [(f"({after}", False), *pieces[i + 1 :]]
+    return pieces, []
 
 
 def text(name: str) -> str:
