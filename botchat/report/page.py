@@ -162,10 +162,6 @@ def _page(
     )
     checks = [check_lines(each.trust) for each in judges.values()]
     signatures = chain.from_iterable(table.signatures for table in board.tables)
-    reasons = {check.reason for check in view.trust.checks}
-    tables = []
-    if place == 0:
-        tables = [table.name for table in board.every_table]
     script = join_files(SCRIPTS)
     return template("page.html").render(
         STAMPS=STAMPS,
@@ -184,7 +180,6 @@ def _page(
         curve=success_curve(board, view.headline.leader, ranked=not view.trust.failed),
         links=links,
         main_checks=main_checks(checks[place]),
-        other_reasons=[text for text in view.trust.reasons if text not in reasons],
         explained=protocols,
         # Without the version that last asked otherwise: the page names one version.
         signatures=list(dict.fromkeys(text.partition("|")[2] for text in signatures)),
@@ -193,7 +188,6 @@ def _page(
         judges=judges,
         checks=checks,
         compared=compared,
-        files=tables,
     )
 
 
@@ -321,6 +315,7 @@ def main_checks(lines: Sequence[CheckLine]) -> list[CheckLine]:
     bad = [line for line in lines if line.check.state in ("fails", "warns")]
     if bad:
         return sorted(bad, key=attrgetter("check.state"))[:3]
-    passing = {line.check.key: line for line in lines if line.check.state == "passes"}
-    order = dict.fromkeys([*_MATTER_MOST, *passing])
-    return [passing[key] for key in order if key in passing][:3]
+    passing = [line for line in lines if line.check.state == "passes"]
+    return sorted(passing, key=lambda line: [*_MATTER_MOST, line.check.key].index(line.check.key))[
+        :3
+    ]
