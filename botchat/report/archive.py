@@ -139,9 +139,7 @@ def _first_view(protocols: Sequence[Protocol], judges: Sequence[PageJudge]) -> s
     """Return the protocol to read dialogues with: one that was judged, if any was."""
     alone = [p.name for p in protocols if p.is_alone and p.kind != "report"]
     judged = set(chain.from_iterable(judge.single for judge in judges))
-    order = [name for name in alone if name in judged] + alone
-    order += [protocol.name for protocol in protocols]
-    return next(iter(order), "")
+    return next((name for name in alone if name in judged), alone[0])
 
 
 class _Packed:
