@@ -134,13 +134,8 @@ def _all_marks(text: str) -> list[_Mark]:
 
 def _without_strays(marks: Sequence[_Mark]) -> Iterator[_Mark]:
     """Yield marks but those that mean nothing without their partner and have none."""
-    first_openings: dict[tuple[int, str], int] = {}
-    last_closings = {}
-    for mark in marks:
-        if mark.opens:
-            first_openings.setdefault(mark.key, mark.start)
-        else:
-            last_closings[mark.key] = mark.start
+    first_openings = {mark.key: mark.start for mark in reversed(marks) if mark.opens}
+    last_closings = {mark.key: mark.start for mark in marks if not mark.opens}
     for mark in marks:
         kind = _DATA.marks[mark.kind]
         if mark.opens:

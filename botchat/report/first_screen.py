@@ -296,15 +296,14 @@ def _against_next(arena: Arena, main: Table, links: Links) -> ShownColumn:
 def _more(board: Board, shown: Sequence[ProtocolResult]) -> Iterator[ShownColumn]:
     """Yield the columns that are shown on request: Elo, other N, lengths, coverage."""
     done = {"rank", "model"}
-    done.update(part.quote(part.ranking[0]).key for part in shown)
     for part in shown:
+        done.update(part.quote(column).key for column in part.ranking)
         for column in part.ranking[1:]:
             head, cells = _numbers(part, column, Links(), wide=False)
             label = f"{part.protocol.label} {column.heading.lower()}"
             if isinstance(part, DetectionResult) and part.protocol.about_ai:
                 label = head.label
             yield ShownColumn(Head(head.key, label, "", room="more"), cells)
-            done.add(head.key)
     for column in board.main.columns:
         if column.key not in done:
             head = Head(column.key, column.heading, "", room="more")
