@@ -28,10 +28,10 @@ from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.judge_agreement import AgreementReport
 from botchat.boards.protocols import DetectionResult, GTEvalResult, SuccessCurve
-from botchat.boards.tables import Table, is_floor_bot, labels
+from botchat.boards.tables import Table, labels
 from botchat.errors import UsageError
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED
-from botchat.report.first_screen import Costs, apart
+from botchat.report.first_screen import Costs, apart, kind_of
 
 INK = "#1a1917"  # models
 SOFT = "#6b6963"  # what explains
@@ -322,9 +322,7 @@ def _first(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _color(name: object) -> str:
-    if name == HUMAN:
-        return PEOPLE
-    return SOFT if is_floor_bot(str(name)) else INK
+    return {"human": PEOPLE, "bot": SOFT}.get(kind_of(str(name)), INK)
 
 
 def _inches(axes: Axes) -> list[float]:
