@@ -123,7 +123,7 @@ def _all_marks(text: str) -> list[_Mark]:
     for kind, marks in enumerate(_DATA.marks):
         for pattern, opens in ((marks.open, True), (marks.close, False)):
             for match in pattern.finditer(text):
-                name = "".join(filter(None, match.groups())).lower()
+                name = "".join(match.groups("")).lower()
                 readings.append(_Mark(match.start(), match.end(), kind, name, opens))
     kept: list[_Mark] = []
     for mark in sorted(readings):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise, product
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import islice, pairwise, product
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlencode
@@ -18,7 +18,7 @@ from botchat.boards.protocols import DetectionResult, GTEvalResult, ProtocolResu
 from botchat.boards.tables import Column, Record, Table, interval_text, is_floor_bot, labels
 from botchat.estimates import Estimate, Floats
 from botchat.protocols.catalogue import VOTES
-from botchat.records import HUMAN, N_SEED, Texts
+from botchat.records import HUMAN, N_SEED
 
 MOST_SHOWN = 5  # protocols with a column on the first screen; others are under "More columns"
 NAMED_LINES = 15  # models whose line in the curve has its name
@@ -357,7 +357,7 @@ def success_curve(board: Board, leader: str | None, *, ranked: bool) -> Curve | 
         return None
     models = curves.keys() - {HUMAN}
     last = max(len(curves[name].rate) for name in models or curves)
-    named = [name for i, name in enumerate(curves) if i < NAMED_LINES or name == HUMAN]
+    named = curves.keys() & {HUMAN}.union(islice(curves, NAMED_LINES))
     height = max(212, 17 * (len(named) - 1))
     is_faint = not ranked or all(is_floor_bot(name) for name in models)
     lines = []
@@ -423,7 +423,7 @@ def _line_kind(name: str, leader: str | None, *, is_faint: bool) -> str:
     return {"": "faint", "bot": ""}.get(kind, kind)
 
 
-def _with_names(lines: Sequence[CurveLine], names: Texts, height: int) -> list[CurveLine]:
+def _with_names(lines: Sequence[CurveLine], names: Set[str], height: int) -> list[CurveLine]:
     """Return the lines, these with their names."""
     named = [line for line in lines if line.name in names]
     named.sort(key=attrgetter("end"))

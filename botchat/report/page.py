@@ -209,8 +209,8 @@ def _title(headline: Headline) -> tuple[Pieces, Pieces]:
     for i, (text, is_name) in enumerate(pieces):
         before, bracket, after = text.partition(" (")
         if bracket and not is_name:
-            head = [*pieces[:i], (f"{before} ", False)]
-            return head, [(f"({after}", False), *pieces[i + 1 :]]
+            pieces[i : i + 1] = [(f"{before} ", False), (f"({after}", False)]
+            return pieces[: i + 1], pieces[i + 1 :]
     return pieces, []
 
 
@@ -315,7 +315,6 @@ def main_checks(lines: Sequence[CheckLine]) -> list[CheckLine]:
     bad = [line for line in lines if line.check.state in ("fails", "warns")]
     if bad:
         return sorted(bad, key=attrgetter("check.state"))[:3]
-    passing = [line for line in lines if line.check.state == "passes"]
-    return sorted(passing, key=lambda line: [*_MATTER_MOST, line.check.key].index(line.check.key))[
-        :3
-    ]
+    passing = {line.check.key: line for line in lines if line.check.state == "passes"}
+    order = dict.fromkeys([*_MATTER_MOST, *passing])
+    return [passing[key] for key in order if key in passing][:3]
