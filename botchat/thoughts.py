@@ -123,7 +123,8 @@ def _all_marks(text: str) -> list[_Mark]:
     for kind, marks in enumerate(_DATA.marks):
         for pattern, opens in ((marks.open, True), (marks.close, False)):
             for match in pattern.finditer(text):
-                readings.append(_Mark(match.start(), match.end(), kind, _name(match), opens))
+                name = "".join(match.groups("")).lower()
+                readings.append(_Mark(match.start(), match.end(), kind, name, opens))
     kept: list[_Mark] = []
     for mark in sorted(readings):
         if not kept or mark.start >= kept[-1].end:
@@ -133,13 +134,8 @@ def _all_marks(text: str) -> list[_Mark]:
 
 def _without_strays(marks: Sequence[_Mark]) -> Iterator[_Mark]:
     """Yield marks but those that mean nothing without their partner and have none."""
-    first_openings: dict[tuple[int, str], int] = {}
-    last_closings = {}
-    for mark in marks:
-        if mark.opens:
-            first_openings.setdefault(mark.key, mark.start)
-        else:
-            last_closings[mark.key] = mark.start
+    first_openings = {mark.key: mark.start for mark in reversed(marks) if mark.opens}
+    last_closings = {mark.key: mark.start for mark in marks if not mark.opens}
     for mark in marks:
         kind = _DATA.marks[mark.kind]
         if mark.opens:
@@ -150,11 +146,3 @@ def _without_strays(marks: Sequence[_Mark]) -> Iterator[_Mark]:
             may_be_alone = kind.close_alone
         if has_partner or may_be_alone:
             yield mark
-
-
-def _name(match: re.Match[str]) -> str:
-    """Return the name in a mark, empty where its kind has none."""
-    for name in match.groups():
-        if name:
-            return name.lower()
-    return ""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 
 import msgspec
 
-from botchat.interfaces import Case, Decoding, Message, Quirks, Reply, ShownDialogue
+from botchat.interfaces import Decoding, Message, Quirks, Reply, ShownDialogue
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.records import Dialogue
 
@@ -91,8 +90,3 @@ def arena_case(one=PLAIN, two=PLAIN, protocol=ARENA):
 def unieval_case(said=PLAIN):
     """A UniEval case."""
     return UNIEVAL.case("s1", ShownDialogue("a", said))
-
-
-def rating_case(read: Callable[[str], tuple[str | None, str]], choices, prompt="Rate it."):
-    """A case that asks for scores, as aspect rating and answer comparison do."""
-    return Case("rating", "s1", (ShownDialogue("a", PLAIN),), prompt, frozenset(choices), read)

@@ -86,13 +86,6 @@ class Gain(NamedTuple):
         )
 
 
-class OneOrder(NamedTuple):
-    """Accuracy and Cohen's kappa of a judge that is asked in one order only."""
-
-    accuracy: Estimate
-    kappa: Estimate
-
-
 @dataclass(frozen=True, kw_only=True)
 class AgreementReport:
     """A comparison of judges with its title and signature, and what a verdict of each costs."""
@@ -106,7 +99,7 @@ class AgreementReport:
     """Judges in the order of `by_accuracy`."""
     prices: Mapping[str, VerdictPrice] = field(default_factory=dict)
     """Judge -> price, where it is known."""
-    one_order: Mapping[str, OneOrder] = field(default_factory=dict)
+    one_order: Mapping[str, JudgeAgreement] = field(default_factory=dict)
     """Judge -> its results in one order, where it was asked in both."""
     notes: Sequence[str] = ()
     """Sentences that a reader must know."""

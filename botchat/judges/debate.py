@@ -58,8 +58,6 @@ class Agent(NamedTuple):
         vote = None
         if case is not None:
             vote = case.read(text)[0]
-            if vote not in case.choices:
-                vote = None
         cut = len(reply.text) - len(text) or msgspec.UNSET
         return Remark(self.name, text, reply.key, reply.outcome, vote, cut)
 

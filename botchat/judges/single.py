@@ -49,8 +49,6 @@ class SingleJudge(NamedTuple):
         remarks: tuple[Remark, ...] = ()
         if verdict is None:
             remarks = (Remark(self.name, reply.text, reply.key),)
-        elif verdict not in case.choices:
-            verdict = None
         return JudgeAnswer(verdict, reason, reply.outcome, remarks, calls)
 
 

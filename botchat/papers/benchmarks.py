@@ -23,7 +23,6 @@ from botchat.boards.judge_agreement import (
     JUDGES,
     PRICE,
     AgreementReport,
-    OneOrder,
     agreement_signature,
     agreement_tables,
     by_accuracy,
@@ -133,7 +132,6 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
         PairVerdicts.of(labels + preferences(judgments, ANSWERS)), HUMAN_LABELS, words
     )
     judges = []
-    one_order = {}
     for judge, in_order in zip(agreement.judges, by_order.judges, strict=True):
         judges.append(
             replace(
@@ -143,12 +141,11 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
                 longer_preferred=in_order.longer_preferred,
             )
         )
-        one_order[judge.judge] = OneOrder(in_order.accuracy, in_order.kappa)
     subject = {"benchmark": name.lower()}
     report = AgreementReport(
         agreement=replace(agreement, judges=by_accuracy(judges), annotators=()),
         prices=answered.costs(ANSWERS),
-        one_order=one_order,
+        one_order={each.judge: each for each in by_order.judges},
         subject=name,
         labels=HUMAN_LABELS,
         signature=agreement_signature("bench", subject, verdicts_digest(verdicts), HUMAN_LABELS),

@@ -208,10 +208,11 @@ def read_reports(files: Files, language: Language, stories: Sequence[OwnText]) -
     `DataError`, with name and record, for an invalid file.
     """
     reports: RecordedReports = {}
-    for name, records in json_files(files):
-        key = next((key for key in STRATEGIES if key in records[0].fields), None)
-        if key is not None:
-            strategy = STRATEGIES[key]
+    tables = list(json_files(files))
+    for key, strategy in STRATEGIES.items():
+        for name, records in tables:
+            if key not in records[0].fields:
+                continue
             if strategy in reports:
                 raise DataError(
                     f"{name}: a second file with recorded reports of {strategy}; keep one"
@@ -222,7 +223,7 @@ def read_reports(files: Files, language: Language, stories: Sequence[OwnText]) -
             f"no recorded reports among {listed(sorted(files))}: give MATEval's JSON files "
             f"(records with one of the keys {', '.join(STRATEGIES)})"
         )
-    return {name: reports[name] for name in STRATEGIES.values() if name in reports}
+    return reports
 
 
 def _read_recording(

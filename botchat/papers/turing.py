@@ -123,9 +123,7 @@ def _compare(
 ) -> Comparison:
     """Compare judges, annotators and traps with the truth, source by source."""
     verdicts = preferences(answered.all(UNIEVAL), UNIEVAL)
-    costs = {}
-    if verdicts:
-        costs = answered.costs(UNIEVAL)
+    costs = answered.costs(UNIEVAL)
     rows = []
     notes = []
     if left_out:

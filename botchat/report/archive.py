@@ -15,15 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
 from operator import attrgetter
-from typing import NamedTuple, TypeAlias, assert_never
+from typing import NamedTuple, TypeAlias, TypeVar, assert_never
 
 import msgspec
 import numpy as np
 from msgspec import convert
 
-from botchat.estimates import Codes, Indices
 from botchat.metrics.statistics import clustered_proportions
-from botchat.metrics.verdicts import PairOutcome, PairVerdicts
+from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts
 from botchat.protocols import kinds
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
@@ -33,7 +32,9 @@ from botchat.records import (
     Dialogue,
     Dialogues,
     Judgment,
+    Names,
     Seed,
+    Verdict,
     natural_sort_key,
 )
 from botchat.report.contract import (
@@ -53,6 +54,8 @@ from botchat.report.contract import (
     PageVerdict,
 )
 
+T = TypeVar("T")
+
 FOLDER = "chunks"
 SEEDS = 20  # in a chunk: of 14 models about 250 kB to load for one dialogue
 OPENING = 90  # characters of a dialogue's first utterance that stand in the list
@@ -62,8 +65,8 @@ ByJudge = Mapping[str, Mapping[str, Sequence[Judgment]]]
 
 _CHOICE = ("1", "2", "both", "neither")
 
-_LETTERS = b"ltw?-"
-"""A letter a `PairOutcome`, from LOSS on."""
+_LETTERS = {LOSS: "l", TIE: "t", WIN: "w", None: "?"}
+"""Result for the contestant shown first -> its letter in a list; ``-``: not judged."""
 
 
 class Archive(NamedTuple):
@@ -99,7 +102,7 @@ def build(
         packed.judges.append(PageJudge(judge))
         for number, protocol in enumerate(protocols):
             packed.add(number, protocol, by_protocol.get(protocol.name, ()))
-    known_calls = calls if packed.has_calls else None
+    known_calls = calls if any(chain.from_iterable(packed.keys)) else None
     index = PageIndex(
         seeds=[PageOpening(seed.id, _opening(seed, dialogues)) for seed in packed.seeds],
         contestants=list(packed.numbers),
@@ -136,9 +139,7 @@ def _first_view(protocols: Sequence[Protocol], judges: Sequence[PageJudge]) -> s
     """Return the protocol to read dialogues with: one that was judged, if any was."""
     alone = [p.name for p in protocols if p.is_alone and p.kind != "report"]
     judged = set(chain.from_iterable(judge.single for judge in judges))
-    order = [name for name in alone if name in judged] + alone
-    order += [protocol.name for protocol in protocols]
-    return next(iter(order), "")
+    return next((name for name in alone if name in judged), alone[0])
 
 
 class _Packed:
@@ -149,15 +150,14 @@ class _Packed:
         self.numbers = {name: i for i, name in enumerate(sorted(dialogues))}
         self.judges: list[PageJudge] = []
         self.content: list[PageSeed] = []
-        self.has_calls = False
-        """Whether a verdict names a call."""
+        self.keys: list[list[Names]] = []
+        """Ledger keys of each verdict on each seed."""
         self._dialogues = dialogues
         self._places = {seed.id: i for i, seed in enumerate(self.seeds)}
-        self._calls: list[list[tuple[str, ...]]] = []
         for seed in self.seeds:
             texts = [_dialogue(dialogues[name].get(seed.id)) for name in self.numbers]
             self.content.append(PageSeed(texts))
-            self._calls.append([])
+            self.keys.append([])
 
     def has_dialogue(self) -> list[list[int]]:
         """Return 1 where a contestant has a dialogue on a seed, else 0; shape (m, seeds)."""
@@ -179,12 +179,16 @@ class _Packed:
         if not known:
             return
         if protocol.is_alone:
-            self.judges[-1].single[protocol.name] = self._codes(protocol, known)
+            absent: Code = -2 if protocol.kind == "place" else None
+            codes = self._by_contestants(known, protocol.answer.code, absent)
+            self.judges[-1].single[protocol.name] = codes
             return
         verdicts = PairVerdicts.of_judgments(known, protocol)
-        pairs, outcomes = _outcomes(verdicts, self.numbers, self._places)
-        self.judges[-1].pairs[protocol.name] = _letters(pairs, outcomes)
-        self.judges[-1].scores[protocol.name] = _scores(pairs, outcomes)
+        self.judges[-1].scores[protocol.name] = _scores(verdicts, self.numbers)
+        letters = self._by_contestants(known, partial(_letter, protocol), "-")
+        self.judges[-1].pairs[protocol.name] = {
+            shown: "".join(row) for shown, row in letters.items()
+        }
 
     def _add_verdict(self, number: int, protocol: Protocol, judgment: Judgment) -> None:
         at = self._places[judgment.seed_id]
@@ -205,8 +209,7 @@ class _Packed:
                 speakers=speakers,
             )
         )
-        self._calls[at].append(judgment.calls)
-        self.has_calls |= bool(judgment.calls)
+        self.keys[at].append(judgment.calls)
 
     def _speakers(self, protocol: Protocol, judgment: Judgment) -> list[PageSpeaker] | None:
         """Return who diagnosed what in a dialogue; None if it is no report, or has no dialogue."""
@@ -218,24 +221,25 @@ class _Packed:
         by_speaker = reports(judgment, partial(parse, utterances=dialogue.utterances))
         return [PageSpeaker(name, _errors(report)) for name, report in by_speaker.items()]
 
-    def _codes(self, protocol: Protocol, judgments: Sequence[Judgment]) -> dict[int, list[Code]]:
-        """Return the codes of judgments on one dialogue: contestant -> one a seed."""
-        absent = -2 if protocol.kind == "place" else None
-        code = cache(protocol.answer.code)
-        codes: dict[int, list[Code]] = {}
+    def _by_contestants(
+        self, judgments: Sequence[Judgment], code: Callable[[Verdict | None], T], absent: T
+    ) -> dict[str, list[T]]:
+        """Return numbers of contestants in the order shown -> the code of a verdict a seed."""
+        code = cache(code)
+        codes: dict[str, list[T]] = {}
         for judgment in judgments:
-            contestant = self.numbers[judgment.contestants[0]]
-            if contestant not in codes:
-                codes[contestant] = [absent for _ in self.seeds]
-            codes[contestant][self._places[judgment.seed_id]] = code(judgment.verdict)
+            shown = ",".join([str(self.numbers[name]) for name in judgment.contestants])
+            if shown not in codes:
+                codes[shown] = [absent for _ in self.seeds]
+            codes[shown][self._places[judgment.seed_id]] = code(judgment.verdict)
         return codes
 
     def calls(self, part: slice, calls: CallsOf) -> list[list[list[PageCall]]]:
         """Return the calls of each verdict on some seeds."""
-        of_verdicts = chain.from_iterable(self._calls[part])
+        of_verdicts = chain.from_iterable(self.keys[part])
         known = calls(list(chain.from_iterable(of_verdicts)))
         content = []
-        for verdicts in self._calls[part]:
+        for verdicts in self.keys[part]:
             of_seed = []
             for keys in verdicts:
                 of_seed.append([known[key] for key in keys if key in known])
@@ -243,44 +247,26 @@ class _Packed:
         return content
 
 
-def _outcomes(
-    verdicts: PairVerdicts, numbers: Mapping[str, int], places: Mapping[str, int]
-) -> tuple[Indices, Codes]:
-    """Return the verdicts of a judge on p pairs of contestants, each in the order shown.
-
-    Sorted numbers of the contestants, shape (p, 2), and `PairOutcome` on each seed, shape
-    (p, seeds). ``numbers``: of contestants; ``places``: of items.
-    """
-    number = np.array([numbers[name] for name in verdicts.contestants], np.intp)
-    place = np.array([places[item] for item in verdicts.items], np.intp)
-    key = number[verdicts.first] * len(numbers) + number[verdicts.second]
-    keys, row = np.unique(key, return_inverse=True)
-    outcomes = np.full((len(keys), len(places)), PairOutcome.ABSENT, np.int8)
-    outcomes[row, place[verdicts.item]] = verdicts.outcomes
-    return np.stack(np.divmod(keys, len(numbers)), axis=1), outcomes
+def _letter(protocol: Protocol, verdict: Verdict | None) -> str:
+    return _LETTERS[protocol.result(verdict)]
 
 
-def _letters(pairs: Indices, outcomes: Codes) -> dict[str, str]:
-    """Return the contestants of each pair -> a letter a seed, see `_LETTERS`."""
-    letters = np.frombuffer(_LETTERS, np.uint8)[outcomes - PairOutcome.LOSS]
-    return {
-        f"{first},{second}": row.tobytes().decode("ascii")
-        for (first, second), row in zip(pairs.tolist(), letters, strict=True)
-    }
-
-
-def _scores(pairs: Indices, outcomes: Codes) -> dict[str, PageScore]:
+def _scores(verdicts: PairVerdicts, numbers: Mapping[str, int]) -> dict[str, PageScore]:
     """Return who is ahead, over both orders; contestants, the smaller number first -> score."""
-    pair, seed = np.nonzero(outcomes < PairOutcome.UNREADABLE)
-    m = int(pairs.max(initial=0)) + 1
-    key = pairs.min(axis=1) * m + pairs.max(axis=1)
-    keys, row = np.unique(key[pair], return_inverse=True)
+    verdicts = verdicts.only(verdicts.readable)
+    m = len(numbers)
+    number = np.array([numbers[name] for name in verdicts.contestants], np.intp)
+    first = number[verdicts.first]
+    second = number[verdicts.second]
+    keys, row = np.unique(
+        np.minimum(first, second) * m + np.maximum(first, second), return_inverse=True
+    )
     n = len(keys)
-    outcome = outcomes[pair, seed] * np.where(pairs[pair, 0] < pairs[pair, 1], 1, -1)
-    share = clustered_proportions(row, seed, (outcome + 1) / 2, n)
+    outcome = np.where(first < second, verdicts.outcomes, -verdicts.outcomes)
+    share = clustered_proportions(row, verdicts.item, (outcome + 1) / 2, n)
     counts = np.bincount(row * 3 + outcome + 1, minlength=n * 3).reshape(n, 3)
-    n_seeds = outcomes.shape[1]
-    seeds = np.bincount(np.unique(row * n_seeds + seed) // n_seeds, minlength=n)
+    n_items = len(verdicts.items)
+    seeds = np.bincount(np.unique(row * n_items + verdicts.item) // n_items, minlength=n)
     scores = {}
     for i, pair_key in enumerate(keys.tolist()):
         first, second = divmod(pair_key, m)

@@ -145,7 +145,7 @@ class PageJudge(msgspec.Struct):
     """A judge's verdicts by protocol and contestants, as lists and filters need them."""
 
     name: str
-    single: dict[str, dict[int, list[Code]]] = {}
+    single: dict[str, dict[str, list[Code]]] = {}
     """Contestant -> a code a seed."""
     pairs: dict[str, dict[str, str]] = {}
     """Contestants in the order shown -> a letter a seed."""

@@ -10,7 +10,6 @@ import io
 import math
 import re
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,10 +28,10 @@ from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.judge_agreement import AgreementReport
 from botchat.boards.protocols import DetectionResult, GTEvalResult, SuccessCurve
-from botchat.boards.tables import Table, is_floor_bot, labels
+from botchat.boards.tables import Table, labels
 from botchat.errors import UsageError
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED
-from botchat.report.first_screen import Costs
+from botchat.report.first_screen import Costs, apart, kind_of
 
 INK = "#1a1917"  # models
 SOFT = "#6b6963"  # what explains
@@ -262,7 +261,7 @@ def _length_charts(board: Board) -> Iterator[Chart]:
             "Utterances of the human dialogues",
             f"Arena and GTEval use those with at least {MIN_HUMAN}.",
             [board.seeds_signature],
-            partial(_counts, Counter(board.human_lengths)),
+            partial(_counts, board.human_lengths),
         )
 
 
@@ -323,9 +322,7 @@ def _first(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _color(name: object) -> str:
-    if name == HUMAN:
-        return PEOPLE
-    return SOFT if is_floor_bot(str(name)) else INK
+    return {"human": PEOPLE, "bot": SOFT}.get(kind_of(str(name)), INK)
 
 
 def _inches(axes: Axes) -> list[float]:
@@ -436,15 +433,10 @@ def _steps(curves: Mapping[str, SuccessCurve], axes: Axes) -> None:
 def _name_ends(axes: Axes, ends: Sequence[tuple[float, str]]) -> None:
     """Write names right of the plot near these heights, from the top, one under the other."""
     low, high = axes.get_ylim()
-    apart = (high - low) / (_inches(axes)[1] - 1) * 0.15
-    free = math.inf
-    heights = []
-    for y, _ in ends:
-        free = min(y, free - apart)
-        heights.append(free)
-    lowest = low + apart * np.arange(len(ends))[::-1]
+    step = (high - low) / (_inches(axes)[1] - 1) * 0.15
     names = [name for _, name in ends]
-    texts = _write_beside(axes, np.maximum(heights, lowest), _short(axes, names))
+    heights = -apart([-y for y, _ in ends], step, -low)
+    texts = _write_beside(axes, heights, _short(axes, names))
     for text, name in zip(texts, names, strict=True):
         text.set_color(_color(name))
 
@@ -488,11 +480,11 @@ def _violins(lengths: Mapping[str, Any], unit: str, axes: Axes) -> None:
     axes.set_xlabel(f"{unit} per utterance (log scale)")
 
 
-def _counts(lengths: Counter[int], axes: Axes) -> None:
+def _counts(lengths: Sequence[int], axes: Axes) -> None:
     """Draw how many dialogues have how many utterances."""
-    n = sorted(lengths)
-    colors = [PALE if length < MIN_HUMAN else PEOPLE for length in n]
-    bars = axes.bar(n, [lengths[length] for length in n], color=colors)
+    n, counts = np.unique(lengths, return_counts=True)
+    colors = np.where(n < MIN_HUMAN, PALE, PEOPLE).tolist()
+    bars = axes.bar(n, counts, color=colors)
     if len(n) <= 30:
         axes.bar_label(bars, size=5.5)
     axes.set(xlabel="utterances per dialogue", ylabel="dialogues")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise, product
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import islice, pairwise, product
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
@@ -53,7 +54,7 @@ class Bar(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, number: Estimate, ends: Scale = (0.0, 1.0)) -> Bar:
+    def of(cls, number: Estimate, ends: Scale) -> Bar:
         """Return the bar of a number; what is outside the scale is at its edge."""
         return cls(
             percent(number.value, ends), percent(number.low, ends), percent(number.high, ends)
@@ -108,7 +109,7 @@ class Line(NamedTuple):
     label: str
     kind: str
     href: str
-    cells: Sequence[Cell]
+    cells: list[Cell]
 
 
 def kind_of(name: str) -> str:
@@ -123,15 +124,12 @@ def printed_rows(board: Board, costs: Costs) -> list[Record]:
     columns = {"rank": board.main.texts("rank"), "model": list(board.main.frame["model"])}
     frame = pd.DataFrame(columns, index=columns["model"])
     for i, part in enumerate(protocol_columns(board)):
-        heading = words(part, part.ranking[0])[0].lower()
+        head, cells = _numbers(part, part.ranking[0], Links(), wide=False)
+        heading = head.label.lower()
         # Named once, and where a criterion is called like another column.
         if i == 0 or heading in frame:
             heading += " (95 % CI)"
-        values, form = numbers(part.table, part.ranking[0])
-        texts = {
-            name: f"{number.value:{form}} ({interval_text(number, form)})"
-            for name, number in values.items()
-        }
+        texts = {name: f"{cell.text} ({cell.interval})" for name, cell in cells.items()}
         frame[heading] = pd.Series(texts, dtype=object)
     if any(costs.values()):
         frame["USD/dialogue"] = pd.Series({name: f"{cost:.4f}" for name, cost in costs.items()})
@@ -147,15 +145,18 @@ def main_table(
     Without ``ranked``, when the judge fails its checks, no ranks are shown.
     """
     names = list(board.main.frame["model"])
-    columns = []
-    for column in _columns(board, links, costs, ranked=ranked):
-        if any(column.cells.get(name, Cell()).value for name in names):
-            columns.append(column)
-    lines = []
-    for name, label in zip(names, labels(names), strict=True):
-        cells = [column.cells.get(name, Cell()) for column in columns]
-        lines.append(Line(name, label, kind_of(name), links.to(a=name), cells))
-    return [column.head for column in columns], lines
+    lines = [
+        Line(name, label, kind_of(name), links.to(a=name), [])
+        for name, label in zip(names, labels(names), strict=True)
+    ]
+    heads = []
+    for head, by_name in _columns(board, links, costs, ranked=ranked):
+        cells = [by_name.get(name, Cell()) for name in names]
+        if any(cell.value for cell in cells):
+            heads.append(head)
+            for line, cell in zip(lines, cells, strict=True):
+                line.cells.append(cell)
+    return heads, lines
 
 
 def _columns(board: Board, links: Links, costs: Costs, *, ranked: bool) -> Iterator[ShownColumn]:
@@ -186,21 +187,7 @@ def protocol_columns(board: Board) -> list[ProtocolResult]:
     return list(by_base.values())[:MOST_SHOWN]
 
 
-def numbers(table: Table, column: Column) -> tuple[dict[str, Estimate], str]:
-    """Return the numbers of a column, and how they are written, without a minus before 0.
-
-    Contestant -> its number, rates in percent; none whose interval is not known.
-    """
-    values = {
-        name: number
-        for name, number in zip(table.frame["model"], table.numbers(column.key), strict=True)
-        if number.is_bounded
-    }
-    digits = 0 if column.kind in ("rate", "rating") else 2
-    return values, f"z.{digits}f"
-
-
-def words(part: ProtocolResult, column: Column) -> tuple[str, str]:
+def _words(part: ProtocolResult, column: Column) -> tuple[str, str]:
     """Return the heading of a protocol's column on the first screen, and its unit."""
     if isinstance(part, Arena) and column.key == "bt":
         unit = "of votes" if part.protocol == VOTES else "95 % CI"
@@ -224,8 +211,18 @@ def _plain_cells(table: Table, key: str) -> dict[str, Cell]:
 
 
 def _numbers(part: ProtocolResult, column: Column, links: Links, *, wide: bool) -> ShownColumn:
-    """Return a number of a protocol with its intervals, with bars where it is ``wide``."""
-    values, form = numbers(part.table, column)
+    """Return a number of a protocol with its intervals, with bars where it is ``wide``.
+
+    Rates are in percent, none has a minus before 0, and those of unknown intervals are left out.
+    """
+    values = {
+        name: number
+        for name, number in zip(
+            part.table.frame["model"], part.table.numbers(column.key), strict=True
+        )
+        if number.is_bounded
+    }
+    form = "z.0f" if column.kind in ("rate", "rating") else "z.2f"
     scale = (0.0, 100.0)
     if column.kind != "rate":
         low = min([number.low for number in values.values()], default=0.0)
@@ -247,7 +244,7 @@ def _numbers(part: ProtocolResult, column: Column, links: Links, *, wide: bool) 
             f"{number.value:.6g}",
             bar,
         )
-    label, unit = words(part, column)
+    label, unit = _words(part, column)
     head = Head(part.quote(column).key, label, unit, room="room1")
     if wide:
         head = head._replace(
@@ -299,15 +296,14 @@ def _against_next(arena: Arena, main: Table, links: Links) -> ShownColumn:
 def _more(board: Board, shown: Sequence[ProtocolResult]) -> Iterator[ShownColumn]:
     """Yield the columns that are shown on request: Elo, other N, lengths, coverage."""
     done = {"rank", "model"}
-    done.update(part.quote(part.ranking[0]).key for part in shown)
     for part in shown:
+        done.update(part.quote(column).key for column in part.ranking)
         for column in part.ranking[1:]:
             head, cells = _numbers(part, column, Links(), wide=False)
             label = f"{part.protocol.label} {column.heading.lower()}"
             if isinstance(part, DetectionResult) and part.protocol.about_ai:
                 label = head.label
             yield ShownColumn(Head(head.key, label, "", room="more"), cells)
-            done.add(head.key)
     for column in board.main.columns:
         if column.key not in done:
             head = Head(column.key, column.heading, "", room="more")
@@ -361,8 +357,8 @@ def success_curve(board: Board, leader: str | None, *, ranked: bool) -> Curve | 
         return None
     models = curves.keys() - {HUMAN}
     last = max(len(curves[name].rate) for name in models or curves)
-    n_named = min(len(models), NAMED_LINES) + len(curves) - len(models)
-    height = max(212, 17 * (n_named - 1))
+    named = curves.keys() & {HUMAN}.union(islice(curves, NAMED_LINES))
+    height = max(212, 17 * (len(named) - 1))
     is_faint = not ranked or all(is_floor_bot(name) for name in models)
     lines = []
     for i, (name, label) in enumerate(zip(curves, labels(list(curves), 22), strict=True), 1):
@@ -388,7 +384,7 @@ def success_curve(board: Board, leader: str | None, *, ranked: bool) -> Curve | 
                 end=round(float(height * (1 - rate[-1])), 1),
             )
         )
-    return Curve(last, height, _with_names(lines, height), protocol)
+    return Curve(last, height, _with_names(lines, named, height), protocol)
 
 
 def _drawn_curves(board: Board) -> tuple[str, dict[str, SuccessCurve]]:
@@ -427,13 +423,13 @@ def _line_kind(name: str, leader: str | None, *, is_faint: bool) -> str:
     return {"": "faint", "bot": ""}.get(kind, kind)
 
 
-def _with_names(lines: Sequence[CurveLine], height: int) -> list[CurveLine]:
-    """Return the lines, the first and the human dialogues' with their names."""
-    ends = {
-        line.name: line.end for i, line in enumerate(lines) if i < NAMED_LINES or line.name == HUMAN
-    }
-    heights = _apart(ends, height)
-    return [line._replace(name_height=heights.get(line.name)) for line in lines]
+def _with_names(lines: Sequence[CurveLine], names: Set[str], height: int) -> list[CurveLine]:
+    """Return the lines, these with their names."""
+    named = [line for line in lines if line.name in names]
+    named.sort(key=attrgetter("end"))
+    heights = apart([line.end for line in named], 17, height).round(1).tolist()
+    at = {line.name: name_height for line, name_height in zip(named, heights, strict=True)}
+    return [line._replace(name_height=at.get(line.name)) for line in lines]
 
 
 def _steps(rate: Floats, first: int, end: int, last: int) -> str:
@@ -447,14 +443,8 @@ def _steps(rate: Floats, first: int, end: int, last: int) -> str:
     return path + f"H{last + 0.5}" if end == last else path
 
 
-def _apart(heights: Mapping[str, float], height: int) -> dict[str, float]:
-    """Return heights of names near these, 17 pixels apart or more, within the plot."""
-    order = sorted(heights, key=heights.__getitem__)
-    placed = {}
-    above = -math.inf
-    for name in order:
-        above = placed[name] = max(heights[name], above + 17)
-    below = height + 17.0
-    for name in reversed(order):
-        below = placed[name] = min(placed[name], below - 17)
-    return {name: round(at, 1) for name, at in placed.items()}
+def apart(heights: Sequence[float], step: float, end: float) -> Floats:
+    """Return heights near these, which ascend: ``step`` apart or more, the last at most ``end``."""
+    steps = step * np.arange(len(heights))
+    pushed: Floats = np.maximum.accumulate(np.array(heights) - steps) + steps
+    return pushed.clip(max=end - steps[::-1])

@@ -162,10 +162,6 @@ def _page(
     )
     checks = [check_lines(each.trust) for each in judges.values()]
     signatures = chain.from_iterable(table.signatures for table in board.tables)
-    reasons = {check.reason for check in view.trust.checks}
-    tables = []
-    if place == 0:
-        tables = [table.name for table in board.every_table]
     script = join_files(SCRIPTS)
     return template("page.html").render(
         STAMPS=STAMPS,
@@ -184,7 +180,6 @@ def _page(
         curve=success_curve(board, view.headline.leader, ranked=not view.trust.failed),
         links=links,
         main_checks=main_checks(checks[place]),
-        other_reasons=[text for text in view.trust.reasons if text not in reasons],
         explained=protocols,
         # Without the version that last asked otherwise: the page names one version.
         signatures=list(dict.fromkeys(text.partition("|")[2] for text in signatures)),
@@ -193,7 +188,6 @@ def _page(
         judges=judges,
         checks=checks,
         compared=compared,
-        files=tables,
     )
 
 
@@ -211,18 +205,13 @@ def _done(view: View, usd: float | None) -> str:
 
 def _title(headline: Headline) -> tuple[Pieces, Pieces]:
     """Return the pieces of the sentence up to its bracket, and those from there on."""
-    head: Pieces = []
-    rest: Pieces = []
-    part = head
-    for text, is_name in headline.pieces:
+    pieces = list(headline.pieces)
+    for i, (text, is_name) in enumerate(pieces):
         before, bracket, after = text.partition(" (")
-        if bracket and not is_name and part is head:
-            head.append((f"{before} ", False))
-            rest.append((f"({after}", False))
-            part = rest
-        else:
-            part.append((text, is_name))
-    return head, rest
+        if bracket and not is_name:
+            pieces[i : i + 1] = [(f"{before} ", False), (f"({after}", False)]
+            return pieces[: i + 1], pieces[i + 1 :]
+    return pieces, []
 
 
 def text(name: str) -> str:

@@ -15,6 +15,7 @@ from botchat.judges.panel import Panel, build_panel, vote_alone
 from botchat.judges.single import SingleJudge, repeated_judge
 from botchat.judges.voting import aggregate, swap_sides
 from botchat.papers import stories
+from botchat.papers.chateval import Response, aspect_case
 from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.reports import KINDS
@@ -26,7 +27,6 @@ from tests.scripted import (
     accusation,
     arena_case,
     choice,
-    rating_case,
     unieval_case,
 )
 
@@ -119,8 +119,8 @@ def test_what_is_no_vote_is_recorded():
     answer = rule(panel(Scripted("hm"), Scripted("well")), arena_case())
     assert (answer.verdict, answer.outcome) == (None, "ok")
     assert [turn.text for turn in answer.transcript] == ["hm", "well"]
-    case = rating_case(lambda text: (text, ""), ["1", "2", "3"])
-    answer = rule(panel(Scripted("2"), Scripted("99")), case)
+    case = aspect_case(Response("s1", "a", ("Hi.", "Hello."), "", "Well.", {}), "naturalness")
+    answer = rule(panel(Scripted("Naturalness: 2"), Scripted("Naturalness: 99")), case)
     assert answer.verdict == "2"
     assert "B (unreadable)" in answer.reason
 

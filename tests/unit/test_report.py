@@ -197,7 +197,7 @@ def test_the_archive_holds_every_dialogue_and_verdict() -> None:
             if len(names) == 2:
                 assert index.judges[0].pairs[protocol][key][at] == pairwise[given.verdict]
             else:
-                assert index.judges[0].single[protocol][int(key)][at] == single[given.verdict]
+                assert index.judges[0].single[protocol][key][at] == single[given.verdict]
     assert not told_of
 
 
