@@ -23,7 +23,7 @@ from botchat.protocols.generation import PROMPT, dialogue_faults, generate_dialo
 from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl
-from botchat.workspace.folder import Workspace, stage_order
+from botchat.workspace.folder import Workspace, settle
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.usage import call_facts
 
@@ -277,10 +277,7 @@ class _Job:
 
             parallel = min(model.parallel for model in self.models)
             await run_concurrently(self.pending, extend, parallel, stops, self.contestant)
-        if any(dialogue.answered for dialogue in self.dialogues.values()):
-            jsonl.finish(self.path, self.dialogues.values(), stage_order)
-        else:  # no contestant as yet
-            self.path.unlink(missing_ok=True)
+        settle(self.path, self.dialogues.values())
         dialogues = [self.dialogues[seed.id] for seed in self._seeds if seed.id in self.dialogues]
         stopped = Counter(dialogue.outcome for dialogue in dialogues)
         complete = stopped.pop("complete", 0)

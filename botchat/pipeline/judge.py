@@ -68,44 +68,50 @@ def judging_job(
     begun = {}
     for name, by_seed in contestants.items():
         begun[name] = {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
+    compared = _compared(request, protocol, seeds, begun)
+    turns = request.turns
     if protocol.is_pair:
-        turns = request.turns or tuple(dict.fromkeys(run.workspace.config.arena.turns))
-        cases = _pairwise_cases(request, protocol, turns, seeds, begun)
-    else:
-        cases = _single_cases(request, protocol, seeds, begun)
+        turns = turns or tuple(dict.fromkeys(run.workspace.config.arena.turns))
+    cases = []
+    for each in [protocol.at(n) for n in turns] or [protocol]:
+        makers = list(each.cases(seeds, compared))
+        if request.comparisons is not None:
+            makers = _draw(makers, request.comparisons)
+        if request.turns and not makers:
+            raise MissingDataError(
+                f"--turns {each.n}: no dialogues of {request.seed_set} that {protocol.name} can be "
+                f"asked about are so long; generate with --turns {each.n}"
+            )
+        if makers or protocol.is_alone:
+            cases.append(ProtocolCases(each, makers))
+    if not cases:
+        raise MissingDataError(
+            f"{protocol.title} has nothing to compare: no two dialogues of one seed are long "
+            "enough; generate with more --turns, or import seeds with 4 and more utterances"
+        )
     return JudgingJob(request.judge, cases)
 
 
-def _pairwise_cases(
-    request: Judging,
-    protocol: Protocol,
-    turns: Sequence[int],
-    seeds: Sequence[Seed],
-    contestants: Dialogues,
-) -> list[ProtocolCases]:
-    """Return the cases at each N on pairs of contestants, with ``human`` only if it was named."""
-    compared = {name: by for name, by in contestants.items() if request.models or name != HUMAN}
-    _refuse_alone(protocol, compared)
-    cases = []
-    for n in turns:
-        if n <= N_SEED:
-            raise UsageError(
-                f"--turns {n}: the first {N_SEED} utterances of every dialogue are given, so at "
-                f"least {N_SEED + 1} are needed"
-            )
-        makers = list(protocol.at(n).cases(seeds, compared))
-        if request.comparisons is not None:
-            makers = _draw(makers, request.comparisons)
-        if makers:
-            cases.append(ProtocolCases(protocol.at(n), makers))
-        elif request.turns:
-            raise MissingDataError(
-                f"no two dialogues of one seed have {n} utterances (and a human dialogue of at "
-                f"least 4); generate with --turns {n}"
-            )
-    if not cases:
-        raise MissingDataError("no two dialogues are long enough to compare; see --turns")
-    return cases
+def _compared(
+    request: Judging, protocol: Protocol, seeds: Sequence[Seed], contestants: Dialogues
+) -> Dialogues:
+    """Return what is judged: of pairs ``human`` only if it was named, of GTEval in any case.
+
+    Raises `UsageError` for a flag that the protocol does not have, `ConfigError` where one is left
+    alone.
+    """
+    _refuse_flags(request, protocol)
+    if protocol.is_pair:
+        compared = {name: by for name, by in contestants.items() if request.models or name != HUMAN}
+        _refuse_alone(protocol, compared)
+        return compared
+    if not protocol.against_human:
+        return contestants
+    if set(contestants) <= {HUMAN}:
+        raise ConfigError(
+            f"{protocol.title} compares models with human: name a model besides human"
+        )
+    return {**contestants, HUMAN: human_dialogues(seeds)}
 
 
 def _refuse_alone(protocol: Protocol, names: Collection[str]) -> None:
@@ -140,41 +146,17 @@ def _draw(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
     return [makers[i] for i in sorted(kept)]
 
 
-def _single_cases(
-    request: Judging, protocol: Protocol, seeds: Sequence[Seed], contestants: Dialogues
-) -> list[ProtocolCases]:
-    """Return the cases on each dialogue by itself, or with the human one."""
-    _refuse_flags(request, protocol)
-    if protocol.against_human:
-        if set(contestants) <= {HUMAN}:
-            raise ConfigError(
-                f"{protocol.title} compares models with human: name a model besides human"
-            )
-        contestants = {**contestants, HUMAN: human_dialogues(seeds)}
-    cases = []
-    for each in [protocol.at(n) for n in request.turns] or [protocol]:
-        makers = list(each.cases(seeds, contestants))
-        if each.n and not makers:
-            raise MissingDataError(
-                f"--turns {each.n}: no dialogue of {request.seed_set} is so long"
-            )
-        cases.append(ProtocolCases(each, makers))
-    if not cases[0].make and protocol.against_human:
-        raise MissingDataError(
-            f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "
-            "human one; generate with more --turns, or import seeds with 4 and more utterances"
-        )
-    return cases
-
-
 def _refuse_flags(request: Judging, protocol: Protocol) -> None:
     """Raise `UsageError` for what only pairs of models, or protocols with an N, have."""
-    if request.comparisons is not None:
+    least = 1
+    if protocol.is_pair:
+        least = N_SEED + 1  # the first utterances of every dialogue are given
+    elif request.comparisons is not None:
         raise UsageError(f"--comparisons is for pairs of models; {protocol.name} has none")
     if request.turns and not protocol.has_n:
         raise UsageError(
             f"--turns belongs to the arena, or to one chat; {protocol.name} has no N of its own"
         )
     for n in request.turns:
-        if n < 1:
-            raise UsageError(f"--turns {n}: judge the first 1, 2, … utterances of a chat")
+        if n < least:
+            raise UsageError(f"--turns {n}: {protocol.name} is asked of {least} and more utterances")

@@ -19,7 +19,7 @@ from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.protocol import Protocol
 from botchat.records import LOOKED_UP_AGAIN, NO_ROOM, SIGNED, UNANSWERED, Judgment, Outcome
 from botchat.workspace import jsonl
-from botchat.workspace.folder import CaseKey, judgment_key, stage_order
+from botchat.workspace.folder import CaseKey, judgment_key, settle
 
 MOST_UNREADABLE = 20
 MOST_UNREADABLE_OWN = 5
@@ -177,10 +177,7 @@ class JudgmentWriter:
                 self.judge.name,
                 self.protocol.base,  # its prompt is the same at every N
             )
-        if any(judgment.outcome not in UNANSWERED for judgment in self.judgments.values()):
-            jsonl.finish(self.path, self.judgments.values(), stage_order)
-        elif self.judgments:
-            self.path.unlink(missing_ok=True)  # no verdict as yet
+        settle(self.path, self.judgments.values())
         judgments = [self.judgments[key] for key in self._asked]
         answered = [judgment for judgment in judgments if judgment.outcome not in UNANSWERED]
         return StageResult(

@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from botchat.errors import BotChatError, MissingDataError, UsageError, did_you_mean, listed
+from botchat.errors import MissingDataError, UsageError, did_you_mean, listed
 from botchat.estimates import VerdictPrice
 from botchat.models.stored import rough_tokens, visible_reply
 from botchat.pipeline.contestants import stored_name
@@ -32,7 +32,7 @@ from botchat.records import (
 from botchat.report.contract import PageCall, PageMessage
 from botchat.results import Fields, Piece, Result
 from botchat.workspace import jsonl, usage
-from botchat.workspace.folder import Workspace, read_dialogues, stage_order
+from botchat.workspace.folder import Workspace, read_dialogues, settle
 from botchat.workspace.ledger import Ledger
 
 T = TypeVar("T", Dialogue, Judgment)
@@ -172,13 +172,7 @@ def _leave_out(
         if len(kept) < len(records):
             changed[path] = kept
     for path, kept in changed.items():
-        if kept:
-            jsonl.finish(path, kept, stage_order)
-            continue
-        try:
-            path.unlink()
-        except OSError as error:
-            raise BotChatError(f"cannot delete {path}: {error.strerror}") from None
+        settle(path, kept)
     return removed
 
 
