@@ -148,15 +148,17 @@ def _draw(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
 
 def _refuse_flags(request: Judging, protocol: Protocol) -> None:
     """Raise `UsageError` for what only pairs of models, or protocols with an N, have."""
-    least = 1
-    if protocol.is_pair:
-        least = N_SEED + 1  # the first utterances of every dialogue are given
-    elif request.comparisons is not None:
+    if request.comparisons is not None and not protocol.is_pair:
         raise UsageError(f"--comparisons is for pairs of models; {protocol.name} has none")
     if request.turns and not protocol.has_n:
         raise UsageError(
             f"--turns belongs to the arena, or to one chat; {protocol.name} has no N of its own"
         )
     for n in request.turns:
-        if n < least:
-            raise UsageError(f"--turns {n}: {protocol.name} is asked of {least} and more utterances")
+        if protocol.is_pair and n <= N_SEED:
+            raise UsageError(
+                f"--turns {n}: the first {N_SEED} utterances of every dialogue are given, so at "
+                f"least {N_SEED + 1} are needed"
+            )
+        if n < 1:
+            raise UsageError(f"--turns {n}: judge the first 1, 2, … utterances of a chat")
