@@ -14,7 +14,14 @@ from botchat.judges.panel import build_panel
 from botchat.languages import ENGLISH
 from botchat.parallel import EarlyStop, run_sync, stoppable
 from botchat.pipeline.live_models import LiveModels
-from botchat.pipeline.names import ModelUse, NamedJudge, NamedPanel
+from botchat.pipeline.names import (
+    ModelUse,
+    NamedJudge,
+    NamedPanel,
+    judge_model,
+    named_judge,
+    named_speaker,
+)
 from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.catalogue import Catalogue, catalogue
@@ -66,7 +73,7 @@ class Session(typing.NamedTuple):
 
         ``stage``: where its calls are filed in the ledger.
         """
-        speaker = self.run.names.speaker(name)
+        speaker = named_speaker(name, self.run.workspace.config)
         model = self._open(ModelUse(speaker.model, stage, stage, speaker.decoding.max_tokens))
         return Speaker(model, speaker.decoding, speaker.system)
 
@@ -75,7 +82,7 @@ class Session(typing.NamedTuple):
 
         Raises `ConfigError` if it cannot be used or be asked like this.
         """
-        named = self.run.names.judge(judge)
+        named = named_judge(judge, self.run.workspace.config)
         if named is None:
             if protocol.template or not protocol.about_ai:
                 raise ConfigError(
@@ -99,7 +106,7 @@ class Session(typing.NamedTuple):
 
     def _panel(self, panel: NamedPanel, protocol: Protocol) -> Judge:
         def open_agent(name: str) -> ChatModel:
-            model = self.run.names.judge_model(name)
+            model = judge_model(name, self.run.workspace.config)
             return self._open(ModelUse(model, "judge", protocol.name, panel.settings.max_tokens))
 
         return build_panel(

@@ -14,7 +14,7 @@ from functools import cached_property
 from importlib import resources
 from itertools import chain
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -43,6 +43,8 @@ from botchat.records import (
 )
 from botchat.workspace import config, jsonl
 from botchat.workspace.ledger import Ledger
+
+R = TypeVar("R", Dialogue, Judgment)
 
 SAMPLE = "sample"
 """The seed set that comes with the package; every workspace has it."""
@@ -302,7 +304,7 @@ def judgment_key(judgment: Judgment) -> CaseKey:
     return (judgment.seed_id, judgment.contestants)
 
 
-def settle(path: Path, records: Collection[Dialogue] | Collection[Judgment]) -> None:
+def settle(path: Path, records: Collection[R]) -> None:
     """Put a stage file into its order; delete it where no record of it is answered as yet."""
     if all(record.outcome in UNANSWERED for record in records):
         with jsonl.doing(f"delete {path}"):
