@@ -72,7 +72,7 @@ def generate(request: Generating, workspace: Workspace, spending: Spending, mete
         )
     _turns(request, run)
     generated = run_session(run, meter, partial(ask, request))
-    return stage_result([each._asdict() for each in generated])
+    return stage_result(generated)
 
 
 async def walk(request: Generating, session: Session) -> Dialogues:
@@ -90,7 +90,7 @@ async def ask(request: Generating, session: Session, stops: EarlyStop) -> list[G
     jobs = _jobs(request, session)
     for job in jobs:
         if job.pending:
-            jsonl.Appender[Dialogue](job.path).ready()
+            job.file.ready()
     n_calls = sum((job.turns - N_SEED) * len(job.pending) for job in jobs)
     session.meter.begin("generate", n_calls, by_replies=True)
     generated = await together(job.run(stops) for job in jobs)
@@ -181,6 +181,7 @@ class _Job:
             f"|prompt:{'+'.join(prompts)}|settings:{settings_digest(*settings)}"
         )
         self.path = run.workspace.dialogues_path(self.seed_set, self.contestant)
+        self.file = jsonl.Appender[Dialogue](self.path)
         self.dialogues = run.workspace.dialogues(self.seed_set, self.contestant)
         self._counter = token_counter()
         self._warned: set[str] = set()
@@ -262,7 +263,7 @@ class _Job:
                 log.warning(f"{self.contestant} on {dialogue.seed_id}: {sentence}")
 
     async def run(self, stops: EarlyStop) -> Generated:
-        with jsonl.Appender[Dialogue](self.path) as file:
+        with self.file:
 
             async def extend(seed: Seed) -> None:
                 dialogue = await self.make(seed)
@@ -270,7 +271,7 @@ class _Job:
                 # Tokens may not be counted here.
                 if stored is not None and replace(dialogue, facts=stored.facts) == stored:
                     return  # it was looked up again, and nothing was paid
-                file.append(dialogue)
+                self.file.append(dialogue)
                 self.warn(dialogue)
                 self.dialogues[seed.id] = dialogue
                 self._n_new += 1

@@ -48,7 +48,7 @@ def judge(request: Judging, workspace: Workspace, spending: Spending, meter: Met
         return plan_all(jobs, run).result(
             f"{request.protocol} on {request.seed_set}, judge {request.judge.text}", spending
         )
-    return stage_result([each._asdict() for each in ask_all(jobs, run, meter)])
+    return stage_result(ask_all(jobs, run, meter))
 
 
 def judging_job(
@@ -61,7 +61,7 @@ def judging_job(
     request = request._replace(turns=tuple(dict.fromkeys(request.turns)))
     seed_set = run.seed_set.seeds
     contestants = select_dialogues(run, request.models, generated)
-    seeds = begun_seeds(seed_set, contestants)
+    seeds: Sequence[Seed] = begun_seeds(seed_set, contestants)
     if request.limit is not None:
         seeds = first_seeds(seed_set, request.limit)
     ids = {seed.id for seed in seeds}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import typing
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import closing
 from typing import TypeVar
 
@@ -47,8 +47,9 @@ def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue
     return catalogue(workspace.config.protocols, language)
 
 
-def stage_result(rows: list[Row]) -> Result:
-    """Return the rows of a stage, one a contestant or protocol, and what is unanswered in sum."""
+def stage_result(results: Iterable[typing.NamedTuple]) -> Result:
+    """Return a row a contestant or protocol of a stage, and what is unanswered in sum."""
+    rows: list[Row] = [each._asdict() for each in results]
     unanswered = sum(row.pop("unanswered") for row in rows)
     return Result({"rows": rows}, unanswered=unanswered)
 
