@@ -131,7 +131,7 @@ def self_judged_models(
 
     def identity(name: str) -> object:
         entry = workspace.config.models.get(name)
-        if entry and entry.base_url:
+        if entry:
             return entry.model, entry.base_url
         return stored_name(name, workspace)
 

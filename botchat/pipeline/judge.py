@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import NamedTuple
 
 from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.interfaces import MakeCase, case_ref
 from botchat.pipeline.contestants import begun_seeds, human_dialogues, in_turn, select_dialogues
-from botchat.pipeline.judging import JudgingJob, ProtocolCases, ask_all, plan_all
+from botchat.pipeline.judging import JudgingJob, ProtocolCases, ask_jobs, walk_jobs
+from botchat.pipeline.plan import ask_or_plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
-from botchat.pipeline.session import stage_result
 from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.protocols.catalogue import catalogue
 from botchat.protocols.protocol import Protocol
@@ -44,11 +45,8 @@ def judge(request: Judging, workspace: Workspace, spending: Spending, meter: Met
     run = ResolvedRun(workspace, read_seed_set(workspace, request.seed_set), spending)
     known = catalogue(workspace.config.protocols, run.seed_set.language)
     jobs = [judging_job(request, run, known.named(request.protocol), run.stored_dialogues())]
-    if spending.plan:
-        return plan_all(jobs, run).result(
-            f"{request.protocol} on {request.seed_set}, judge {request.judge.text}", spending
-        )
-    return stage_result(ask_all(jobs, run, meter))
+    subject = f"{request.protocol} on {request.seed_set}, judge {request.judge.text}"
+    return ask_or_plan(run, meter, subject, partial(walk_jobs, jobs), partial(ask_jobs, jobs))
 
 
 def judging_job(
@@ -117,10 +115,10 @@ def _compared(
 def _refuse_alone(protocol: Protocol, names: Collection[str]) -> None:
     """Raise `ConfigError` for fewer than two contestants."""
     if len(names) < 2:
-        title = "Arena" if protocol.about_ai else protocol.title
         raise ConfigError(
-            f"the {title} needs at least two contestants; there is {', '.join(names) or 'none'}"
-            ": make another with generate --model MODEL, or name one more with --model"
+            f"the {protocol.label} needs at least two contestants; there is "
+            f"{', '.join(names) or 'none'}: make another with generate --model MODEL, or name one "
+            "more with --model"
         )
 
 
