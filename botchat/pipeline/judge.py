@@ -56,7 +56,6 @@ def judging_job(
 
     Raises `ConfigError`: N too small, too few contestants; `MissingDataError`: nothing to ask.
     """
-    request = request._replace(turns=tuple(dict.fromkeys(request.turns)))
     seed_set = run.seed_set.seeds
     contestants = select_dialogues(run, request.models, generated)
     seeds: Sequence[Seed] = begun_seeds(seed_set, contestants)
@@ -69,9 +68,9 @@ def judging_job(
     compared = _compared(request, protocol, seeds, begun)
     turns = request.turns
     if protocol.is_pair:
-        turns = turns or tuple(dict.fromkeys(run.workspace.config.arena.turns))
+        turns = turns or run.workspace.config.arena.turns
     cases = []
-    for each in [protocol.at(n) for n in turns] or [protocol]:
+    for each in [protocol.at(n) for n in dict.fromkeys(turns)] or [protocol]:
         makers = list(each.cases(seeds, compared))
         if request.comparisons is not None:
             makers = _draw(makers, request.comparisons)

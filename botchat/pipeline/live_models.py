@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from botchat.errors import log
 from botchat.interfaces import ChatModel
 from botchat.metrics import lengths
+from botchat.models.attempts import Sender
 from botchat.models.limits import Budget, Retry, ServerLimit
 from botchat.models.paying import PayingModel
 from botchat.models.retrying import RetryingModel
@@ -69,32 +70,34 @@ class LiveModels:
 
     def _paying(self, use: ModelUse) -> PayingModel:
         name = use.model.name
-        budget = self._meter.budget
         settings = use.model.settings
         if settings is None:
             # Bots are free: limits on money, calls and tokens are about endpoints.
             bot = self._run.seed_set.bot(name)
             return PayingModel(bot, self._ledger, use.stage, None, use.prices)
         server = self._server(settings)
-        if not self._run.limits.batch:
+        sender: Sender
+        limit = None
+        prices = use.prices
+        if self._run.limits.batch:
+            from botchat.models.batch import BatchModel  # a second of CPU
+
+            prices = prices.in_batch()
+            sender = BatchModel(
+                name=name,
+                settings=settings,
+                server=server,
+                ledger=self._ledger,
+                folder=self._run.workspace.hidden / "batches",
+                stage=use.stage,
+                prices=prices,
+            )
+        else:
             from botchat.models.endpoint import EndpointModel
 
-            model = EndpointModel(name, settings, server, self._ledger)
             limit = self._limit(settings)
-            return PayingModel(model, self._ledger, use.stage, limit, use.prices, budget)
-        from botchat.models.batch import BatchModel  # a second of CPU
-
-        prices = use.prices.in_batch()
-        batch_model = BatchModel(
-            name=name,
-            settings=settings,
-            server=server,
-            ledger=self._ledger,
-            folder=self._run.workspace.hidden / "batches",
-            stage=use.stage,
-            prices=prices,
-        )
-        return PayingModel(batch_model, self._ledger, use.stage, None, prices, budget)
+            sender = EndpointModel(name, settings, server, self._ledger)
+        return PayingModel(sender, self._ledger, use.stage, limit, prices, self._meter.budget)
 
     def _server(self, settings: ModelSettings) -> Server:
         """Return the server of an entry, one for all entries of equal address, key and headers."""
