@@ -61,16 +61,10 @@ def judging_job(
     seeds: Sequence[Seed] = begun_seeds(seed_set, contestants)
     if request.limit is not None:
         seeds = first_seeds(seed_set, request.limit)
-    ids = {seed.id for seed in seeds}
-    begun = {}
-    for name, by_seed in contestants.items():
-        begun[name] = {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
-    compared = _compared(request, protocol, seeds, begun)
-    turns = request.turns
-    if protocol.is_pair:
-        turns = turns or run.workspace.config.arena.turns
+    asked = _asked(request, protocol, run.workspace.config.arena.turns)
+    compared = _compared(request, protocol, seeds, contestants)
     cases = []
-    for each in [protocol.at(n) for n in dict.fromkeys(turns)] or [protocol]:
+    for each in asked:
         makers = list(each.cases(seeds, compared))
         if request.comparisons is not None:
             makers = _draw(makers, request.comparisons)
@@ -94,21 +88,22 @@ def _compared(
 ) -> Dialogues:
     """Return what is judged: of pairs ``human`` only if it was named, of GTEval in any case.
 
-    Raises `UsageError` for a flag that the protocol does not have, `ConfigError` where one is left
-    alone.
+    Raises `ConfigError` where one is left alone.
     """
-    _refuse_flags(request, protocol)
+    ids = {seed.id for seed in seeds}
+    compared = {}
+    for name, by_seed in contestants.items():
+        if request.models or name != HUMAN or not protocol.is_pair:
+            compared[name] = {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
     if protocol.is_pair:
-        compared = {name: by for name, by in contestants.items() if request.models or name != HUMAN}
         _refuse_alone(protocol, compared)
-        return compared
-    if not protocol.against_human:
-        return contestants
-    if set(contestants) <= {HUMAN}:
-        raise ConfigError(
-            f"{protocol.title} compares models with human: name a model besides human"
-        )
-    return {**contestants, HUMAN: human_dialogues(seeds)}
+    if protocol.against_human:
+        if set(compared) <= {HUMAN}:
+            raise ConfigError(
+                f"{protocol.title} compares models with human: name a model besides human"
+            )
+        compared[HUMAN] = human_dialogues(seeds)
+    return compared
 
 
 def _refuse_alone(protocol: Protocol, names: Collection[str]) -> None:
@@ -143,19 +138,28 @@ def _draw(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
     return [makers[i] for i in sorted(kept)]
 
 
-def _refuse_flags(request: Judging, protocol: Protocol) -> None:
-    """Raise `UsageError` for what only pairs of models, or protocols with an N, have."""
-    if request.comparisons is not None and not protocol.is_pair:
+def _asked(request: Judging, protocol: Protocol, usual: Sequence[int]) -> list[Protocol]:
+    """Return the protocol at each N, of pairs by default the ``usual``; else the protocol itself.
+
+    Raises `UsageError` for what only pairs of models, or protocols with an N, have.
+    """
+    turns = request.turns
+    least = 1
+    rule = "judge the first 1, 2, … utterances of a chat"
+    if protocol.is_pair:
+        turns = turns or usual
+        least = N_SEED + 1
+        rule = (
+            f"the first {N_SEED} utterances of every dialogue are given, so at least {least} are "
+            "needed"
+        )
+    elif request.comparisons is not None:
         raise UsageError(f"--comparisons is for pairs of models; {protocol.name} has none")
-    if request.turns and not protocol.has_n:
+    if turns and not protocol.has_n:
         raise UsageError(
             f"--turns belongs to the arena, or to one chat; {protocol.name} has no N of its own"
         )
-    for n in request.turns:
-        if protocol.is_pair and n <= N_SEED:
-            raise UsageError(
-                f"--turns {n}: the first {N_SEED} utterances of every dialogue are given, so at "
-                f"least {N_SEED + 1} are needed"
-            )
-        if n < 1:
-            raise UsageError(f"--turns {n}: judge the first 1, 2, … utterances of a chat")
+    for n in turns:
+        if n < least:
+            raise UsageError(f"--turns {n}: {rule}")
+    return [protocol.at(n) for n in dict.fromkeys(turns)] or [protocol]

@@ -11,7 +11,6 @@ from typing import TypeVar
 from botchat.errors import ConfigError, log
 from botchat.interfaces import ChatModel, Judge, Row
 from botchat.judges.panel import build_panel
-from botchat.languages import ENGLISH
 from botchat.parallel import EarlyStop, run_sync, stoppable
 from botchat.pipeline.live_models import LiveModels
 from botchat.pipeline.names import (
@@ -41,10 +40,9 @@ LONGEST_CALL_S = 3600.0
 """Longest that any other run waits: each call has its own deadline, ``timeout_s``."""
 
 
-def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue:
+def catalogue_of(workspace: Workspace, seed_set: str) -> Catalogue:
     """Return the protocols that can be named in a workspace, asked in the set's language."""
-    language = ENGLISH if seed_set is None else workspace.language(seed_set)
-    return catalogue(workspace.config.protocols, language)
+    return catalogue(workspace.config.protocols, workspace.language(seed_set))
 
 
 def stage_result(results: Iterable[typing.NamedTuple]) -> Result:
