@@ -91,8 +91,8 @@ def begun_seeds(
     seeds: Sequence[Seed], dialogues: Dialogues, judged: Iterable[str] = ()
 ) -> list[Seed]:
     """Return the seeds that any model was given or that are ``judged``; else all of them."""
-    given = chain.from_iterable(dialogues[name] for name in dialogues if name != HUMAN)
-    begun = {*judged, *given}
+    started = chain.from_iterable(dialogues[name] for name in dialogues if name != HUMAN)
+    begun = {*judged, *started}
     return [seed for seed in seeds if seed.id in begun] or list(seeds)
 
 
