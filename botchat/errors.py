@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from typing import Any
 
 log = logging.getLogger("botchat")
 """Warnings of a command that goes on."""
@@ -92,7 +93,7 @@ class LimitReached(BotChatError):
     """
 
     exit_code = 3
-    partial_result: object = None
+    partial_result: Any = None
 
 
 class BatchPending(LimitReached):

@@ -111,18 +111,16 @@ def _take_streams() -> None:
     A stream that is closed leads nowhere: a file that is opened would get its number. Characters
     that a terminal does not have are substituted; stderr may go away without ending the run.
     """
-    if sys.stdin is None:
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
+        if stream is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
     if sys.stdout is None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), "utf-8")
     if isinstance(sys.stdout, io.TextIOWrapper):
         codecs.register_error("botchat", _substitute)
         sys.stdout.reconfigure(errors="botchat")
     encoding = "utf-8"
-    if sys.stderr is None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    else:
+    if sys.stderr is not None:
         encoding = sys.stderr.encoding
     sys.stderr = io.TextIOWrapper(
         io.BufferedWriter(_Lasting(2, "w", closefd=False)),

@@ -95,11 +95,10 @@ def perform(
         try:
             result = call(command, bound)
         except LimitReached as limit:
-            partial = limit.partial_result
+            partial: Result = limit.partial_result or Result({})
             if as_json:
-                data = partial.data if isinstance(partial, Result) else {}
-                print_json({**data, **spent(meter), "stopped": str(limit)})
-            elif isinstance(partial, Result):
+                print_json({**partial.data, **spent(meter), "stopped": str(limit)})
+            elif partial.data:
                 _show(partial, as_json)
             raise
     _show(result, as_json, meter if "spending" in bound.signature.parameters else None)

@@ -10,6 +10,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Sequence
+from functools import partial
 from glob import glob
 from importlib import resources
 from pathlib import Path
@@ -28,7 +29,9 @@ from botchat.pipeline import judging
 from botchat.pipeline.agree import publish
 from botchat.pipeline.contestants import with_controls
 from botchat.pipeline.judging import ProtocolCases
+from botchat.pipeline.plan import plan
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
+from botchat.pipeline.session import run_session
 from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.records import JudgeId
 from botchat.results import Result
@@ -108,7 +111,7 @@ def bench(
     stop = None
     try:
         if jobs:
-            judging.ask_all(jobs, run, meter)
+            run_session(run, meter, partial(judging.ask_jobs, jobs))
     except LimitReached as limit_reached:
         stop = limit_reached
     answered = Answered(workspace, _judged(workspace, seed_set, cases))
@@ -128,7 +131,9 @@ def _plan(name: str, jobs: Sequence[judging.JudgingJob], run: ResolvedRun) -> Re
     if not jobs:
         raise UsageError("--plan needs a judge; name one with --judge")
     judges = ", ".join([str(job.judge.name) for job in jobs])
-    return judging.plan_all(jobs, run).result(f"{name}, judges {judges}", run.limits)
+    return plan(run, partial(judging.walk_jobs, jobs)).result(
+        f"{name}, judges {judges}", run.limits
+    )
 
 
 def _refuse_questions(name: str, published: bool, asks: bool) -> None:

@@ -87,15 +87,13 @@ def human_dialogues(seeds: Sequence[Seed]) -> dict[str, Dialogue]:
     return {seed.id: human_dialogue(seed) for seed in seeds if seed.utterances}
 
 
-def begun_ids(dialogues: Dialogues) -> set[str]:
-    """Return the ids of the seeds that any model was given."""
-    return set(chain.from_iterable(dialogues[name] for name in dialogues if name != HUMAN))
-
-
-def begun_seeds(seeds: Sequence[Seed], dialogues: Dialogues) -> Sequence[Seed]:
-    """Return the seeds that any model was given; all of them if there is no model."""
-    begun = begun_ids(dialogues)
-    return [seed for seed in seeds if seed.id in begun] or seeds
+def begun_seeds(
+    seeds: Sequence[Seed], dialogues: Dialogues, judged: Iterable[str] = ()
+) -> list[Seed]:
+    """Return the seeds that any model was given or that are ``judged``; else all of them."""
+    started = chain.from_iterable(dialogues[name] for name in dialogues if name != HUMAN)
+    begun = {*judged, *started}
+    return [seed for seed in seeds if seed.id in begun] or list(seeds)
 
 
 def in_turn(drawn: Iterable[tuple[object, T]]) -> list[T]:
@@ -133,7 +131,7 @@ def self_judged_models(
 
     def identity(name: str) -> object:
         entry = workspace.config.models.get(name)
-        if entry and entry.base_url:
+        if entry:
             return entry.model, entry.base_url
         return stored_name(name, workspace)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -13,17 +13,17 @@ from msgspec.structs import replace
 from botchat.errors import ConfigError, UsageError, log
 from botchat.interfaces import quirks_suffix, settings_digest
 from botchat.parallel import EarlyStop, run_concurrently, together
-from botchat.pipeline.ledger import facts_of, record_provenance
+from botchat.pipeline.ledger import calls_of, record_provenance
 from botchat.pipeline.live_models import token_counter
-from botchat.pipeline.plan import plan
+from botchat.pipeline.plan import ask_or_plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
-from botchat.pipeline.session import Session, run_session, stage_result
+from botchat.pipeline.session import Session
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.generation import PROMPT, dialogue_faults, generate_dialogue
 from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl
-from botchat.workspace.folder import Workspace, stage_order
+from botchat.workspace.folder import Workspace, settle
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.usage import call_facts
 
@@ -66,13 +66,9 @@ def generate(request: Generating, workspace: Workspace, spending: Spending, mete
     Raises `ConfigError` if nothing can be generated.
     """
     run = ResolvedRun(workspace, read_seed_set(workspace, request.seed_set), spending)
-    if spending.plan:
-        return plan(run, partial(walk, request)).result(
-            f"{', '.join(request.models)} on {request.seed_set}", spending
-        )
     _turns(request, run)
-    generated = run_session(run, meter, partial(ask, request))
-    return stage_result([each._asdict() for each in generated])
+    subject = f"{', '.join(request.models)} on {request.seed_set}"
+    return ask_or_plan(run, meter, subject, partial(walk, request), partial(ask, request))
 
 
 async def walk(request: Generating, session: Session) -> Dialogues:
@@ -90,11 +86,11 @@ async def ask(request: Generating, session: Session, stops: EarlyStop) -> list[G
     jobs = _jobs(request, session)
     for job in jobs:
         if job.pending:
-            jsonl.Appender[Dialogue](job.path).ready()
+            job.file.ready()
     n_calls = sum((job.turns - N_SEED) * len(job.pending) for job in jobs)
     session.meter.begin("generate", n_calls, by_replies=True)
     generated = await together(job.run(stops) for job in jobs)
-    calls = {job.contestant: list(_calls(job.dialogues.values())) for job in jobs}
+    calls = {job.contestant: calls_of(job.dialogues.values()) for job in jobs}
     new = {each.model for each in generated if each.new}
     run = session.run
     record_provenance(run.workspace, session.ledger, run.seed_set.name, "generate", calls, new)
@@ -141,11 +137,6 @@ def _settings_parts(signature: str) -> list[str]:
     return [part for part in signature.split("|") if part.startswith(("prompt:", "settings:"))]
 
 
-def _calls(dialogues: Iterable[Dialogue]) -> Iterator[str]:
-    """Yield the ledger keys of the utterances."""
-    return (fact.call for fact in facts_of(dialogues) if fact.call)
-
-
 class _Job:
     """The dialogues of one contestant."""
 
@@ -181,6 +172,7 @@ class _Job:
             f"|prompt:{'+'.join(prompts)}|settings:{settings_digest(*settings)}"
         )
         self.path = run.workspace.dialogues_path(self.seed_set, self.contestant)
+        self.file = jsonl.Appender[Dialogue](self.path)
         self.dialogues = run.workspace.dialogues(self.seed_set, self.contestant)
         self._counter = token_counter()
         self._warned: set[str] = set()
@@ -215,7 +207,7 @@ class _Job:
         now = {**speaker.model.identity, **speaker.decoding.settings}
         now["system_prompt"] = settings_digest(speaker.system or self.language.text(PROMPT))
         changes = "unknown"
-        for call in ledger.calls("WHERE key=?", next(_calls(others), "")):
+        for call in ledger.calls("WHERE key=?", next(filter(None, calls_of(others)), "")):
             before = call_facts(call).settings
             differ = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
             lines = [f"{key} {before.get(key)} → {now.get(key)}" for key in differ]
@@ -262,7 +254,7 @@ class _Job:
                 log.warning(f"{self.contestant} on {dialogue.seed_id}: {sentence}")
 
     async def run(self, stops: EarlyStop) -> Generated:
-        with jsonl.Appender[Dialogue](self.path) as file:
+        with self.file:
 
             async def extend(seed: Seed) -> None:
                 dialogue = await self.make(seed)
@@ -270,17 +262,14 @@ class _Job:
                 # Tokens may not be counted here.
                 if stored is not None and replace(dialogue, facts=stored.facts) == stored:
                     return  # it was looked up again, and nothing was paid
-                file.append(dialogue)
+                self.file.append(dialogue)
                 self.warn(dialogue)
                 self.dialogues[seed.id] = dialogue
                 self._n_new += 1
 
             parallel = min(model.parallel for model in self.models)
             await run_concurrently(self.pending, extend, parallel, stops, self.contestant)
-        if any(dialogue.answered for dialogue in self.dialogues.values()):
-            jsonl.finish(self.path, self.dialogues.values(), stage_order)
-        else:  # no contestant as yet
-            self.path.unlink(missing_ok=True)
+        settle(self.path, self.dialogues.values())
         dialogues = [self.dialogues[seed.id] for seed in self._seeds if seed.id in self.dialogues]
         stopped = Counter(dialogue.outcome for dialogue in dialogues)
         complete = stopped.pop("complete", 0)

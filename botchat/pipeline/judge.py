@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import NamedTuple
 
 from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.interfaces import MakeCase, case_ref
 from botchat.pipeline.contestants import begun_seeds, human_dialogues, in_turn, select_dialogues
-from botchat.pipeline.judging import JudgingJob, ProtocolCases, ask_all, plan_all
+from botchat.pipeline.judging import JudgingJob, ProtocolCases, ask_jobs, walk_jobs
+from botchat.pipeline.plan import ask_or_plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
-from botchat.pipeline.session import stage_result
 from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.protocols.catalogue import catalogue
 from botchat.protocols.protocol import Protocol
@@ -44,11 +45,8 @@ def judge(request: Judging, workspace: Workspace, spending: Spending, meter: Met
     run = ResolvedRun(workspace, read_seed_set(workspace, request.seed_set), spending)
     known = catalogue(workspace.config.protocols, run.seed_set.language)
     jobs = [judging_job(request, run, known.named(request.protocol), run.stored_dialogues())]
-    if spending.plan:
-        return plan_all(jobs, run).result(
-            f"{request.protocol} on {request.seed_set}, judge {request.judge.text}", spending
-        )
-    return stage_result([each._asdict() for each in ask_all(jobs, run, meter)])
+    subject = f"{request.protocol} on {request.seed_set}, judge {request.judge.text}"
+    return ask_or_plan(run, meter, subject, partial(walk_jobs, jobs), partial(ask_jobs, jobs))
 
 
 def judging_job(
@@ -58,63 +56,63 @@ def judging_job(
 
     Raises `ConfigError`: N too small, too few contestants; `MissingDataError`: nothing to ask.
     """
-    request = request._replace(turns=tuple(dict.fromkeys(request.turns)))
     seed_set = run.seed_set.seeds
     contestants = select_dialogues(run, request.models, generated)
-    seeds = begun_seeds(seed_set, contestants)
+    seeds: Sequence[Seed] = begun_seeds(seed_set, contestants)
     if request.limit is not None:
         seeds = first_seeds(seed_set, request.limit)
-    ids = {seed.id for seed in seeds}
-    begun = {}
-    for name, by_seed in contestants.items():
-        begun[name] = {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
-    if protocol.is_pair:
-        turns = request.turns or tuple(dict.fromkeys(run.workspace.config.arena.turns))
-        cases = _pairwise_cases(request, protocol, turns, seeds, begun)
-    else:
-        cases = _single_cases(request, protocol, seeds, begun)
+    asked = _asked(request, protocol, run.workspace.config.arena.turns)
+    compared = _compared(request, protocol, seeds, contestants)
+    cases = []
+    for each in asked:
+        makers = list(each.cases(seeds, compared))
+        if request.comparisons is not None:
+            makers = _draw(makers, request.comparisons)
+        if request.turns and not makers:
+            raise MissingDataError(
+                f"--turns {each.n}: no dialogues of {request.seed_set} that {protocol.name} can be "
+                f"asked about are so long; generate with --turns {each.n}"
+            )
+        if makers or protocol.is_alone:
+            cases.append(ProtocolCases(each, makers))
+    if not cases:
+        raise MissingDataError(
+            f"{protocol.title} has nothing to compare: no two dialogues of one seed are long "
+            "enough; generate with more --turns, or import seeds with 4 and more utterances"
+        )
     return JudgingJob(request.judge, cases)
 
 
-def _pairwise_cases(
-    request: Judging,
-    protocol: Protocol,
-    turns: Sequence[int],
-    seeds: Sequence[Seed],
-    contestants: Dialogues,
-) -> list[ProtocolCases]:
-    """Return the cases at each N on pairs of contestants, with ``human`` only if it was named."""
-    compared = {name: by for name, by in contestants.items() if request.models or name != HUMAN}
-    _refuse_alone(protocol, compared)
-    cases = []
-    for n in turns:
-        if n <= N_SEED:
-            raise UsageError(
-                f"--turns {n}: the first {N_SEED} utterances of every dialogue are given, so at "
-                f"least {N_SEED + 1} are needed"
+def _compared(
+    request: Judging, protocol: Protocol, seeds: Sequence[Seed], contestants: Dialogues
+) -> Dialogues:
+    """Return what is judged: of pairs ``human`` only if it was named, of GTEval in any case.
+
+    Raises `ConfigError` where one is left alone.
+    """
+    ids = {seed.id for seed in seeds}
+    compared = {}
+    for name, by_seed in contestants.items():
+        if request.models or name != HUMAN or not protocol.is_pair:
+            compared[name] = {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
+    if protocol.is_pair:
+        _refuse_alone(protocol, compared)
+    if protocol.against_human:
+        if set(compared) <= {HUMAN}:
+            raise ConfigError(
+                f"{protocol.title} compares models with human: name a model besides human"
             )
-        makers = list(protocol.at(n).cases(seeds, compared))
-        if request.comparisons is not None:
-            makers = _draw(makers, request.comparisons)
-        if makers:
-            cases.append(ProtocolCases(protocol.at(n), makers))
-        elif request.turns:
-            raise MissingDataError(
-                f"no two dialogues of one seed have {n} utterances (and a human dialogue of at "
-                f"least 4); generate with --turns {n}"
-            )
-    if not cases:
-        raise MissingDataError("no two dialogues are long enough to compare; see --turns")
-    return cases
+        compared[HUMAN] = human_dialogues(seeds)
+    return compared
 
 
 def _refuse_alone(protocol: Protocol, names: Collection[str]) -> None:
     """Raise `ConfigError` for fewer than two contestants."""
     if len(names) < 2:
-        title = "Arena" if protocol.about_ai else protocol.title
         raise ConfigError(
-            f"the {title} needs at least two contestants; there is {', '.join(names) or 'none'}"
-            ": make another with generate --model MODEL, or name one more with --model"
+            f"the {protocol.label} needs at least two contestants; there is "
+            f"{', '.join(names) or 'none'}: make another with generate --model MODEL, or name one "
+            "more with --model"
         )
 
 
@@ -140,41 +138,28 @@ def _draw(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
     return [makers[i] for i in sorted(kept)]
 
 
-def _single_cases(
-    request: Judging, protocol: Protocol, seeds: Sequence[Seed], contestants: Dialogues
-) -> list[ProtocolCases]:
-    """Return the cases on each dialogue by itself, or with the human one."""
-    _refuse_flags(request, protocol)
-    if protocol.against_human:
-        if set(contestants) <= {HUMAN}:
-            raise ConfigError(
-                f"{protocol.title} compares models with human: name a model besides human"
-            )
-        contestants = {**contestants, HUMAN: human_dialogues(seeds)}
-    cases = []
-    for each in [protocol.at(n) for n in request.turns] or [protocol]:
-        makers = list(each.cases(seeds, contestants))
-        if each.n and not makers:
-            raise MissingDataError(
-                f"--turns {each.n}: no dialogue of {request.seed_set} is so long"
-            )
-        cases.append(ProtocolCases(each, makers))
-    if not cases[0].make and protocol.against_human:
-        raise MissingDataError(
-            f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "
-            "human one; generate with more --turns, or import seeds with 4 and more utterances"
+def _asked(request: Judging, protocol: Protocol, usual: Sequence[int]) -> list[Protocol]:
+    """Return the protocol at each N, of pairs by default the ``usual``; else the protocol itself.
+
+    Raises `UsageError` for what only pairs of models, or protocols with an N, have.
+    """
+    turns = request.turns
+    least = 1
+    rule = "judge the first 1, 2, … utterances of a chat"
+    if protocol.is_pair:
+        turns = turns or usual
+        least = N_SEED + 1
+        rule = (
+            f"the first {N_SEED} utterances of every dialogue are given, so at least {least} are "
+            "needed"
         )
-    return cases
-
-
-def _refuse_flags(request: Judging, protocol: Protocol) -> None:
-    """Raise `UsageError` for what only pairs of models, or protocols with an N, have."""
-    if request.comparisons is not None:
+    elif request.comparisons is not None:
         raise UsageError(f"--comparisons is for pairs of models; {protocol.name} has none")
-    if request.turns and not protocol.has_n:
+    if turns and not protocol.has_n:
         raise UsageError(
             f"--turns belongs to the arena, or to one chat; {protocol.name} has no N of its own"
         )
-    for n in request.turns:
-        if n < 1:
-            raise UsageError(f"--turns {n}: judge the first 1, 2, … utterances of a chat")
+    for n in turns:
+        if n < least:
+            raise UsageError(f"--turns {n}: {rule}")
+    return [protocol.at(n) for n in dict.fromkeys(turns)] or [protocol]

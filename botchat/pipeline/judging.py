@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from botchat.errors import UnreadableReplies
-from botchat.interfaces import Case, Judge, KnownCase, MakeCase, case_ref, quirks_suffix
+from botchat.interfaces import Case, KnownCase, MakeCase, case_ref, quirks_suffix
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.ledger import record_provenance
-from botchat.pipeline.plan import Plan, plan
-from botchat.pipeline.resolved import ResolvedRun
-from botchat.pipeline.session import Session, run_session
+from botchat.pipeline.session import Session
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.protocol import Protocol
 from botchat.records import LOOKED_UP_AGAIN, NO_ROOM, SIGNED, UNANSWERED, Judgment, Outcome
 from botchat.workspace import jsonl
-from botchat.workspace.folder import CaseKey, judgment_key, stage_order
+from botchat.workspace.folder import CaseKey, judgment_key, settle
 
 MOST_UNREADABLE = 20
 MOST_UNREADABLE_OWN = 5
@@ -59,17 +56,7 @@ class JudgingJob(NamedTuple):
 
     def writers(self, session: Session) -> list[JudgmentWriter]:
         """Return the file of each protocol's judgments."""
-        judged = zip(self.cases, self.judges(session), strict=True)
-        return [JudgmentWriter(session.run, cases, judge) for cases, judge in judged]
-
-    def judges(self, session: Session) -> list[Judge]:
-        """Return the judge of each protocol; raises `ConfigError` if it cannot be asked."""
-        return [session.judge(self.judge, cases.protocol) for cases in self.cases]
-
-
-def plan_all(jobs: Sequence[JudgingJob], run: ResolvedRun) -> Plan:
-    """Return what `ask_all` would send."""
-    return plan(run, partial(walk_jobs, jobs))
+        return [JudgmentWriter(session, self.judge, cases) for cases in self.cases]
 
 
 async def walk_jobs(jobs: Sequence[JudgingJob], session: Session) -> None:
@@ -83,17 +70,13 @@ async def walk_jobs(jobs: Sequence[JudgingJob], session: Session) -> None:
                 await writer.judge.answer(case)
 
 
-def ask_all(jobs: Sequence[JudgingJob], run: ResolvedRun, meter: Meter) -> list[StageResult]:
-    """Ask one after the other; one result for each protocol."""
-    return run_session(run, meter, partial(ask_jobs, jobs))
-
-
 async def ask_jobs(
     jobs: Sequence[JudgingJob], session: Session, stops: EarlyStop
 ) -> list[StageResult]:
-    """Do as `ask_all`, in a session that is open; judges are looked up before any is paid."""
+    """Ask one after the other; one result for each protocol. Judges are looked up before."""
     for job in jobs:
-        job.judges(session)
+        for cases in job.cases:
+            session.judge(job.judge, cases.protocol)
     meter = session.meter
     results = []
     for job in jobs:
@@ -104,7 +87,7 @@ async def ask_jobs(
         meter.begin("judge", sum(len(writer.makers) for writer in writers))
         results += await together(writer.judge_cases(meter, stops) for writer in writers)
         for writer in writers:
-            writer.note(session)
+            writer.note()
         if stops.fatal or stops.limit is not None:
             break
     return results
@@ -113,19 +96,25 @@ async def ask_jobs(
 class JudgmentWriter:
     """The stage file of a judge's answers in a protocol. Cases may be judged side by side."""
 
-    def __init__(self, run: ResolvedRun, cases: ProtocolCases, judge: Judge) -> None:
-        """Read the stored judgments; a judgment with another signature is made again."""
+    def __init__(self, session: Session, name: JudgeName, cases: ProtocolCases) -> None:
+        """Read the stored judgments; a judgment with another signature is made again.
+
+        Raises `ConfigError` if the judge cannot be asked.
+        """
         protocol = cases.protocol
+        run = session.run
         seed_set = run.seed_set.name
+        judge = session.judge(name, protocol)
+        self._session = session
         self.protocol = protocol
         self.makers = cases.make
         self.judge = judge
-        name = protocol.base if protocol.template else protocol.name.split("-")[0]
+        base = protocol.base if protocol.template else protocol.name.split("-")[0]
         n = ""
         if protocol.n:
             n = f"|n:{protocol.n}"
         self._signature = (
-            f"{SIGNED}|{name}|set:{seed_set}{protocol.language.signed}{n}"
+            f"{SIGNED}|{base}|set:{seed_set}{protocol.language.signed}{n}"
             f"|judge:{judge.name}@{judge.digest}"
             f"|prompt:{protocol.digest}|orders:{protocol.orders}"
         )
@@ -177,10 +166,7 @@ class JudgmentWriter:
                 self.judge.name,
                 self.protocol.base,  # its prompt is the same at every N
             )
-        if any(judgment.outcome not in UNANSWERED for judgment in self.judgments.values()):
-            jsonl.finish(self.path, self.judgments.values(), stage_order)
-        elif self.judgments:
-            self.path.unlink(missing_ok=True)  # no verdict as yet
+        settle(self.path, self.judgments.values())
         judgments = [self.judgments[key] for key in self._asked]
         answered = [judgment for judgment in judgments if judgment.outcome not in UNANSWERED]
         return StageResult(
@@ -253,15 +239,15 @@ class JudgmentWriter:
             f"so it is stopped; the last: {last[:200]!r}; {advice}"
         )
 
-    def note(self, session: Session) -> None:
+    def note(self) -> None:
         """Record the models that were asked."""
         judge = self.judge.name
         calls = list(chain.from_iterable(each.calls for each in self.judgments.values()))
         changed = [judge] if self._new else []
-        run = session.run
+        run = self._session.run
         record_provenance(
             run.workspace,
-            session.ledger,
+            self._session.ledger,
             run.seed_set.name,
             self.protocol.name,
             {judge: calls},

@@ -12,13 +12,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from botchat.errors import BotChatError, MissingDataError, UsageError, did_you_mean, listed
+from botchat.errors import MissingDataError, UsageError, did_you_mean, listed
 from botchat.estimates import VerdictPrice
 from botchat.models.stored import rough_tokens, visible_reply
 from botchat.pipeline.contestants import stored_name
 from botchat.records import (
     HUMAN,
-    UNANSWERED,
     VERSION,
     Dialogue,
     Dialogues,
@@ -27,12 +26,11 @@ from botchat.records import (
     Names,
     Provenance,
     Texts,
-    Utterance,
 )
 from botchat.report.contract import PageCall, PageMessage
 from botchat.results import Fields, Piece, Result
 from botchat.workspace import jsonl, usage
-from botchat.workspace.folder import Workspace, read_dialogues, stage_order
+from botchat.workspace.folder import Workspace, read_dialogues, settle
 from botchat.workspace.ledger import Ledger
 
 T = TypeVar("T", Dialogue, Judgment)
@@ -65,7 +63,7 @@ def lost_calls_note(
         return []
     spoken = []
     for by_seed in dialogues:
-        spoken += [fact.call for fact in facts_of(by_seed.values())]
+        spoken += calls_of(by_seed.values())
     judged = [judgment.calls for judgment in judgments]
     with closing(workspace.ledger(readonly=True)) as ledger:
         lost = ledger.missing(chain(spoken, chain.from_iterable(judged)))
@@ -172,13 +170,7 @@ def _leave_out(
         if len(kept) < len(records):
             changed[path] = kept
     for path, kept in changed.items():
-        if kept:
-            jsonl.finish(path, kept, stage_order)
-            continue
-        try:
-            path.unlink()
-        except OSError as error:
-            raise BotChatError(f"cannot delete {path}: {error.strerror}") from None
+        settle(path, kept)
     return removed
 
 
@@ -199,8 +191,7 @@ def cost_per_dialogue(workspace: Workspace, dialogues: Dialogues) -> dict[str, f
     costs = {}
     for name, by_seed in dialogues.items():
         if name != HUMAN and by_seed:
-            facts = facts_of(by_seed.values())
-            calls = [fact.call for fact in facts if fact.outcome not in UNANSWERED]
+            calls = calls_of(by_seed.values())
             usd = _share(workspace, calls, len(by_seed)).cost_usd
             if usd is not None:
                 costs[name] = usd
@@ -213,7 +204,7 @@ def total_cost(
     """Return USD of all calls that these rest on; None if it is not known of each."""
     keys = _calls(judgments)
     for by_seed in dialogues.values():
-        keys.update(fact.call for fact in facts_of(by_seed.values()))
+        keys.update(calls_of(by_seed.values()))
     return _share(workspace, keys - {""}, 1).cost_usd
 
 
@@ -235,9 +226,10 @@ def _calls(judgments: Iterable[Judgment]) -> set[str]:
     return set(chain.from_iterable(judgment.calls for judgment in judgments))
 
 
-def facts_of(dialogues: Iterable[Dialogue]) -> Iterator[Utterance]:
-    """Return the facts about every generated utterance."""
-    return chain.from_iterable(dialogue.facts for dialogue in dialogues)
+def calls_of(dialogues: Iterable[Dialogue]) -> list[str]:
+    """Return the ledger key of every generated utterance; of an imported one it is empty."""
+    facts = chain.from_iterable(dialogue.facts for dialogue in dialogues)
+    return [fact.call for fact in facts]
 
 
 def call_texts(workspace: Workspace, keys: Texts) -> dict[str, PageCall]:

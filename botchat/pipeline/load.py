@@ -17,7 +17,7 @@ from botchat.errors import ConfigError, DataError, MissingDataError, listed
 from botchat.interfaces import ShownDialogue, case_digest
 from botchat.metrics.verdicts import PairVerdicts, VerdictsBuilder
 from botchat.pipeline.contestants import (
-    begun_ids,
+    begun_seeds,
     human_dialogues,
     self_judged_models,
     with_humans,
@@ -201,14 +201,14 @@ class CurrentCases:
         latest = {judgment_key(state[0]): state for state in states}
         judgments = [judgment for judgment, is_current in latest.values() if is_current]
         n_outdated = len(latest) - len(judgments)
-        if protocol is None:
-            return StageFile(judgments, judgments, n_outdated)
-        if protocol.is_alone:
+        verdicts: PairVerdicts | list[Judgment] = judgments
+        if protocol is not None and protocol.is_alone:
             protocol.check(judgments)
-            return StageFile(judgments, judgments, n_outdated)
-        builder = VerdictsBuilder(protocol)
-        builder.add(states)
-        return StageFile(builder.verdicts(), judgments, n_outdated)
+        elif protocol is not None:
+            builder = VerdictsBuilder(protocol)
+            builder.add(states)
+            verdicts = builder.verdicts()
+        return StageFile(verdicts, judgments, n_outdated)
 
     def read_pairs(self, protocol: Protocol, path: Path) -> StageFile:
         """Read verdicts on pairs alone, without reasons: in a tenth of the memory."""
@@ -287,12 +287,12 @@ def _in_use(
     seeds: Sequence[Seed], dialogues: Dialogues, judged: Iterable[ByProtocol]
 ) -> tuple[list[Seed], Dialogues]:
     """Return the seeds that a model was given or that were judged, else all, with dialogues."""
-    ids = begun_ids(dialogues)
+    ids: set[str] = set()
     for by_protocol in judged:
         for verdicts in by_protocol.values():
             if not isinstance(verdicts, PairVerdicts):
                 ids.update(judgment.seed_id for judgment in verdicts)
-    used = [seed for seed in seeds if seed.id in ids] or list(seeds)
+    used = begun_seeds(seeds, dialogues, ids)
     if HUMAN in dialogues:
         dialogues = {**dialogues, HUMAN: human_dialogues(used)}
     return used, dialogues

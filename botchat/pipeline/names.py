@@ -67,78 +67,72 @@ class ModelUse(NamedTuple):
         return settings.prices
 
 
-class Names:
-    """Resolves the names that a workspace knows."""
+def named_speaker(name: str, settings: Config) -> NamedSpeaker:
+    """Return a model that writes utterances; raises `ConfigError` if it cannot."""
+    model = config.model_name(name, settings)
+    if model.name == HUMAN:
+        raise ConfigError(
+            "human is not generated: the set's own dialogues are the contestant human already"
+        )
+    if model.settings is None:
+        return NamedSpeaker(model, Decoding(), None)
+    longest = _first_set(model.settings.max_tokens, UTTERANCE_TOKENS)
+    decoding = Decoding(model.settings.temperature, longest)
+    return NamedSpeaker(model, decoding, model.settings.system_prompt)
 
-    def __init__(self, settings: Config) -> None:
-        """Use the entries of botchat.toml."""
-        self._config = settings
 
-    def model(self, name: str) -> ModelName:
-        """Return a model; raises `ConfigError` for an unknown form of a name."""
-        return config.model_name(name, self._config)
-
-    def speaker(self, name: str) -> NamedSpeaker:
-        """Return a model that writes utterances; raises `ConfigError` if it cannot."""
-        model = self.model(name)
-        if model.name == HUMAN:
-            raise ConfigError(
-                "human is not generated: the set's own dialogues are the contestant human already"
-            )
-        if model.settings is None:
-            return NamedSpeaker(model, Decoding(), None)
-        longest = _first_set(model.settings.max_tokens, UTTERANCE_TOKENS)
-        decoding = Decoding(model.settings.temperature, longest)
-        return NamedSpeaker(model, decoding, model.settings.system_prompt)
-
-    def judge(self, judge: JudgeName) -> NamedJudge | NamedPanel | JudgeFunction | None:
-        """Return a judge; None for the offline one. Raises `ConfigError` if it cannot judge."""
-        name = judge.name
-        if not isinstance(name, str):
-            return name
-        asked = JudgeId.asked(name)
-        panel = panels.find(asked.name, self._config.panels)
-        if asked.role == "equal_calls":  # single judges with as many calls as a panel makes
-            if panel is None:
-                raise ConfigError(f"{name}: {asked.name!r} is no panel; name one, as in models")
-            if judge.model is not None:
-                asked = asked.of_model(self.model(judge.model).name)
-            return NamedPanel(str(asked), equal_calls_panel(panel, judge.model), None)
-        if panel is not None:
-            return NamedPanel(name, panel, judge.model)
+def named_judge(
+    judge: JudgeName, settings: Config
+) -> NamedJudge | NamedPanel | JudgeFunction | None:
+    """Return a judge; None for the offline one. Raises `ConfigError` if it cannot judge."""
+    name = judge.name
+    if not isinstance(name, str):
+        return name
+    asked = JudgeId.asked(name)
+    panel = panels.find(asked.name, settings.panels)
+    if asked.role == "equal_calls":  # single judges with as many calls as a panel makes
+        if panel is None:
+            raise ConfigError(f"{name}: {asked.name!r} is no panel; name one, as in models")
         if judge.model is not None:
-            known = [*self._config.panels, *PRESETS]
-            raise ConfigError(
-                f"--judge-model is for panels and {name!r} is none{did_you_mean(name, known)}; "
-                "botchat models lists them"
-            )
-        if name == RULES:
-            return None
-        return self._single(name)
+            asked = asked.of_model(config.model_name(judge.model, settings).name)
+        return NamedPanel(str(asked), equal_calls_panel(panel, judge.model), None)
+    if panel is not None:
+        return NamedPanel(name, panel, judge.model)
+    if judge.model is not None:
+        known = [*settings.panels, *PRESETS]
+        raise ConfigError(
+            f"--judge-model is for panels and {name!r} is none{did_you_mean(name, known)}; "
+            "botchat models lists them"
+        )
+    if name == RULES:
+        return None
+    return _single(name, settings)
 
-    def _single(self, name: str) -> NamedJudge:
-        entry = self._config.judges.get(name)
-        settings = entry or JudgeSettings(model=name)
-        model = self.judge_model(settings.model)
-        own = UNSET if model.settings is None else model.settings.max_tokens
-        longest = _first_set(settings.max_tokens, own, VERDICT_TOKENS)
-        decoding = Decoding(settings.temperature, longest)
-        stored_name = model.name
-        if entry is not None:
-            stored_name = name
-        return NamedJudge(stored_name, model, decoding, settings.samples)
 
-    def judge_model(self, name: str) -> ModelName:
-        """Return a model that judges; raises `ConfigError` for human and bots."""
-        model = self.model(name)
-        if model.name == HUMAN:
-            raise ConfigError("human is not a judge that can be asked; name a model, or rules")
-        if model.is_bot:
-            others = [RULES, *self._config.judges, *self._config.panels, *PRESETS]
-            raise ConfigError(
-                f"{name} talks and judges nothing; judges: a model (not bot:…), {listed(others)}"
-            )
-        return model
+def _single(name: str, settings: Config) -> NamedJudge:
+    entry = settings.judges.get(name)
+    judge = entry or JudgeSettings(model=name)
+    model = judge_model(judge.model, settings)
+    own = UNSET if model.settings is None else model.settings.max_tokens
+    longest = _first_set(judge.max_tokens, own, VERDICT_TOKENS)
+    decoding = Decoding(judge.temperature, longest)
+    stored_name = model.name
+    if entry is not None:
+        stored_name = name
+    return NamedJudge(stored_name, model, decoding, judge.samples)
+
+
+def judge_model(name: str, settings: Config) -> ModelName:
+    """Return a model that judges; raises `ConfigError` for human and bots."""
+    model = config.model_name(name, settings)
+    if model.name == HUMAN:
+        raise ConfigError("human is not a judge that can be asked; name a model, or rules")
+    if model.is_bot:
+        others = [RULES, *settings.judges, *settings.panels, *PRESETS]
+        raise ConfigError(
+            f"{name} talks and judges nothing; judges: a model (not bot:…), {listed(others)}"
+        )
+    return model
 
 
 def _first_set(*limits: int | UnsetType | None) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cache, partial
 from itertools import pairwise
@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 from botchat.errors import listed
 from botchat.interfaces import ChatModel, Decoding, Message, Quirks, Reply
 from botchat.models.stored import visible_reply, wants_more_room
-from botchat.parallel import run_sync
+from botchat.parallel import EarlyStop, run_sync
 from botchat.pipeline.live_models import token_counter
 from botchat.pipeline.names import ModelUse
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
-from botchat.pipeline.session import Session
+from botchat.pipeline.session import Session, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.generation import TokenCounter, prompt_tokens
 from botchat.results import Fields, Result
@@ -299,6 +299,19 @@ def plan(run: ResolvedRun, walk: Callable[[Session], Coroutine[Any, Any, object]
     if not counter.exact:
         notes.append(ROUGH)
     return Plan(expected, high, notes)
+
+
+def ask_or_plan(
+    run: ResolvedRun,
+    meter: Meter,
+    subject: str,
+    walk: Callable[[Session], Coroutine[Any, Any, object]],
+    ask: Callable[[Session, EarlyStop], Awaitable[Iterable[NamedTuple]]],
+) -> Result:
+    """Return the rows of a stage, or with ``--plan`` the plan of its ``subject``."""
+    if run.limits.plan:
+        return plan(run, walk).result(subject, run.limits)
+    return stage_result(run_session(run, meter, ask))
 
 
 def _minutes(ledger: Ledger, calls: int) -> list[str]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, UsageError
 from botchat.languages import ENGLISH, Language
-from botchat.pipeline.names import Names
 from botchat.pipeline.spending import NO_JUDGE, NO_LIMITS, JudgeName, Spending
 from botchat.protocols.protocol import Protocol
 from botchat.records import Dialogues, Seed, Utterances
@@ -78,11 +77,6 @@ class ResolvedRun:
     """Number of first seeds (None: all)."""
     replace: bool = False
     """Overwrite stored dialogues that differ."""
-
-    @cached_property
-    def names(self) -> Names:
-        """Resolver of the names that the workspace knows."""
-        return Names(self.workspace.config)
 
     def stored_dialogues(self) -> Dialogues:
         """Read the dialogues of every generated contestant of the set."""

@@ -21,7 +21,7 @@ from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.plan import Plan, plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, run_session, stage_result
-from botchat.pipeline.spending import NO_JUDGE, JudgeName, Meter, Spending
+from botchat.pipeline.spending import NO_JUDGE, NO_LIMITS, JudgeName, Meter, Spending
 from botchat.protocols.catalogue import RANKING, catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, RULES, Dialogues, Texts, is_bare
@@ -131,7 +131,7 @@ def run(
     for line in left_out:
         meter.tell(line)
     board = _board(resolved, judged[0].judge, formats, meter)
-    stage = stage_result([each._asdict() for each in generated])
+    stage = stage_result(generated)
     data = {
         **board.data,
         "plan": planned.rows,
@@ -273,8 +273,8 @@ def _refuse_more_than(spending: Spending, planned: Plan) -> None:
 def demo(workspace: Workspace, meter: Meter) -> Result:
     """Run the whole pipeline on the sample seeds, as a user would; no key, no network."""
     models = [f"bot:{name}" for name in BASELINES]
-    free = Spending()
-    generating.generate(Generating(SAMPLE, models), workspace, free, meter)
+    generating.generate(Generating(SAMPLE, models), workspace, NO_LIMITS, meter)
     for protocol in RANKING:
-        judging.judge(Judging(protocol.name, SAMPLE, JudgeName(RULES)), workspace, free, meter)
+        wanted = Judging(protocol.name, SAMPLE, JudgeName(RULES))
+        judging.judge(wanted, workspace, NO_LIMITS, meter)
     return leaderboard(workspace, SAMPLE, [RULES], meter)

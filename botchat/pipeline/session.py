@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import typing
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import closing
 from typing import TypeVar
 
 from botchat.errors import ConfigError, log
 from botchat.interfaces import ChatModel, Judge, Row
 from botchat.judges.panel import build_panel
-from botchat.languages import ENGLISH
 from botchat.parallel import EarlyStop, run_sync, stoppable
 from botchat.pipeline.live_models import LiveModels
-from botchat.pipeline.names import ModelUse, NamedJudge, NamedPanel
+from botchat.pipeline.names import (
+    ModelUse,
+    NamedJudge,
+    NamedPanel,
+    judge_model,
+    named_judge,
+    named_speaker,
+)
 from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.catalogue import Catalogue, catalogue
@@ -34,14 +40,14 @@ LONGEST_CALL_S = 3600.0
 """Longest that any other run waits: each call has its own deadline, ``timeout_s``."""
 
 
-def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue:
+def catalogue_of(workspace: Workspace, seed_set: str) -> Catalogue:
     """Return the protocols that can be named in a workspace, asked in the set's language."""
-    language = ENGLISH if seed_set is None else workspace.language(seed_set)
-    return catalogue(workspace.config.protocols, language)
+    return catalogue(workspace.config.protocols, workspace.language(seed_set))
 
 
-def stage_result(rows: list[Row]) -> Result:
-    """Return the rows of a stage, one a contestant or protocol, and what is unanswered in sum."""
+def stage_result(results: Iterable[typing.NamedTuple]) -> Result:
+    """Return a row a contestant or protocol of a stage, and what is unanswered in sum."""
+    rows: list[Row] = [each._asdict() for each in results]
     unanswered = sum(row.pop("unanswered") for row in rows)
     return Result({"rows": rows}, unanswered=unanswered)
 
@@ -66,7 +72,7 @@ class Session(typing.NamedTuple):
 
         ``stage``: where its calls are filed in the ledger.
         """
-        speaker = self.run.names.speaker(name)
+        speaker = named_speaker(name, self.run.workspace.config)
         model = self._open(ModelUse(speaker.model, stage, stage, speaker.decoding.max_tokens))
         return Speaker(model, speaker.decoding, speaker.system)
 
@@ -75,7 +81,7 @@ class Session(typing.NamedTuple):
 
         Raises `ConfigError` if it cannot be used or be asked like this.
         """
-        named = self.run.names.judge(judge)
+        named = named_judge(judge, self.run.workspace.config)
         if named is None:
             if protocol.template or not protocol.about_ai:
                 raise ConfigError(
@@ -99,7 +105,7 @@ class Session(typing.NamedTuple):
 
     def _panel(self, panel: NamedPanel, protocol: Protocol) -> Judge:
         def open_agent(name: str) -> ChatModel:
-            model = self.run.names.judge_model(name)
+            model = judge_model(name, self.run.workspace.config)
             return self._open(ModelUse(model, "judge", protocol.name, panel.settings.max_tokens))
 
         return build_panel(

@@ -8,13 +8,13 @@ import re
 import socket
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from importlib import resources
 from itertools import chain
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -43,6 +43,8 @@ from botchat.records import (
 )
 from botchat.workspace import config, jsonl
 from botchat.workspace.ledger import Ledger
+
+R = TypeVar("R", Dialogue, Judgment)
 
 SAMPLE = "sample"
 """The seed set that comes with the package; every workspace has it."""
@@ -300,6 +302,15 @@ def read_dialogues(path: Path) -> dict[str, Dialogue]:
 def judgment_key(judgment: Judgment) -> CaseKey:
     """Return seed id and contestants of a judgment."""
     return (judgment.seed_id, judgment.contestants)
+
+
+def settle(path: Path, records: Collection[R]) -> None:
+    """Put a stage file into its order; delete it where no record of it is answered as yet."""
+    if all(record.outcome in UNANSWERED for record in records):
+        with jsonl.doing(f"delete {path}"):
+            path.unlink(missing_ok=True)
+        return
+    jsonl.finish(path, records, stage_order)
 
 
 def stage_order(record: Dialogue | Judgment) -> tuple[object, ...]:

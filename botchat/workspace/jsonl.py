@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -152,13 +152,11 @@ class Appender(Generic[R]):
         if self._is_ready:
             return
         make_folder(self.path.parent)
-        try:
+        with doing(f"write {self.path}"):
             if self.path.exists():
                 self._open()
             with tempfile.TemporaryFile(dir=self.path.parent) as probe:
                 probe.write(b"\n")
-        except OSError as error:
-            raise BotChatError(f"cannot write {self.path}: {error.strerror}") from None
         self._is_ready = True
 
     def __enter__(self) -> Appender[R]:
@@ -174,11 +172,9 @@ class Appender(Generic[R]):
     def _open(self) -> int:
         if self._fd is None:
             make_folder(self.path.parent)
-            try:
+            with doing(f"write {self.path}"):
                 self._fd = os.open(self.path, _APPEND, 0o666)
                 self._end_last_line(self._fd)
-            except OSError as error:
-                raise BotChatError(f"cannot write {self.path}: {error.strerror}") from None
         return self._fd
 
     def _end_last_line(self, fd: int) -> None:
@@ -205,17 +201,18 @@ def write_atomic(path: Path, data: bytes | bytearray) -> None:
     """Write a file so that readers see the old or the new content, never a part."""
     make_folder(path.parent)
     temporary = path.parent / f".{path.name[:40]}.{os.urandom(8).hex()}"
-    try:
-        # Not `tempfile`, whose files are 0600: who may read this one is for the umask to say.
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise BotChatError(f"cannot write {path}: {error.strerror}") from None
+    with doing(f"write {path}"):
+        try:
+            # Not `tempfile`, whose files are 0600: who may read this one is for the umask to say.
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
 
 
 def write_all(folder: Path, contents: Mapping[str, str | bytes]) -> None:
@@ -226,7 +223,14 @@ def write_all(folder: Path, contents: Mapping[str, str | bytes]) -> None:
 
 def make_folder(path: Path) -> None:
     """Make a folder with its parents; raises `BotChatError`."""
-    try:
+    with doing(f"make the folder {path}"):
         path.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Raise `BotChatError` where the system does not let us do what is done inside."""
+    try:
+        yield
     except OSError as error:
-        raise BotChatError(f"cannot make the folder {path}: {error.strerror}") from None
+        raise BotChatError(f"cannot {what}: {error.strerror}") from None

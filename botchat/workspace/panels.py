@@ -188,11 +188,9 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         return tuple(agents)
 
 
-class _Presets(msgspec.Struct):
-    panels: dict[str, PanelSettings]
-
-
-PRESETS = msgspec.toml.decode(_tables("presets.toml"), type=_Presets).panels
+PRESETS = msgspec.toml.decode(
+    _tables("presets.toml"), type=dict[Literal["panels"], dict[str, PanelSettings]]
+)["panels"]
 """The panels of the papers; their agents take the model of ``--judge-model``."""
 
 

@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from botchat.frames import of_kind
@@ -51,18 +50,17 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
 
     A failed call for which the endpoint counted no tokens is taken to have cost nothing.
     """
+    is_free = (
+        "coalesce(prompt_tokens, completion_tokens) IS NULL AND outcome NOT IN ('ok', 'truncated')"
+    )
     rows = ledger.select(
-        "SELECT calls.key, prompt_tokens + completion_tokens, cost_usd, latency_s,"
-        " coalesce(prompt_tokens, completion_tokens) IS NULL"
-        " AND outcome NOT IN ('ok', 'truncated')"
+        f"SELECT calls.key, iif({is_free}, 0, prompt_tokens + completion_tokens),"
+        f" iif({is_free}, 0.0, cost_usd) AS cost_usd, latency_s"
         # Looked up one by one: IN would make a tree of the keys first.
         " FROM json_each(?) AS k CROSS JOIN calls ON calls.key = k.value",
         json.dumps(sorted(set(keys))),
     )
-    by_key = {}
-    for key, tokens, cost, latency, is_free in rows:
-        by_key[key] = Bill(0, 0.0, latency) if is_free else Bill(tokens, cost, latency)
-    return by_key
+    return {key: Bill(*usage) for key, *usage in rows}
 
 
 def share(ledger: Ledger, calls: Collection[str], n: int) -> Bill:
@@ -77,44 +75,59 @@ def share(ledger: Ledger, calls: Collection[str], n: int) -> Bill:
     return Bill._make(shares)
 
 
+_COUNTED = ", ".join(Usage.__struct_fields__)
 # total() of absurd counts that an older version stored does not overflow, as sum() does.
 _SUMS = ", ".join(f"CAST(total({name}) AS INTEGER)" for name in Usage.__struct_fields__)
+_USED = (  # of a failed attempt, the stage of its call; none if it was never answered
+    "WITH used AS ("
+    f"SELECT model, stage, {_COUNTED}, cost_usd, latency_s, 0 AS superseded, outcome FROM calls"
+    f" UNION ALL SELECT model, stage, {_COUNTED}, cost_usd, latency_s, 1, outcome FROM superseded"
+    " UNION ALL SELECT tried.model, coalesce(stage, ''), 0, 0, 0, NULL, 0.0, 0, NULL"
+    " FROM attempts AS tried LEFT JOIN calls USING (key))"
+    f" SELECT model, stage, count(outcome), count(*) - count(outcome), {_SUMS}, sum(cost_usd),"
+    " count(outcome) - count(cost_usd), total(latency_s), superseded,"
+    " json_group_array(outcome) FILTER (WHERE outcome IS NOT NULL)"
+    " FROM used GROUP BY model, stage, superseded"
+    " ORDER BY count(outcome) = 0, model, stage, superseded"
+)
 
 
 def stats(ledger: Ledger) -> list[ModelStats]:
-    """Calls, tokens, money and outcomes by model and stage, superseded calls apart; by name."""
-    # Failed attempts by model and the stage of the call; no stage if it was never answered.
-    sql = (
-        "SELECT tried.model, coalesce(stage, '') AS stage, count(*) FROM attempts AS tried"
-        " LEFT JOIN calls USING (key) GROUP BY 1, 2"
-    )
-    failed = {(model, stage): n for model, stage, n in ledger.select(sql)}
+    """Calls, tokens, money and outcomes by model and stage, superseded calls apart; by name.
+
+    Failed attempts of calls that were never answered come last.
+    """
     result = []
-    for table in ("calls", "superseded"):
-        rows = ledger.select(
-            f"SELECT model, stage, count(*), {_SUMS}, sum(cost_usd), sum(cost_usd IS NULL),"
-            f" total(latency_s), json_group_array(outcome) FROM {table} GROUP BY 1, 2"
+    rows = ledger.select(_USED)
+    for (
+        model,
+        stage,
+        calls,
+        failed,
+        prompt,
+        reply,
+        cached,
+        usd,
+        unpriced,
+        time_s,
+        old,
+        ends,
+    ) in rows:
+        used = ModelStats(
+            model=model,
+            stage=stage,
+            calls=calls,
+            failed_attempts=failed,
+            prompt_tokens=prompt,
+            completion_tokens=reply,
+            cached_tokens=cached,
+            cost_usd=usd,
+            unpriced_calls=unpriced,
+            latency_s=time_s,
+            superseded=bool(old),
+            outcomes=dict(Counter(sorted(json.loads(ends)))),
         )
-        for model, stage, calls, prompt, completion, cached, cost, unpriced, latency, ends in rows:
-            used = ModelStats(
-                model=model,
-                stage=stage,
-                calls=calls,
-                failed_attempts=failed.pop((model, stage), 0),
-                prompt_tokens=prompt,
-                completion_tokens=completion,
-                cached_tokens=cached,
-                cost_usd=cost,
-                unpriced_calls=unpriced,
-                latency_s=latency,
-                superseded=table == "superseded",
-                outcomes=dict(Counter(sorted(json.loads(ends)))),
-            )
-            result.append(used)
-    result.sort(key=attrgetter("model", "stage", "superseded"))
-    # Those of calls that were never answered.
-    for (model, stage), n in sorted(failed.items()):
-        result.append(ModelStats(model, stage, 0, n, 0, 0, 0, None, 0, 0.0, False, {}))
+        result.append(used)
     return result
 
 

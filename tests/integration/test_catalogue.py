@@ -121,7 +121,7 @@ def test_every_protocol_is_everywhere(tmp_path, capsys):
     with Server(everything) as server:
         here = workspace(tmp_path / "w", server)
         place = ["--seeds", "small", "--dir", here.root]
-        asked = list(catalogue_of(here))
+        asked = list(catalogue_of(here, "small"))
         assert {p.kind for p in asked} == set(get_args(Kind))
         filed = {}
         kinds = {protocol.kind: protocol.name for protocol in asked}
