@@ -26,6 +26,9 @@ SIGNED = "botchat:0.1.0"
 HUMAN = "human"
 """Name of the contestant whose dialogues are the seed set's own."""
 
+SHUFFLED = "shuffled"
+"""Name that controls are judged under: dialogues of two halves that do not belong together."""
+
 N_SEED = 2
 """Utterances of a human dialogue that make a ChatSEED (BotChat §3.1)."""
 

@@ -8,7 +8,7 @@ the main table quotes such a column, or has an entry of ``more`` in `build_board
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import TypeAlias, TypeVar
 
@@ -16,10 +16,12 @@ import pandas as pd
 
 from botchat.boards import arena, protocols
 from botchat.boards.arena import Arena
-from botchat.boards.judge_table import JudgeFacts, judge_facts, judge_table
+from botchat.boards.judge_table import JudgeFacts, judge_facts, judge_table, with_test
 from botchat.boards.protocols import MODEL, RANK, ProtocolResult, ProtocolVerdicts
-from botchat.boards.tables import Column, Table, shorten, table
+from botchat.boards.skill import NO_TEST, JudgeTest
+from botchat.boards.tables import Column, Table, is_floor_bot, shorten, table
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
+from botchat.metrics.statistics import LEAST
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
@@ -29,6 +31,7 @@ from botchat.records import (
     SIGNED,
     Dialogues,
     Judgment,
+    Names,
     Provenance,
     Seed,
     Texts,
@@ -72,6 +75,10 @@ class Board:
     """Whether the set's dialogues are invented, not human."""
     provenance: tuple[Provenance, ...] = ()
     """Models that were asked for it, and when."""
+    test: JudgeTest = NO_TEST
+    """Verdicts on shuffled dialogues."""
+    self_judged: Names = ()
+    """Contestants that are the judge itself."""
 
     def __repr__(self) -> str:
         """Name the tables, in one line."""
@@ -83,6 +90,20 @@ class Board:
     def _repr_html_(self) -> str:
         """Return the main table as HTML, for notebooks."""
         return self.main._repr_html_()
+
+    def tested(self, test: JudgeTest) -> Board:
+        """Return the board with what its judge says of shuffled dialogues."""
+        facts = {}
+        for name, each in self.judge_facts.items():
+            facts[name] = with_test(each, self.verdicts[name].protocol, test)
+        signatures = [self.verdicts[name].signature for name in facts]
+        table = judge_table(facts.values(), signatures)
+        return replace(self, test=test, judge_facts=facts, judge_table=table)
+
+    def unranked(self) -> Board:
+        """Return the board of a judge that ranks nobody: by name, without ranks and ratings."""
+        parts = [replace(part, table=part.table.unranked()) for part in self.parts]
+        return replace(self, main=self.main.unranked(), parts=tuple(parts))
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -114,6 +135,27 @@ class Board:
     def ranked_by(self) -> ProtocolResult | None:
         """The part whose number the board is ranked by; None if it is not."""
         return next((part for part in self.parts if part.keys), None)
+
+    @property
+    def rated(self) -> ProtocolResult | None:
+        """The part whose order the headline tells."""
+        return self.leading or self.ranked_by
+
+    @property
+    def n_models(self) -> int:
+        """Contestants without people and bots."""
+        names = self.frame["model"]
+        return sum(name != HUMAN and not is_floor_bot(name) for name in names)
+
+    @property
+    def leaders(self) -> list[str]:
+        """The models of the highest value, by name; none of too few dialogues to lead."""
+        part = self.rated
+        if part is None or part.n_dialogues < LEAST:
+            return []
+        ranks = part.ranks["rank"]
+        ranks = ranks[[not is_floor_bot(name) for name in ranks.index]]
+        return sorted(ranks.index[ranks == ranks.min()])
 
     @property
     def tables(self) -> list[Table]:

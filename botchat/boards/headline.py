@@ -6,13 +6,15 @@ first rank (simultaneous 95 % rank intervals among models). Bots and humans are 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
-from botchat.boards.judge_checks import JudgeTrust
+from botchat.boards.judge_checks import JudgeTrust, leader_cases, no_ranking
 from botchat.boards.protocols import DetectionResult, ProtocolResult
+from botchat.boards.skill import second
 from botchat.boards.tables import LABEL_COLUMNS, is_floor_bot, shorten
 from botchat.metrics.statistics import LEAST
 from botchat.protocols.catalogue import VOTES
@@ -44,8 +46,8 @@ class Headline(NamedTuple):
 def headline(board: Board, trust: JudgeTrust) -> Headline:
     """Make the headline of a board; ``trust`` is that of its judge."""
     contestants = [name for name in board.main.frame["model"] if name != HUMAN]
-    part = board.leading or board.ranked_by
-    leader, words = _outcome(board, trust, part, contestants)
+    part = board.rated
+    leaders, words = _outcome(board, trust, part, contestants)
     pieces = [(text, text in contestants) for text in words]
     title = ""
     for text, is_name in pieces:
@@ -54,37 +56,40 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
     return Headline(
         pieces,
         f"{board.seed_set}: {title}",
-        _passes(board, leader or next(iter(contestants), None)),
+        _second(board, trust),
         _scope(board, part, contestants),
-        leader,
+        next(iter(leaders), None),
     )
 
 
 def _outcome(
     board: Board, trust: JudgeTrust, part: ProtocolResult | None, contestants: Sequence[str]
-) -> tuple[str | None, list[str]]:
-    """Return the leader, if there is one, and the sentence in pieces."""
+) -> tuple[Sequence[str], list[str]]:
+    """Return the leaders, if there are any, and the sentence in pieces."""
     if not board.parts:
-        return None, ["Nothing was judged yet."]
+        return [], ["Nothing was judged yet."]
     if trust.failed:
-        return None, [f"No ranking: the judge {trust.fault or 'gives no readable verdict'}."]
+        return [], [no_ranking(trust.checks)]
     if len(contestants) == 1:
         kind = "bot" if is_floor_bot(contestants[0]) else "model"
-        return None, [f"One {kind}, nothing to rank: ", contestants[0], "."]
+        return [], [f"One {kind}, nothing to rank: ", contestants[0], "."]
     if part is None:
-        return None, ["No comparison was judged: there is no ranking."]
+        return [], ["No comparison was judged: there is no ranking."]
     order = list(part.ranks.index)
     if part.n_dialogues < LEAST or not order:
         kind = "dialogues"
         if part.protocol == VOTES:
             kind = "independent votes"
-        return None, [f"Too few {kind} to rank: {part.n_dialogues} of {LEAST}."]
+        return [], [f"Too few {kind} to rank: {part.n_dialogues} of {LEAST}."]
     models = [name for name in order if not is_floor_bot(name)]
     if not models:
-        return None, [order[0], " leads the bots; no model takes part."]
+        return [], [order[0], " leads the bots; no model takes part."]
     if len(models) == 1:
-        return models[0], [models[0], " is the only model."]
-    return models[0], _leads(part, models)
+        return models, [models[0], " is the only model."]
+    leaders = board.leaders
+    if len(leaders) > 1:
+        return leaders, ["No difference: ", *_join_names(leaders), "."]
+    return leaders, _leads(part, models)
 
 
 def _leads(part: ProtocolResult, models: Sequence[str]) -> list[str]:
@@ -127,18 +132,56 @@ def _join_names(names: Sequence[str]) -> list[str]:
     return pieces[1:]
 
 
-def _passes(board: Board, name: str | None) -> str:
-    """Return a sentence on how often a contestant, and humans, pass for human."""
+def _second(board: Board, trust: JudgeTrust) -> str:
+    """Return how the judge tells the leader from people; empty if that was not asked."""
+    leader = next(iter(board.leaders), None)
+    if leader is None or trust.failed:
+        return ""
+    cases = leader_cases(board, leader)
+    if not len(cases.values):
+        return _at_human_length(board, leader)
+    right = f"{100 * cases.good:.0f} %"
+    wrong = f"{100 * cases.bad:.0f} %"
+    match second(cases, board.n_models):
+        case "picks out":
+            rates = f"right in {right}, wrong in {wrong} of pairs"
+            return f"The judge picks {leader} out from people: {rates}."
+        case "alike":
+            rates = f"right {right}, wrong {wrong}"
+            return f"To this judge {leader} and people are alike ({rates}){_shuffled(trust)}."
+        case "reversed":
+            return f"The judge takes people for AI more often than {leader} ({wrong} : {right})."
+        case "open":
+            n = f"{cases.n_seeds:,} dialogues"
+            return f"{n} are too few to say whether the judge tells {leader} from people."
+        case "too few":
+            return ""
+
+
+def _shuffled(trust: JudgeTrust) -> str:
+    """Return how often the judge picks out shuffled dialogues, as the end of a sentence."""
+    for check in trust.checks:
+        if check.key == "skill" and check.n and check.protocol and check.protocol.against_human:
+            return f"; shuffled ones it picks out in {100 * check.good:.0f} %"
+    return ""
+
+
+def _at_human_length(board: Board, name: str) -> str:
+    """Return how often a contestant and people pass, both at the human dialogue's length."""
     part = next((part for part in board.of(DetectionResult) if part.protocol.about_ai), None)
-    if part is None or name is None:
+    if part is None:
         return ""
-    column = part.ranking[0]
-    known = {k: 100 * v for k, v in part.table.values(column.key).items() if v == v}
-    if name not in known:
+    known = part.table.values("success_human_length")
+    passed = known.get(name, math.nan)
+    if math.isnan(passed):
         return ""
-    end = f"; humans pass in {known[HUMAN]:.0f}" if HUMAN in known else ""
-    dialogues = f"{known[name]:.0f} of 100 dialogues of {column.n} utterances"
-    return f"In {dialogues} {name} passes for human{end}."
+    people = ""
+    if not math.isnan(known.get(HUMAN, math.nan)):
+        people = f", people in {100 * known[HUMAN]:.0f}"
+    return (
+        f"Cut to the human dialogue's length {name} passes in {100 * passed:.0f} of 100 "
+        f"dialogues{people}."
+    )
 
 
 def _scope(board: Board, part: ProtocolResult | None, contestants: Sequence[str]) -> str:

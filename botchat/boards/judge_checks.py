@@ -1,165 +1,165 @@
-"""The trust level of a judge, from eight checks; all but one need no annotator.
+"""The trust level of a judge, from what it says of dialogues whose truth is known.
 
-A generated dialogue is AI and a human one is not, so a judge that sees both can be checked against
-what is true; bots (`bot:…`) are AI that any judge must catch. Each check has a number with its 95 %
-interval: it fails if the whole interval is on the bad side of a line, passes if the whole interval
-is on the good side, and warns between them (`RULES`).
+A judge that reads notices a shuffled dialogue (`botchat.protocols.controls`) and leaves the human
+one beside it alone. Each check is a number with its 95 % interval, whose ends decide its state.
+docs/judges.md says what the level means, and what it does not.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from botchat.boards.board import Board
 from botchat.boards.judge_table import JudgeFacts
-from botchat.boards.protocols import ProtocolVerdicts
+from botchat.boards.skill import (
+    GOOD,
+    LABEL_GOOD,
+    SkillCases,
+    State,
+    pair_cases,
+    second,
+    state,
+)
 from botchat.boards.tables import DIGITS, is_floor_bot, shorten
 from botchat.errors import listed
 from botchat.estimates import UNKNOWN, Estimate
 from botchat.judges.rules import RulesJudge
-from botchat.metrics.statistics import LEAST, proportion
-from botchat.metrics.verdicts import LOSS, TIE, WIN
-from botchat.records import HUMAN, Texts
+from botchat.metrics.statistics import LEAST
+from botchat.protocols.protocol import Protocol
+from botchat.records import MIN_HUMAN, Names, Texts
 
-NO_ANSWER: Final = "gives no answer within its limit"
-"""Level of a judge most of whose missing verdicts are missing since its replies were cut or empty.
+Level = Literal["no fault found", "use with care", "not tested", "do not trust"]
+Key = Literal["skill", "skill_bots", "skill_labels", "unreadable_rate"]
 
-Such a judge is not bad but asked with too little room. What it did answer is no sample of its
-verdicts, so nothing is checked by it."""
+MOST_UNREADABLE = 0.25
+FEW_UNREADABLE = 0.20
+"""Share of unreadable verdicts above which a judge fails, and up to which it passes."""
 
-Level = Literal[
-    "trust",
-    "use with care",
-    "not tested",
-    "do not trust",
-    "not usable",
-    "gives no answer within its limit",
-]
-State = Literal["fails", "warns", "passes", "unknown"]
-
-
-class CheckRule(NamedTuple):
-    """Rule of one check of a judge."""
-
-    name: str
-    """Conduct of a good judge, for a heading."""
-    fails: float
-    passes: float
-    low_is_good: bool
-    finding: str
-    """A sentence after "It", with ``{value}``."""
-    fault: str
-    """Conduct of a judge that fails, after "the judge"."""
-
-
-RULES: Mapping[str, CheckRule] = {
-    "false_positive_rate": CheckRule(
-        "Calls few human dialogues AI",
-        0.20,
-        0.25,
-        True,
-        "calls {value} of human dialogues AI",
-        "calls human dialogues AI",
-    ),
-    "true_positive_rate": CheckRule(
-        "Calls generated dialogues AI",
-        0.10,
-        0.30,
-        False,
-        "calls {value} of generated dialogues AI",
-        "passes models as human",
-    ),
-    "true_positive_rate_bots": CheckRule(
-        "Calls dialogues of bots AI",
-        0.50,
-        0.80,
-        False,
-        "calls {value} of dialogues of bots AI",
-        "passes bots as human",
-    ),
-    "model_picked": CheckRule(
-        "Picks out the model's dialogue",
-        0.60,
-        0.80,
-        False,
-        "picks out the model's dialogue in {value} of pairs with a human one",
-        "cannot tell a model from a human",
-    ),
-    "consistency": CheckRule(
-        "Same verdict in both orders",
-        0.55,
-        0.70,
-        False,
-        "gives the same verdict in both orders in {value} of pairs",
-        "changes its verdict when two dialogues are swapped",
-    ),
-    "first_preferred": CheckRule(
-        "First text preferred",
-        0.25,
-        0.15,
-        True,
-        "prefers the dialogue shown first in {value} of decided comparisons",
-        "decides by which dialogue is shown first",
-    ),
-    "ties": CheckRule(
-        "Decides between two",
-        0.80,
-        0.60,
-        True,
-        "calls {value} of comparisons a tie",
-        "hardly ever decides between two",
-    ),
-    "unreadable_rate": CheckRule(
-        "Readable verdicts",
-        0.25,
-        0.20,
-        True,
-        "leaves {value} of verdicts unreadable",
-        "gives verdicts that cannot be read",
-    ),
-    "label_kappa": CheckRule(
-        "Human labels of this set",
-        0.10,
-        0.20,
-        False,
-        "agrees with human labels with a kappa of {value}",
-        "does not agree with human labels",
-    ),
+NAMES: Mapping[Key, str] = {
+    "skill": "Notices shuffled dialogues",
+    "skill_bots": "Picks bots out from people",
+    "skill_labels": "Agrees with human labels",
+    "unreadable_rate": "Readable verdicts",
 }
-"""Check -> its rule; of the two true positive rates a judge has one. ``first_preferred`` counts how
-far the share is from one half."""
+"""Check -> its heading."""
+
+PRINTED: Mapping[Level, str] = {"no fault found": "no fault found as a reader"}
+"""Level -> its words where they say more."""
+
+_PAIRED: Mapping[Key, tuple[str, str]] = {
+    "skill_labels": ("It agrees with your annotators", "It disagrees with your annotators"),
+    "skill_bots": ("It picks bots out from people", "It passes bots as human"),
+}
 
 
 class Check(NamedTuple):
     """One check of a judge."""
 
-    key: str
-    """Key of `RULES`."""
-    name: str
+    key: Key
     state: State
     estimate: Estimate = UNKNOWN
-    """The number; a share from 0 to 1."""
-    line: float | None = None
-    """The line that it passes on the good side of, in the same unit."""
-    reason: str = ""
-    """A sentence on the result; empty if it was not tested."""
-    protocol: str = ""
+    """The number; skill −1 to 1, a share 0 to 1."""
+    n: int = 0
+    """Cases."""
+    protocol: Protocol | None = None
     """The protocol that it is from, if it is one."""
+    good: float = 0.0
+    bad: float = 0.0
+    habit: str = ""
+    """See `SkillCases`."""
+
+    @property
+    def name(self) -> str:
+        """Heading, with the protocol where there may be several."""
+        if self.key == "skill" and self.protocol is not None:
+            return f"{NAMES[self.key]}, {self.protocol.label}"
+        return NAMES[self.key]
+
+    @property
+    def line(self) -> float:
+        """Number that it passes on the good side of."""
+        if self.key == "unreadable_rate":
+            return FEW_UNREADABLE
+        if self.key == "skill_labels":
+            return LABEL_GOOD
+        return GOOD
 
     @property
     def number(self) -> str:
         """The number in text; a dash if it was not tested."""
-        value = self.estimate.value
         if not self.estimate.is_known:
             return "–"
-        if self.key == "label_kappa":
-            return f"{value:.2f}"
-        return f"{100 * value:.0f} %"
+        if self.key == "unreadable_rate":
+            return f"{100 * self.estimate.value:.0f} %"
+        return _points(self.estimate.value)
+
+    @property
+    def reason(self) -> str:
+        """What it says of the judge, without its full stop; empty if it was not tested."""
+        if not self.estimate.is_known:
+            return ""
+        if self.key == "unreadable_rate":
+            return _unreadable(self.estimate.value)
+        if self.key != "skill":
+            return _of_others(self.key, self.state)
+        return self._of_shuffled()
+
+    def _of_shuffled(self) -> str:
+        if self.state == "fails":
+            verb = "does not notice"
+            if self.estimate.low > 0:
+                verb = "hardly notices"
+            return f"It {verb} shuffled dialogues"
+        dash = " to "
+        if round(100 * self.estimate.low) >= 0:
+            dash = "–"
+        ends = f"{_points(self.estimate.low)}{dash}{_points(self.estimate.high)}"
+        numbers = f"(skill {_points(self.estimate.value)} of 100: {ends})"
+        if self.state == "unknown":
+            return f"Too few dialogues to say whether it notices shuffled ones {numbers}"
+        text = self.rates
+        if self.state == "passes":
+            return text
+        return f"{text} {numbers}"
+
+    @property
+    def rates(self) -> str:
+        """Shares of shuffled and of human dialogues that it calls AI, or of right and wrong pairs.
+
+        Of two faults the greater is told as one.
+        """
+        good = f"{100 * self.good:.0f}"
+        bad = f"{100 * self.bad:.0f}"
+        if self.protocol is not None and not self.protocol.is_alone:
+            return f"In pairs right in {good} %, wrong in {bad} %"
+        only = ""
+        join = " and"
+        if self.state == "warns" and self.bad > 1 - self.good:
+            join = ", but"
+        elif self.state == "warns":
+            only = " only"
+        noticed = f"It notices{only} {good} of 100 shuffled dialogues"
+        return f"{noticed}{join} blames {bad} of 100 human ones"
+
+    @property
+    def detail(self) -> str:
+        """`reason` with what a failing judge does instead."""
+        if self.key != "skill" or self.state != "fails":
+            return self.reason
+        return f"{self.reason}: {self.habit or _lower(self.rates)}"
+
+
+class LabelSkill(NamedTuple):
+    """Skill of a judge on the cases that annotators labelled, against their majority."""
+
+    protocol: Protocol
+    skill: Estimate
+    n: int
+    """Cases with a decided label."""
 
 
 class JudgeTrust(NamedTuple):
@@ -169,21 +169,28 @@ class JudgeTrust(NamedTuple):
     reasons: Texts
     """Sentences, the most important first."""
     checks: Sequence[Check]
+    self_judged: Names = ()
+    """Contestants that are the judge itself."""
+    reversed: str | None = None
+    """The leader, where the judge takes people for AI more often than it."""
+    is_rules: bool = False
 
     @property
     def failed(self) -> bool:
         """Whether nobody is ranked by this judge."""
-        return self.level in ("do not trust", "not usable", NO_ANSWER)
+        return self.level == "do not trust"
 
     @property
-    def fault(self) -> str:
-        """The worst fault of a judge that fails, after "the judge"; else empty."""
-        if self.level == NO_ANSWER:
-            return NO_ANSWER
-        for check in self.checks:
-            if check.state == "fails":
-                return RULES[check.key].fault
-        return ""
+    def n_tested(self) -> int:
+        """Checks with a result."""
+        return sum(check.state != "unknown" for check in self.checks)
+
+    @property
+    def printed(self) -> str:
+        """The level in words."""
+        if self.is_rules:
+            return "for a first look"
+        return PRINTED.get(self.level, self.level)
 
     @property
     def as_json(self) -> dict[str, object]:
@@ -194,157 +201,141 @@ class JudgeTrust(NamedTuple):
             row = {
                 "key": check.key,
                 "name": check.name,
+                "protocol": "" if check.protocol is None else check.protocol.name,
                 "state": check.state,
                 **{key: None if math.isnan(n) else round(n, DIGITS) for key, n in ends},
+                "n": check.n,
                 "line": check.line,
                 "reason": check.reason,
-                "protocol": check.protocol,
             }
             checks.append(row)
-        return {"trust": self.level, "reasons": list(self.reasons), "checks": checks}
+        return {
+            "trust": self.level,
+            "tested": self.n_tested,
+            "of": len(self.checks),
+            "self_judged": list(self.self_judged),
+            "reversed": self.reversed,
+            "reasons": list(self.reasons),
+            "checks": checks,
+        }
 
     def sentence(self, judge: str) -> str:
-        """The level and what fails or warns, one line."""
-        notable = [check for check in self.checks if check.state in ("fails", "warns")][:2]
-        texts = [c.reason.removeprefix("It ").partition(" (")[0].rstrip(".") for c in notable]
-        about = ""
-        if self.level == NO_ANSWER:
-            about = f" {' '.join(self.reasons)}"
-        elif texts:
-            about = f" It {' and '.join(texts)}."
-        return f"Judge {shorten(judge, 40)}: {self.level}.{about}"
+        """The level and at most two reasons, one line."""
+        reasons = " ".join(self.reasons[:2])
+        return f"Judge {shorten(judge, 40)}: {self.printed}. {reasons}".rstrip()
 
 
-def judge_trust(board: Board, label_kappa: Estimate | None = None) -> JudgeTrust:
-    """Return the trust level of a board's judge; ``label_kappa``: to human labels, if any."""
-    read = sum(facts.judged - facts.unreadable for facts in board.judge_facts.values())
-    without_room = _protocols_without_room(board, read)
-    if without_room:
-        label_kappa = None  # what it shares with annotators is no sample either
-    checks = _own_checks(board, without_room)
-    checks.append(_check("label_kappa", label_kappa or UNKNOWN))
-    reasons = defaultdict[State, list[str]](list)
-    for check in checks:
-        reasons[check.state].append(check.reason)
-    untested = []
-    n = _n_human_dialogues(board)
-    if len(board.lengths.frame) and not board.human_lengths:
-        untested.append("It was tested on generated dialogues only.")
-    elif n < LEAST:
-        untested.append(f"It saw {n} human dialogues; {LEAST} are needed to say more.")
-    if board.judge == RulesJudge.name:
-        untested.append("It sees the form of a dialogue only, not its content.")
-    if without_room:
-        untested = [_no_room(board, without_room), _MORE_ROOM]
-        if not reasons["fails"]:
-            return JudgeTrust(NO_ANSWER, untested, checks)
-    if board.judge_facts and not read:
-        return JudgeTrust("not usable", ["None of its verdicts can be read."], checks)
-    level = _level(checks, untested)
-    if level == "trust":
-        return JudgeTrust(level, reasons["passes"], checks)
-    return JudgeTrust(level, reasons["fails"] + reasons["warns"] + untested, checks)
+def judge_trust(board: Board, labelled: LabelSkill | None = None) -> JudgeTrust:
+    """Return the trust level of a board's judge; ``labelled``: by annotators, if there are any."""
+    checks = _checks(board, labelled)
+    is_rules = board.judge == RulesJudge.name
+    leader = next(iter(board.leaders), None)
+    turned = None
+    if leader is not None and _is_reversed(board, leader):
+        turned = leader
+    states = [check.state for check in checks if check.key == "skill" or check.state != "unknown"]
+    if is_rules:
+        states = []
+    decided = level(states, capped=bool(board.self_judged or turned))
+    reasons = _reasons(board, checks, turned)
+    if decided == "not tested":
+        reasons = [_untested(board, checks, is_rules)]
+    elif decided == "no fault found":
+        reasons = [_praise(checks)]
+    return JudgeTrust(decided, reasons, checks, board.self_judged, turned, is_rules)
 
 
-def _level(checks: Sequence[Check], untested: Texts) -> Level:
-    """Return the level of a judge that was asked and can be read."""
-    states = {check.state for check in checks}
+def level(states: Sequence[State], *, capped: bool = False) -> Level:
+    """Return the level from the states of ``skill``, and of all other checks that have one.
+
+    ``capped``: it judges itself, or takes people for AI more often than the leader.
+    """
+    if all(each == "unknown" for each in states):
+        return "not tested"
     if "fails" in states:
         return "do not trust"
-    if {check.state for check in checks if check.key in _KNOWN_TRUTH} == {"unknown"}:
-        return "not tested"
-    if "warns" in states or untested:
+    if capped or "warns" in states or "unknown" in states:
         return "use with care"
-    return "trust"
+    return "no fault found"
 
 
-_MORE_ROOM = (
-    "Set a larger max_tokens in its entry, or reasoning_tokens in its [models] entry if it thinks."
-)
+def no_ranking(checks: Sequence[Check]) -> str:
+    """Return why nobody is ranked, by the worst failing check; empty if none fails."""
+    for check in _worst(checks, "fails"):
+        who = "it"
+        if check.key == "skill":
+            who = "the judge"
+        return f"No ranking: {check.reason.replace('It', who, 1)}."
+    return ""
 
 
-def _no_room(board: Board, names: Texts) -> str:
-    """Return a sentence on the verdicts that replies of these protocols had no room for."""
-    n = sum(board.judge_facts[name].without_room for name in names)
-    judged = sum(board.judge_facts[name].judged for name in names)
-    return (
-        f"{n:,} of {judged:,} verdicts in {listed(names)} are missing: its replies were cut or "
-        "empty."
+def leader_cases(board: Board, leader: str) -> SkillCases:
+    """Return the verdicts on the leader beside people; none where GTEval was not judged."""
+    for part in board.verdicts.values():
+        if part.protocol.against_human and part.protocol.tests_judges:
+            return pair_cases(part.verdicts, leader, part.topics)
+    return SkillCases()
+
+
+def _is_reversed(board: Board, leader: str) -> bool:
+    """Whether the judge takes people for AI more often than the leader."""
+    return second(leader_cases(board, leader), board.n_models) == "reversed"
+
+
+def _checks(board: Board, labelled: LabelSkill | None) -> list[Check]:
+    """Make every check that the judged protocols have, tested or not."""
+    checks = []
+    for protocol in _tested_protocols(board):
+        checks.append(_skill_check("skill", protocol, board.test.cases(protocol)))
+    for part in board.verdicts.values():
+        if part.protocol.against_human and part.protocol.tests_judges:
+            for name in part.verdicts.judged_contestants:
+                if is_floor_bot(name):
+                    cases = pair_cases(part.verdicts, name, part.topics)
+                    checks.append(_skill_check("skill_bots", part.protocol, cases))
+    if labelled is not None:
+        found = state(labelled.skill, labelled.n, labelled.n, LABEL_GOOD)
+        checks.append(Check("skill_labels", found, labelled.skill, labelled.n, labelled.protocol))
+    if board.judge_facts:
+        checks.append(_unreadable_check(board))
+    return checks
+
+
+def _tested_protocols(board: Board) -> list[Protocol]:
+    """Return the judged protocols that test a judge; GTEval stands for the Arena."""
+    known = [part.protocol for part in board.verdicts.values() if part.protocol.tests_judges]
+    pairs = [protocol for protocol in known if protocol.is_pair]
+    others = [protocol for protocol in known if not protocol.is_pair]
+    if any(protocol.against_human for protocol in others):
+        return others
+    return others + pairs[:1]  # the largest N
+
+
+def _skill_check(key: Key, protocol: Protocol, cases: SkillCases) -> Check:
+    n_seeds = cases.n_seeds
+    if protocol.is_pair:  # its prompt allows ties, which are no fault
+        cases = cases.decided()
+    skill = cases.skill
+    n = len(cases.values)
+    found = state(skill, n_seeds, n)
+    return Check(key, found, skill, n, protocol, cases.good, cases.bad, cases.habit)
+
+
+def _unreadable_check(board: Board) -> Check:
+    """Check the protocol with the most unreadable verdicts."""
+    worst = max(board.judge_facts.values(), key=_least_unreadable)
+    rate = worst.rate("unreadable_rate")
+    found: State = "warns"
+    if rate.value == 1 or rate.low > MOST_UNREADABLE:
+        found = "fails"
+    elif rate.high <= FEW_UNREADABLE:
+        found = "passes"
+    if rate.value < 1 and board.test.n_seeds < LEAST:
+        found = "unknown"
+    part = board.verdicts.get(worst.protocol)
+    return Check(
+        "unreadable_rate", found, rate, worst.judged, None if part is None else part.protocol
     )
-
-
-def _protocols_without_room(board: Board, n_read: int) -> list[str]:
-    """Return protocols with too many verdicts missing, most of them since replies had no room."""
-    facts = board.judge_facts
-    if n_read == 0:
-        n_cut = sum(each.without_room for each in facts.values())
-        n_unreadable = sum(each.unreadable for each in facts.values())
-        return [name for name in facts if 2 * n_cut > n_unreadable]
-    names = []
-    for judged in _counted(board):
-        each = facts[judged.protocol.name]
-        is_cut = 2 * each.without_room > each.unreadable
-        if is_cut and _check_in("unreadable_rate", each).state == "fails":
-            names.append(each.protocol)
-    return names
-
-
-def _counted(board: Board) -> list[ProtocolVerdicts]:
-    """Return the verdicts that a judge is checked by."""
-    return [v for v in board.verdicts.values() if v.protocol.about_ai or v.protocol.leads]
-
-
-_KNOWN_TRUTH = {
-    "false_positive_rate",
-    "true_positive_rate",
-    "true_positive_rate_bots",
-    "model_picked",
-    "label_kappa",
-}
-
-
-def _own_checks(board: Board, without_room: Collection[str]) -> list[Check]:
-    """Make the checks that need no labels, from the judge's table as far as it has them.
-
-    What fits into a limit is no sample of a judge's verdicts: protocols without room are left out.
-    """
-    facts = {}
-    single = JudgeFacts()
-    against_human = None
-    pairs = []
-    for judged in _counted(board):
-        name = judged.protocol.name
-        if name in without_room:
-            continue
-        facts[name] = board.judge_facts[name]
-        if judged.protocol.is_pair:
-            pairs.append(facts[name])
-        elif judged.protocol.against_human:
-            against_human = against_human or judged
-        elif not single.protocol:
-            single = facts[name]
-    if against_human is not None and not pairs:
-        pairs = [facts[against_human.protocol.name]]
-    # Of several Arenas the one that decides most: two dialogues that are both bad are rightly tied.
-    pair = min(pairs, key=_ties, default=JudgeFacts())
-    unread = max(facts.values(), key=_least_unreadable, default=JudgeFacts())
-    on_models = "true_positive_rate"
-    if single.rate("true_positive_rate_bots").is_known:
-        on_models = "true_positive_rate_bots"
-    return [
-        _check_in("false_positive_rate", single),
-        _check_in(on_models, single),
-        _model_picked(against_human),
-        _check_in("consistency", pair),
-        _check_in("first_preferred", pair),
-        _check_in("ties", pair),
-        _check_in("unreadable_rate", unread),
-    ]
-
-
-def _ties(facts: JudgeFacts) -> float:
-    """Return the share of ties, more than all where it is not known."""
-    return float(np.nan_to_num(facts.rate("ties").value, nan=2.0))
 
 
 def _least_unreadable(facts: JudgeFacts) -> float:
@@ -352,75 +343,117 @@ def _least_unreadable(facts: JudgeFacts) -> float:
     return float(np.nan_to_num(facts.rate("unreadable_rate").low))
 
 
-def _n_human_dialogues(board: Board) -> int:
-    """Count the human dialogues with a readable verdict, alone or next to a model's."""
-    seeds: set[str] = set()
-    for part in board.verdicts.values():
-        if part.protocol.about_ai:
-            seeds |= {j.seed_id for j in part.judgments if HUMAN in j.contestants and j.verdict}
-        if part.protocol.against_human:
-            read = part.verdicts.only(part.verdicts.readable)
-            seeds |= {read.items[i] for i in read.item}
-    return len(seeds)
+def _worst(checks: Sequence[Check], wanted: State) -> list[Check]:
+    """Return the checks in a state: what cannot be read first, then by skill."""
+    some = [check for check in checks if check.state == wanted]
+    some.sort(key=lambda check: (check.key != "unreadable_rate", check.estimate.value))
+    return some
 
 
-def _model_picked(judged: ProtocolVerdicts | None) -> Check:
-    """Check how many of GTEval's verdicts pick out the model, or the bot where there are bots."""
-    if judged is None:
-        return _check("model_picked", UNKNOWN)
-    verdicts = judged.verdicts
-    names = np.array(verdicts.contestants, object)
-    bot = np.array([is_floor_bot(name) for name in names])
-    counted = verdicts.readable
-    with_bot = bot[verdicts.first] | bot[verdicts.second]
-    if with_bot.any():
-        counted &= with_bot
-    verdicts = verdicts.only(counted)
-    decided = verdicts.only(verdicts.result != TIE)
-    right = decided.result == np.where(names[decided.first] == HUMAN, WIN, LOSS)
-    check = _check(
-        "model_picked", proportion(right, judged.cluster[decided.item]), judged.protocol.name
-    )
-    ties = proportion(verdicts.result == TIE, judged.cluster[verdicts.item])
-    if check.state in ("passes", "unknown") and ties.low > RULES["ties"].passes:
-        return check._replace(
-            state="warns",
-            reason=f"It calls {100 * ties.value:.0f} % of pairs with a human dialogue a tie.",
+def _reasons(board: Board, checks: Sequence[Check], turned: str | None) -> list[str]:
+    """Return what speaks against the judge, the worst first."""
+    reasons = [_sentence(check.detail) for check in _worst(checks, "fails")]
+    unreadable = [check for check in checks if check.key == "unreadable_rate"]
+    if unreadable and unreadable[0].state in ("fails", "warns") and _lacks_room(board):
+        reasons.insert(1, _MORE_ROOM)
+    reasons += [_sentence(check.reason) for check in _worst(checks, "warns")]
+    if turned is not None:
+        cases = leader_cases(board, turned)
+        reasons.append(
+            f"It takes people for AI more often than {turned}: {100 * cases.bad:.0f} % against "
+            f"{100 * cases.good:.0f} %."
         )
-    return check
+    if board.self_judged:
+        verb = "is a contestant"
+        if len(board.self_judged) > 1:
+            verb = "are contestants"
+        reasons.append(f"It judges itself: {listed(board.self_judged)} {verb}.")
+    for check in checks:
+        if check.key == "skill" and check.state == "unknown" and check.protocol is not None:
+            reasons.append(_sentence(check.reason or f"{check.protocol.label} was not tested"))
+    return reasons
 
 
-def _check_in(key: str, facts: JudgeFacts) -> Check:
-    """Make a check of a rate of a protocol."""
-    return _check(key, facts.rate(key), facts.protocol)
+_MORE_ROOM = (
+    "Its replies were cut or empty: set a larger max_tokens in its entry, or reasoning_tokens in "
+    "its [models] entry if it thinks."
+)
 
 
-def _check(key: str, estimate: Estimate, protocol: str = "") -> Check:
-    """Make a check of a number."""
-    rule = RULES[key]
-    line = rule.passes
-    low = estimate.low
-    high = estimate.high
-    if key == "first_preferred":  # it counts how far the share is from one half
-        line = 0.5
-        low = max(0.0, estimate.low - line, line - estimate.high)
-        high = max(estimate.high - line, line - estimate.low)
-    check = Check(key, rule.name, "unknown", estimate, line, protocol=protocol)
-    if not estimate.is_bounded:
-        return check
-    ends = f"{100 * estimate.low:.0f}–{100 * estimate.high:.0f}"
-    if key == "label_kappa":
-        ends = f"{low:.2f} to {high:.2f}"
-    fails = high < rule.fails
-    passes = low >= rule.passes
-    if rule.low_is_good:
-        fails = low > rule.fails
-        passes = high <= rule.passes
-    state: State = "warns"
-    if fails:
-        state = "fails"
-    elif passes:
-        state = "passes"
-    return check._replace(
-        state=state, reason=f"It {rule.finding.format(value=check.number)} ({ends})."
-    )
+def _lacks_room(board: Board) -> bool:
+    """Whether most unreadable verdicts are missing since a reply was cut or showed nothing."""
+    facts = board.judge_facts.values()
+    n_cut = sum(each.without_room for each in facts)
+    return 2 * n_cut > sum(each.unreadable for each in facts)
+
+
+def _praise(checks: Sequence[Check]) -> str:
+    """Return what a judge without a fault does with shuffled dialogues."""
+    texts = [check.reason for check in checks if check.key == "skill"]
+    return _sentence("; ".join([texts[0], *[_lower(text) for text in texts[1:]]]))
+
+
+def _untested(board: Board, checks: Sequence[Check], is_rules: bool) -> str:
+    """Return why nothing is known of a judge, and what to do."""
+    test = board.test
+    n = f"{test.n_missing:,} calls"
+    if is_rules:
+        return "It reads form only and cannot notice a shuffled dialogue."
+    if not _tested_protocols(board):
+        return "The test is part of UniEval, GTEval and the Arena; none of them was judged."
+    if test.n_human < LEAST:
+        return (
+            f"{board.seed_set} has {test.n_human} human dialogues of {MIN_HUMAN} or more "
+            f"utterances; the test needs {LEAST}."
+        )
+    if test.n_asked == 0:
+        return "shuffled = 0 in [run] of botchat.toml: no test is made."
+    if test.n_shuffled < LEAST:
+        return (
+            f"{board.seed_set} gives {test.n_shuffled} shuffled dialogues; the test needs {LEAST}."
+        )
+    if test.n_seeds < LEAST:
+        return (
+            f"With --limit {test.n_seeds} no test is made; from {LEAST} on it is ({n}, once for "
+            "this judge and set)."
+        )
+    for check in checks:
+        if check.key == "skill" and check.protocol is not None and check.n:
+            if check.protocol.is_pair and check.n < LEAST:
+                pairs = len(board.test.cases(check.protocol).values)
+                return f"It decides {check.n} of {pairs} pairs; the test needs {LEAST}."
+            return _sentence(check.reason)
+    return f"Judged before the test existed: botchat judge ({n})."
+
+
+def _unreadable(rate: float) -> str:
+    if rate == 1:
+        return "none of its verdicts can be read"
+    return f"{100 * rate:.0f} % of its verdicts cannot be read"
+
+
+def _of_others(key: Key, found: State) -> str:
+    """Return the words on bots or labels."""
+    good, bad = _PAIRED[key]
+    match found:
+        case "passes":
+            return good
+        case "fails":
+            return bad
+        case "warns":
+            return f"{good} in part only"
+        case "unknown":
+            return f"{good}: too few cases to tell"
+
+
+def _points(skill: float) -> str:
+    """Return a skill in points of 100."""
+    return f"{round(100 * skill)}".replace("-", "−")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

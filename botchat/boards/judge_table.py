@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from botchat.boards.protocols import ProtocolVerdicts
-from botchat.boards.tables import Column, Table, TableRow, is_floor_bot, share, table
+from botchat.boards.skill import JudgeTest
+from botchat.boards.tables import Column, Table, TableRow, share, table
 from botchat.estimates import UNKNOWN, Estimate, Indices
 from botchat.metrics import lengths
 from botchat.metrics.agreement import verdict_rates
 from botchat.metrics.statistics import distinct, proportion
 from botchat.metrics.verdicts import LOSS, WIN, PairVerdicts, lacks_room
-from botchat.records import HUMAN, UNDECIDED, Dialogues, Judgment
+from botchat.protocols.protocol import Protocol
+from botchat.records import Dialogues
 
 
 class JudgeFacts(NamedTuple):
@@ -29,6 +30,12 @@ class JudgeFacts(NamedTuple):
     """Verdicts that are missing since a reply was cut or showed nothing; see `lacks_room`."""
     rates: Mapping[str, Estimate] = {}
     """Key of `_COLUMNS` -> its rate, as far as the protocol has it."""
+    skill_n: int | None = None
+    """Cases of skill; None where none was asked."""
+
+    def with_rates(self, rates: Mapping[str, Estimate]) -> JudgeFacts:
+        """Return them with more rates."""
+        return self._replace(rates={**self.rates, **rates})
 
     @property
     def row(self) -> TableRow:
@@ -46,12 +53,25 @@ def judge_facts(judged: Iterable[ProtocolVerdicts], dialogues: Dialogues) -> dic
     for part in sorted(judged, key=lambda part: part.protocol.name):
         name = part.protocol.name
         if part.protocol.is_alone:
-            facts[name] = _detection_facts(part)
-            continue
-        of_pairs = pair_facts(part.verdicts, part.cluster[part.verdicts.item], name)
-        longer = _longer_preferred(part, dialogues)
-        facts[name] = of_pairs._replace(rates={**of_pairs.rates, "longer_preferred": longer})
+            of_part = _facts_alone(part)
+        else:
+            of_part = pair_facts(part.verdicts, part.cluster[part.verdicts.item], name)
+            of_part = of_part.with_rates({"longer_preferred": _longer_preferred(part, dialogues)})
+        facts[name] = of_part
     return facts
+
+
+def with_test(facts: JudgeFacts, protocol: Protocol, test: JudgeTest) -> JudgeFacts:
+    """Return facts with what the judge says of shuffled dialogues, where it was asked."""
+    if not protocol.tests_judges:
+        return facts
+    cases = test.cases(protocol)
+    rates = {"skill": cases.skill}
+    if protocol.is_alone:
+        rates["true_positive_rate"] = proportion(cases.noticed, cases.clusters)
+        rates["false_positive_rate"] = proportion(cases.blamed, cases.clusters)
+        rates["place"] = test.placed(protocol)
+    return facts.with_rates(rates)._replace(skill_n=len(cases.values) or None)
 
 
 def judge_table(facts: Iterable[JudgeFacts], signatures: Sequence[str]) -> Table:
@@ -64,7 +84,8 @@ def judge_table(facts: Iterable[JudgeFacts], signatures: Sequence[str]) -> Table
         signatures,
         "In percent, with 95 % intervals clustered by ChatSEED. Consistency: pairs with the same "
         "verdict in both orders. First preferred: decided verdicts for the dialogue shown first; "
-        "50 is no bias. Longer preferred: decided verdicts for the dialogue with more words.",
+        "50 is no bias. Longer preferred: decided verdicts for the dialogue with more words. "
+        "Skill: on shuffled dialogues beside human ones; 0 is guessing, 100 always right.",
     ).filled()
 
 
@@ -100,29 +121,13 @@ def pair_facts(verdicts: PairVerdicts, cluster: Indices, protocol: str = "") -> 
     )
 
 
-def _detection_facts(judged: ProtocolVerdicts) -> JudgeFacts:
-    """Return the judge's facts on single dialogues, where positive is AI-involved."""
-    protocol = judged.protocol
+def _facts_alone(judged: ProtocolVerdicts) -> JudgeFacts:
+    """Return the judge's facts on single dialogues."""
     judgments = judged.judgments
     unreadable = [judgment.verdict is None for judgment in judgments]
     rates = {"unreadable_rate": proportion(unreadable, judged.topics_of(judgments))}
-    if protocol.about_ai and protocol.answer.passing is not None:
-        groups = defaultdict[str, list[Judgment]](list)
-        for judgment in judgments:
-            if judgment.verdict in (None, UNDECIDED):
-                continue
-            name = judgment.contestants[0]
-            key = "true_positive_rate"
-            if name == HUMAN:
-                key = "false_positive_rate"
-            groups[key].append(judgment)
-            if is_floor_bot(name):
-                groups["true_positive_rate_bots"].append(judgment)
-        for key, group in groups.items():
-            hits = [judgment.verdict != protocol.answer.passing for judgment in group]
-            rates[key] = proportion(hits, judged.topics_of(group))
     n_without_room = sum(map(lacks_room, judgments))
-    return JudgeFacts(protocol.name, len(judgments), sum(unreadable), n_without_room, rates)
+    return JudgeFacts(judged.protocol.name, len(judgments), sum(unreadable), n_without_room, rates)
 
 
 PAIR_COLUMNS = (
@@ -136,7 +141,9 @@ PAIR_COLUMNS = (
 _COLUMNS = (
     *PAIR_COLUMNS,
     share("longer_preferred", "Longer preferred"),
-    share("false_positive_rate", "False positives"),
-    share("true_positive_rate", "True positives"),
-    share("true_positive_rate_bots", "True positives, bots", detail=True),
+    share("skill", "Skill"),
+    Column("skill_n", "Skill, cases", "count", detail=True),
+    share("false_positive_rate", "Human dialogues blamed"),
+    share("true_positive_rate", "Shuffled ones noticed"),
+    share("place", "Right index"),
 )

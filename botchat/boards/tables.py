@@ -180,6 +180,14 @@ class Table:
                 keys += column.keys
         return replace(self, columns=tuple(kept), frame=self.frame[keys])
 
+    def unranked(self) -> Table:
+        """Return the table by name, with no rank and no rating."""
+        frame = self.frame.sort_values("model", ignore_index=True)
+        for column in self.columns:
+            if column.kind in ("rank", "rating"):
+                frame[column.keys] = pd.NA
+        return replace(self, frame=frame.astype(self.frame.dtypes))
+
     @property
     def headline(self) -> list[Column]:
         """The columns for readers."""

@@ -173,7 +173,7 @@ def _judged(
 ) -> dict[str, Judgments]:
     """Return the stored judgments of the cases as they are now, by name of the protocol."""
     judged = {}
-    for protocol, makes in cases:
+    for protocol, makes, _ in cases:
         wanted = {}
         for make in makes:
             case = make()

@@ -9,14 +9,16 @@ from typing import NamedTuple
 
 from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.interfaces import MakeCase, case_ref
+from botchat.metrics.statistics import LEAST
 from botchat.pipeline.contestants import begun_seeds, human_dialogues, in_turn, select_dialogues
 from botchat.pipeline.judging import JudgingJob, ProtocolCases, ask_jobs, walk_jobs
 from botchat.pipeline.plan import ask_or_plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.spending import JudgeName, Meter, Spending
-from botchat.protocols.catalogue import catalogue
+from botchat.protocols.catalogue import GTEVAL, catalogue
+from botchat.protocols.controls import control_cases
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, N_SEED, Dialogues, Names, Seed
+from botchat.records import HUMAN, N_SEED, RULES, Dialogues, Names, Seed, Texts
 from botchat.results import Result
 from botchat.workspace.folder import Workspace
 
@@ -35,6 +37,8 @@ class Judging(NamedTuple):
     """Number to draw at random at each N."""
     limit: int | None = None
     """Number of first seeds (default: all seeds that have a generated dialogue)."""
+    beside: Texts = ()
+    """Protocols that the same run asks."""
 
 
 def judge(request: Judging, workspace: Workspace, spending: Spending, meter: Meter) -> Result:
@@ -73,8 +77,11 @@ def judging_job(
                 f"--turns {each.n}: no dialogues of {request.seed_set} that {protocol.name} can be "
                 f"asked about are so long; generate with --turns {each.n}"
             )
+        controls: list[MakeCase] = []
+        if each == max(asked, key=lambda at: at.n or 0):
+            controls = _controls(request, run, each, len(seeds))
         if makers or protocol.is_alone:
-            cases.append(ProtocolCases(each, makers))
+            cases.append(ProtocolCases(each, makers, _without(controls, makers)))
     if not cases:
         raise MissingDataError(
             f"{protocol.title} has nothing to compare: no two dialogues of one seed are long "
@@ -104,6 +111,34 @@ def _compared(
             )
         compared[HUMAN] = human_dialogues(seeds)
     return compared
+
+
+def _controls(
+    request: Judging, run: ResolvedRun, protocol: Protocol, n_seeds: int
+) -> list[MakeCase]:
+    """Return the cases that test the judge: of runs that are large enough to conclude anything."""
+    if request.judge.name == RULES or not protocol.tests_judges or n_seeds < LEAST:
+        return []
+    if protocol.is_pair and GTEVAL.name in request.beside:
+        return []  # GTEval's are the same dialogues, in both orders too
+    seed_set = run.seed_set
+    shuffled = seed_set.shuffled(run.workspace.config.run.shuffled)
+    return list(control_cases(protocol, seed_set.seeds, shuffled))
+
+
+def _without(controls: Sequence[MakeCase], makers: Sequence[MakeCase]) -> list[MakeCase]:
+    """Return the controls that are no case already, as human dialogues are."""
+    asked = set()
+    for make in makers:
+        case = case_ref(make)
+        if HUMAN in case.contestants:
+            asked.add((case.seed_id, case.contestants))
+    kept = []
+    for make in controls:
+        case = case_ref(make)
+        if (case.seed_id, case.contestants) not in asked:
+            kept.append(make)
+    return kept
 
 
 def _refuse_alone(protocol: Protocol, names: Collection[str]) -> None:

@@ -13,10 +13,14 @@ from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.ledger import record_provenance
 from botchat.pipeline.session import Session
 from botchat.pipeline.spending import JudgeName, Meter
+from botchat.protocols.catalogue import GTEVAL
 from botchat.protocols.protocol import Protocol
 from botchat.records import LOOKED_UP_AGAIN, NO_ROOM, SIGNED, UNANSWERED, Judgment, Outcome
 from botchat.workspace import jsonl
 from botchat.workspace.folder import CaseKey, judgment_key, settle
+
+JUDGE_TEST = "judge test"
+"""Step of a plan: cases on controls."""
 
 MOST_UNREADABLE = 20
 MOST_UNREADABLE_OWN = 5
@@ -31,6 +35,8 @@ class ProtocolCases(NamedTuple):
 
     protocol: Protocol
     make: Sequence[MakeCase]
+    controls: Sequence[MakeCase] = ()
+    """Cases on shuffled dialogues and the human ones beside them, which test the judge."""
 
 
 class StageResult(NamedTuple):
@@ -61,13 +67,16 @@ class JudgingJob(NamedTuple):
 
 async def walk_jobs(jobs: Sequence[JudgingJob], session: Session) -> None:
     """Answer every case of the jobs as a plan does; nothing is stored."""
-    for writer in chain.from_iterable(job.writers(session) for job in jobs):
-        if not writer.judge.models:
-            continue
-        for make in writer.makers:
-            case = make()
-            if writer.stored(case) is None:
-                await writer.judge.answer(case)
+    for job in jobs:
+        for writer in job.writers(session):
+            if not writer.judge.models:
+                continue
+            tested = session.judge(job.judge, writer.protocol, JUDGE_TEST)
+            for judge, makers in ((writer.judge, writer.cases), (tested, writer.controls)):
+                for make in makers:
+                    case = make()
+                    if writer.stored(case) is None:
+                        await judge.answer(case)
 
 
 async def ask_jobs(
@@ -107,7 +116,11 @@ class JudgmentWriter:
         judge = session.judge(name, protocol)
         self._session = session
         self.protocol = protocol
-        self.makers = cases.make
+        self.cases = cases.make
+        self.controls = list(cases.controls)
+        gteval = run.workspace.judgments_path(seed_set, GTEVAL.name, judge.name)
+        if protocol.is_pair and gteval.exists():
+            self.controls = []  # GTEval's are the same dialogues, in both orders too
         self.judge = judge
         base = protocol.base if protocol.template else protocol.name.split("-")[0]
         n = ""
@@ -125,6 +138,11 @@ class JudgmentWriter:
         self._new = self._unreadable = 0
         self.file = jsonl.Appender[Judgment](self.path)
         self.signature = self._sign()
+
+    @property
+    def makers(self) -> list[MakeCase]:
+        """Makers of every case."""
+        return [*self.cases, *self.controls]
 
     def _sign(self) -> str:
         """Return the signature, with what endpoints have refused by now."""

@@ -99,7 +99,7 @@ def leaderboard(
     judgments = data.judgments_of(paged[0])
     usd = None
     if judgments:
-        usd = total_cost(workspace, data.dialogues, judgments)
+        usd = total_cost(workspace, data.dialogues, data.paid_judgments(paged[0]))
     page = _write_page(data, views, reports, folder, usd, meter)
     if opens:
         webbrowser.open(page.absolute().as_uri())
@@ -171,21 +171,17 @@ def _views(
     data: SeedSetData, meter: Meter, judges: Texts
 ) -> tuple[list[View], Mapping[str, AgreementReport]]:
     """Return the page's view of some judges, and the agreement of all by protocol."""
-    from botchat.boards.judge_agreement import HUMAN_LABELS
+    from botchat.boards.judge_checks import LabelSkill
     from botchat.pipeline.agree import set_reports
     from botchat.report.page import View
 
     meter.begin("count and rate", len(judges))
     reports = set_reports(data)
-    kappas = {}
-    for report in reversed(reports.values()):
-        if report.labels == HUMAN_LABELS:
-            for judged in report.agreement.judges:
-                kappas[judged.judge] = judged.kappa
+    labelled: dict[str, LabelSkill] = {}
     costs = cost_per_dialogue(data.workspace, data.dialogues)
     views = []
     for judge in judges:
-        views.append(View.of(data.board(judge), kappas.get(judge), costs))
+        views.append(View.of(data.board(judge), labelled.get(judge), costs))
         meter.done += 1
     return views, reports
 

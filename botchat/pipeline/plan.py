@@ -50,6 +50,7 @@ _ABOUT = {
     "unieval": "each dialogue alone, human ones too",
     "arena": "pairs, both orders",
     "gteval": "against the human dialogue, both orders",
+    "judge test": "once: shuffled dialogues (two halves that do not belong together)",
 }
 
 ROUGH = (

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, UsageError
 from botchat.languages import ENGLISH, Language
+from botchat.metrics.statistics import LEAST
 from botchat.pipeline.spending import NO_JUDGE, NO_LIMITS, JudgeName, Spending
+from botchat.protocols.controls import shuffled_dialogues
 from botchat.protocols.protocol import Protocol
-from botchat.records import Dialogues, Seed, Utterances
+from botchat.records import Dialogue, Dialogues, Seed, Utterances
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
@@ -42,6 +44,13 @@ class SeedSet:
                 name.removeprefix("bot:"), self._human_dialogues, self.language
             )
         return self._bots[name]
+
+    def shuffled(self, most: int) -> dict[str, Dialogue]:
+        """Return the first shuffled dialogues, or none where they are too few to test a judge."""
+        shuffled = shuffled_dialogues(self.seeds, most)
+        if len(shuffled) < LEAST:
+            return {}
+        return shuffled
 
     @cached_property
     def rules(self) -> RulesJudge:

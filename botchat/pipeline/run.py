@@ -243,7 +243,14 @@ def _judging_jobs(
         judged = list(models)
         if protocol.is_alone and HUMAN not in judged and not is_bare(run.seed_set.seeds):
             judged.append(HUMAN)
-        request = Judging(protocol.name, run.seed_set.name, run.judge, judged, limit=run.limit)
+        request = Judging(
+            protocol.name,
+            run.seed_set.name,
+            run.judge,
+            judged,
+            limit=run.limit,
+            beside=[each.name for each in _protocols(run)],
+        )
         try:
             jobs.append(judging.judging_job(request, run, protocol, dialogues))
         except (ConfigError, MissingDataError) as error:

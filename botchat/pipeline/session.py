@@ -76,11 +76,13 @@ class Session(typing.NamedTuple):
         model = self._open(ModelUse(speaker.model, stage, stage, speaker.decoding.max_tokens))
         return Speaker(model, speaker.decoding, speaker.system)
 
-    def judge(self, judge: JudgeName, protocol: Protocol) -> Judge:
+    def judge(self, judge: JudgeName, protocol: Protocol, step: str = "") -> Judge:
         """Return the judge of that name, for the cases of a protocol.
 
-        Raises `ConfigError` if it cannot be used or be asked like this.
+        ``step``: of a plan, by default the protocol. Raises `ConfigError` if it cannot be used or
+        be asked like this.
         """
+        step = step or protocol.name
         named = named_judge(judge, self.run.workspace.config)
         if named is None:
             if protocol.template or not protocol.about_ai:
@@ -91,22 +93,20 @@ class Session(typing.NamedTuple):
             self._refuse_batch(RULES)
             return self.run.seed_set.rules
         if isinstance(named, NamedPanel):
-            return self._panel(named, protocol)
+            return self._panel(named, protocol, step)
         if isinstance(named, NamedJudge):
             from botchat.judges.single import SingleJudge, repeated_judge
 
-            model = self._open(
-                ModelUse(named.model, "judge", protocol.name, named.decoding.max_tokens)
-            )
+            model = self._open(ModelUse(named.model, "judge", step, named.decoding.max_tokens))
             if named.samples == 1:
                 return SingleJudge(named.name, model, named.decoding)
             return repeated_judge(named.name, model, named.decoding, named.samples)
         return named
 
-    def _panel(self, panel: NamedPanel, protocol: Protocol) -> Judge:
+    def _panel(self, panel: NamedPanel, protocol: Protocol, step: str) -> Judge:
         def open_agent(name: str) -> ChatModel:
             model = judge_model(name, self.run.workspace.config)
-            return self._open(ModelUse(model, "judge", protocol.name, panel.settings.max_tokens))
+            return self._open(ModelUse(model, "judge", step, panel.settings.max_tokens))
 
         return build_panel(
             panel.name,

@@ -127,6 +127,11 @@ class Protocol:
         return 2
 
     @property
+    def tests_judges(self) -> bool:
+        """Whether its judges are asked about shuffled dialogues too; not where they are cut."""
+        return self.subject == "dialogues" and (self.n is None or self.is_pair)
+
+    @property
     def knows_truth(self) -> bool:
         """Whether who wrote what is the right answer: one side, or the whole dialogue, is human."""
         return self.about_ai and self.answer.names_ai and not self.is_pair

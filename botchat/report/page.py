@@ -17,7 +17,6 @@ from datetime import date
 from functools import cache
 from importlib import resources
 from itertools import chain
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
@@ -25,8 +24,7 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline, headline
-from botchat.boards.judge_checks import NO_ANSWER, Check, JudgeTrust, judge_trust
-from botchat.estimates import Estimate
+from botchat.boards.judge_checks import Check, JudgeTrust, LabelSkill, judge_trust
 from botchat.interfaces import Row
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.protocol import Protocol
@@ -49,15 +47,8 @@ SCRIPTS = ("core.js", "board.js", "dialogues.js", "pair.js", "reader.js")
 STYLES = ("paper.css", "page.css", "reader.css")
 """Files in the order in which they build on each other."""
 
-STAMPS = {
-    "trust": "✓ Trust",
-    "use with care": "! Use with care",
-    "not tested": "? Not tested",
-    "do not trust": "✕ Do not trust",
-    "not usable": "✕ Not usable",
-    NO_ANSWER: "✕ No answer within its limit",
-}
-"""Trust level of a judge -> its stamp."""
+MARKS = {"no fault found": "✓", "use with care": "!", "not tested": "?", "do not trust": "✕"}
+"""Trust level of a judge -> its mark."""
 
 Pieces: TypeAlias = list[tuple[str, bool]]
 """A sentence in pieces, each with whether it is the name of a contestant."""
@@ -82,16 +73,17 @@ class View(NamedTuple):
     def of(
         cls,
         board: Board,
-        label_kappa: Estimate | None = None,
+        labelled: LabelSkill | None = None,
         costs: Costs | None = None,
     ) -> View:
-        """Make the view of a board; ``label_kappa``: of its judge to human labels, if any."""
+        """Make the view of a board; ``labelled``: skill of its judge by annotators, if any."""
         from botchat.report.figures import board_charts
 
-        trust = judge_trust(board, label_kappa)
-        return cls(
-            board, headline(board, trust), trust, list(board_charts(board, costs)), costs or {}
-        )
+        trust = judge_trust(board, labelled)
+        begin = headline(board, trust)
+        if trust.failed:
+            board = board.unranked()
+        return cls(board, begin, trust, list(board_charts(board, costs)), costs or {})
 
 
 class JudgeComparison(NamedTuple):
@@ -164,8 +156,7 @@ def _page(
     signatures = chain.from_iterable(table.signatures for table in board.tables)
     script = join_files(SCRIPTS)
     return template("page.html").render(
-        STAMPS=STAMPS,
-        NO_ANSWER=NO_ANSWER,
+        LEVEL_MARKS=MARKS,
         icon=ICON,
         style=join_files(STYLES),
         script=script,
@@ -173,20 +164,20 @@ def _page(
         version=VERSION,
         view=view,
         title=_title(view.headline),
-        gist=re.split(r"(\d+ of 100|(?<=humans pass in )\d+)", view.headline.lead),
+        gist=re.split(r"(\d+ of 100|(?<=people in )\d+|\d+ %)", view.headline.lead),
         done=_done(view, usd),
         heads=heads,
         lines=lines,
         curve=success_curve(board, view.headline.leader, ranked=not view.trust.failed),
         links=links,
-        main_checks=main_checks(checks[place]),
+        main_checks=checks[place],
+        check_rows=_check_rows(checks),
         explained=protocols,
         # Without the version that last asked otherwise: the page names one version.
         signatures=list(dict.fromkeys(text.partition("|")[2] for text in signatures)),
         prompts=_prompts(board, protocols) + list(talks),
         about_json=inert(about),
         judges=judges,
-        checks=checks,
         compared=compared,
     )
 
@@ -270,51 +261,40 @@ class CheckLine(NamedTuple):
     """One check of the judge, with its number drawn."""
 
     check: Check
-    name: str
     text: str
     bar: Bar | None
-    line: float | None  # that it should be on the good side of, in percent
-
-
-_COUNTS_THE_BAD = ("ties", "unreadable_rate")  # named by what is good
+    line: float  # that it should be on the good side of, in percent
 
 
 def check_lines(trust: JudgeTrust) -> list[CheckLine]:
     """Return the checks of a judge with bars of their numbers."""
     lines = []
     for check in trust.checks:
-        name = check.name
+        scale = (-1.0, 1.0)
+        number = check.estimate
         line = check.line
         text = check.number
-        scale = (-1.0, 1.0) if check.key == "label_kappa" else (0.0, 1.0)
-        number = check.estimate
-        is_second = check.key == "first_preferred" and number.value < 0.5
-        is_turned = is_second or check.key in _COUNTS_THE_BAD
-        if number.is_bounded and line is not None and is_turned:
+        if check.key == "unreadable_rate":  # it counts the bad, and its name the good
+            scale = (0.0, 1.0)
             number = (-number).stretched(1.0, 1.0)
             line = 1 - line
-            name = name.replace("First", "Second")
             text = f"{100 * number.value:.0f} %"
         if check.state == "unknown":
             text = "not tested"
-        at = None
-        if line is not None:
-            at = percent(line, scale)
         bar = None
         if number.is_bounded:
             bar = Bar.of(number, scale)
-        lines.append(CheckLine(check, name, text, bar, at))
+        lines.append(CheckLine(check, text, bar, percent(line, scale)))
     return lines
 
 
-_MATTER_MOST = ("false_positive_rate", "model_picked", "label_kappa", "consistency")
-
-
-def main_checks(lines: Sequence[CheckLine]) -> list[CheckLine]:
-    """Return at most three checks for the first screen: what fails, what warns, what matters."""
-    bad = [line for line in lines if line.check.state in ("fails", "warns")]
-    if bad:
-        return sorted(bad, key=attrgetter("check.state"))[:3]
-    passing = {line.check.key: line for line in lines if line.check.state == "passes"}
-    order = dict.fromkeys([*_MATTER_MOST, *passing])
-    return [passing[key] for key in order if key in passing][:3]
+def _check_rows(checks: Sequence[Sequence[CheckLine]]) -> dict[str, list[CheckLine | None]]:
+    """Return the checks by name, each judge's beside the others'; None where it has none."""
+    names = dict.fromkeys(line.check.name for line in chain.from_iterable(checks))
+    rows = {}
+    for name in names:
+        row = []
+        for lines in checks:
+            row.append(next((line for line in lines if line.check.name == name), None))
+        rows[name] = row
+    return rows

@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple, TypeVar, get_args
 import msgspec
 
 from botchat.errors import ConfigError, did_you_mean, listed
-from botchat.records import HUMAN, N_SEED, RULES
+from botchat.records import HUMAN, N_SEED, RULES, SHUFFLED
 from botchat.workspace.criteria import CriterionSettings, is_reserved, with_prompt
 from botchat.workspace.model_settings import (
     OPENAI_URL,
@@ -72,6 +72,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     judge_model: str | None = None
     protocols: tuple[str, ...] = ()
     limit: Positive | None = None
+    shuffled: Annotated[int, msgspec.Meta(ge=0)] = 40
+    """Shuffled dialogues that a judge is tested on, once; 0: none."""
     max_usd: Rate | None = None
 
 
@@ -226,7 +228,7 @@ def _check_names(file: TomlFile, models: Mapping[str, ModelSettings]) -> None:
 
 
 def _is_reserved(name: str, mark: str = ":") -> bool:
-    return name in (HUMAN, RULES) or name in PRESETS or mark in name or not name.strip()
+    return name in (HUMAN, RULES, SHUFFLED) or name in PRESETS or mark in name or not name.strip()
 
 
 def _read_prompt(file: TomlFile, name: str, settings: CriterionSettings) -> CriterionSettings:

@@ -1,0 +1,247 @@
+"""Skill of a judge: what it says of dialogues whose truth is known.
+
+A case is 1 where the verdict is true, −1 where it is false, 0 where it is a tie or unreadable.
+Their mean is Peirce's skill score (1884): 0 for every judge that does not look at the dialogues,
+whatever it says, and 1 for one that is always right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+
+from botchat.estimates import UNKNOWN, Estimate, Flags, Floats
+from botchat.metrics.statistics import LEAST, proportion, student_t
+from botchat.metrics.verdicts import PairVerdicts
+from botchat.protocols.controls import n_kept
+from botchat.protocols.protocol import Protocol
+from botchat.records import HUMAN, SHUFFLED, UNDECIDED, Judgment
+
+GOOD: Final = 0.50
+POOR: Final = 0.25
+"""Skill from which a judge passes, and below which it fails."""
+LABEL_GOOD: Final = 0.20
+"""The same against people's labels: people agree only in part."""
+ALIKE: Final = 0.20
+"""Skill on a model within which it and people are alike to the judge."""
+PLACED: Final = 0.60
+"""Share of right indices below which `passes 4` to `passes 12` are not read."""
+
+_SPAN = (-1.0, 1.0)
+
+State = Literal["passes", "warns", "fails", "unknown"]
+Second = Literal["picks out", "alike", "reversed", "open", "too few"]
+
+
+class SkillCases(NamedTuple):
+    """Verdicts of a judge as cases of skill."""
+
+    values: Floats = np.zeros(0)
+    """Shape (cases,), −1 to 1."""
+    seeds: Sequence[str] = ()
+    """ChatSEED of each case."""
+    topics: Mapping[str, str] = {}
+    """ChatSEED -> topic, where it has one."""
+    noticed: Flags = np.zeros(0, np.bool_)
+    """Whether the judge finds the shuffled dialogue of a case; of a pair whether it is right."""
+    blamed: Flags = np.zeros(0, np.bool_)
+    """Whether it calls the human dialogue AI; of a pair whether it is wrong."""
+    habit: str = ""
+    """What it answers whatever it is shown, in words; empty where it does not."""
+
+    @property
+    def n_seeds(self) -> int:
+        """ChatSEEDs with a case."""
+        return len(set(self.seeds))
+
+    @property
+    def clusters(self) -> list[str]:
+        """Topic of each case where there are `LEAST` topics or more, else its ChatSEED."""
+        topics = [self.topics.get(seed, "") for seed in self.seeds]
+        if len(set(topics) - {""}) < LEAST:
+            return list(self.seeds)
+        return [
+            f"topic {topic}" if topic else f"seed {seed}"
+            for topic, seed in zip(topics, self.seeds, strict=True)
+        ]
+
+    @property
+    def good(self) -> float:
+        """Share of shuffled dialogues that are noticed, or of right pairs."""
+        return _share(self.noticed)
+
+    @property
+    def bad(self) -> float:
+        """Share of human dialogues that are blamed, or of wrong pairs."""
+        return _share(self.blamed)
+
+    @property
+    def skill(self) -> Estimate:
+        """Mean of the cases with its 95 % interval."""
+        return proportion(self.values, self.clusters, _SPAN)
+
+    def decided(self) -> SkillCases:
+        """Return the cases that are no tie and can be read."""
+        kept = self.values != 0
+        seeds = [seed for seed, is_kept in zip(self.seeds, kept.tolist(), strict=True) if is_kept]
+        return self._replace(values=self.values[kept], seeds=seeds)
+
+
+def state(skill: Estimate, n_seeds: int, n_cases: int, good: float = GOOD) -> State:
+    """Return the state of a check: by its whole interval, and unknown of too few cases."""
+    if min(n_seeds, n_cases) < LEAST or not skill.is_bounded:
+        return "unknown"
+    if skill.low >= good:
+        return "passes"
+    if skill.value < POOR and skill.high < GOOD:
+        return "fails"
+    if skill.low <= 0:
+        return "unknown"
+    return "warns"
+
+
+def alone_cases(
+    judgments: Sequence[Judgment], protocol: Protocol, topics: Mapping[str, str]
+) -> SkillCases:
+    """Return a case a seed from the verdicts on its shuffled dialogue and on its human one."""
+    says: dict[tuple[str, str], int] = {}
+    for judgment in judgments:
+        value = -1
+        if judgment.verdict in (None, UNDECIDED):
+            value = 0
+        elif judgment.verdict == protocol.answer.passing:
+            value = 1
+        says[judgment.seed_id, judgment.contestants[0]] = value
+    seeds = [seed for seed, name in says if name == SHUFFLED and (seed, HUMAN) in says]
+    human = np.array([says[seed, HUMAN] for seed in seeds], np.float64)
+    shuffled = np.array([says[seed, SHUFFLED] for seed in seeds], np.float64)
+    both = np.concatenate([human, shuffled])
+    n = len(both)
+    habit = _unread(both == 0)
+    for answer, count in (("Yes", int((both < 0).sum())), ("No", int((both > 0).sum()))):
+        if not habit and count >= 0.9 * n:
+            habit = f"it answers {answer} to {count} of {n}, human and shuffled alike"
+    return SkillCases(
+        (human - shuffled) / 2,
+        seeds,
+        topics,
+        noticed=shuffled < 0,
+        blamed=human < 0,
+        habit=habit,
+    )
+
+
+def pair_cases(verdicts: PairVerdicts, name: str, topics: Mapping[str, str]) -> SkillCases:
+    """Return a case a verdict on a contestant beside human: 1 where the contestant is called AI."""
+    shown = verdicts.between({HUMAN, name})
+    lead = 2 * np.nan_to_num(shown.result, nan=0.5) - 1
+    is_human = np.array([each == HUMAN for each in shown.contestants], np.bool_)
+    values = np.where(is_human[shown.first], lead, -lead)
+    n = len(values)
+    habit = _unread(~shown.readable)
+    n_ties = int(((values == 0) & shown.readable).sum())
+    if not habit and n_ties >= 0.9 * n:
+        habit = f"it calls {n_ties} of {n} pairs a tie"
+    first = _share(lead[lead != 0] < 0)
+    for side, part in (("first", first), ("second", 1 - first)):
+        if not habit and part >= 0.75:
+            habit = f"it takes the {side} text for AI in {100 * part:.0f} % of decided pairs"
+    return SkillCases(
+        values,
+        [shown.items[i] for i in shown.item],
+        topics,
+        noticed=values > 0,
+        blamed=values < 0,
+        habit=habit,
+    )
+
+
+def _share(hits: Flags) -> float:
+    if len(hits) == 0:
+        return 0.0
+    return float(hits.mean())
+
+
+def _unread(missing: Flags) -> str:
+    if _share(missing) < 0.25:
+        return ""
+    return f"{100 * _share(missing):.0f} % of its verdicts on them cannot be read"
+
+
+def second(cases: SkillCases, n_models: int) -> Second:
+    """Return how the judge tells the leader of ``n_models`` from people, chosen on the same data.
+
+    By Student's t of the means of clusters at 1 − .05 / models: all intervals hold together.
+    """
+    if cases.n_seeds < LEAST:
+        return "too few"
+    number = np.unique(cases.clusters, return_inverse=True)[1]
+    means = np.bincount(number, cases.values) / np.bincount(number)
+    n = len(means)
+    reach = student_t(1 - 0.05 / n_models, n - 1) * float(means.std(ddof=1)) / n**0.5
+    low = float(means.mean()) - reach
+    high = float(means.mean()) + reach
+    if low > 0:
+        return "picks out"
+    if high < 0:
+        return "reversed"
+    if low > -ALIKE and high < ALIKE:
+        return "alike"
+    return "open"
+
+
+def place(judgments: Sequence[Judgment]) -> Estimate:
+    """Return the share of noticed shuffled dialogues whose index is their first or second new one.
+
+    Unknown of fewer than `LEAST`.
+    """
+    hits = []
+    for judgment in judgments:
+        verdict = judgment.verdict or ""
+        if judgment.contestants[0] == SHUFFLED and verdict.isdecimal():
+            hits.append(int(verdict) - n_kept(judgment.shown) in (1, 2))
+    if len(hits) < LEAST:
+        return UNKNOWN
+    return proportion(hits, None)
+
+
+def is_misplaced(placed: Estimate) -> bool:
+    """Whether its index is wrong too often for success rates before the last N to be read."""
+    return placed.high < PLACED
+
+
+class JudgeTest(NamedTuple):
+    """Verdicts on shuffled dialogues and on the human ones beside them, and what can be asked."""
+
+    verdicts: Mapping[str, Sequence[Judgment] | PairVerdicts] = {}
+    """Protocol -> verdicts."""
+    topics: Mapping[str, str] = {}
+    n_asked: int = 0
+    """Shuffled dialogues that the settings ask for."""
+    n_shuffled: int = 0
+    """Those that there are in the set."""
+    n_human: int = 0
+    """Human dialogues of 4 or more utterances in the set."""
+    n_seeds: int = 0
+    """ChatSEEDs of the board."""
+    n_missing: int = 0
+    """Verdicts that are still to be asked for."""
+
+    def cases(self, protocol: Protocol) -> SkillCases:
+        """Return the cases of a protocol, none where it was not asked."""
+        verdicts = self.verdicts.get(protocol.name, ())
+        if isinstance(verdicts, PairVerdicts):
+            return pair_cases(verdicts, SHUFFLED, self.topics)
+        return alone_cases(verdicts, protocol, self.topics)
+
+    def placed(self, protocol: Protocol) -> Estimate:
+        """Return `place` of a protocol about single dialogues."""
+        verdicts = self.verdicts.get(protocol.name, ())
+        if isinstance(verdicts, PairVerdicts):
+            return UNKNOWN
+        return place(verdicts)
+
+
+NO_TEST: Final = JudgeTest()
