@@ -13,9 +13,12 @@ from itertools import combinations
 from typing import Any
 
 from botchat.boards.board import Board, build_board
+from botchat.boards.skill import JudgeTest
+from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
+from botchat.protocols.controls import shuffled_dialogues
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, Dialogue, Judgment, Seed
+from botchat.records import HUMAN, SHUFFLED, Dialogue, Judgment, Seed
 from tests.boards import QUICK, judgment, make_records
 
 PROTOCOLS = (UNIEVAL, ARENA.at(16), GTEVAL)
@@ -41,31 +44,34 @@ class World:
         assert len(seeds) == n_seeds
         gap = {
             (name, s.id): rng.gauss(1 - worth, 0.1)
-            for name, worth in {**quality, HUMAN: 1.0}.items()
+            for name, worth in {**quality, HUMAN: 1.0, SHUFFLED: 0.3}.items()
             for s in seeds
         }
         dialogues = {
             name: {s.id: by_seed[s.id] for s in seeds}
             for name, by_seed in records.dialogues.items()
         }
+        dialogues[SHUFFLED] = shuffled_dialogues(seeds, n_seeds)
         return cls(seeds, dialogues, gap)
 
     def judgments(
         self, judge: Judge, protocols: Sequence[Protocol] = PROTOCOLS
     ) -> dict[str, list[Judgment]]:
         """The judge's verdicts on everything, by protocol."""
-        names = sorted(set(self.dialogues) - {HUMAN})
+        names = sorted(set(self.dialogues) - {HUMAN, SHUFFLED})
         judgments: dict[str, list[Judgment]] = {}
         for protocol in protocols:
-            groups: list[tuple[str, ...]] = [(name,) for name in (*names, HUMAN)]
+            groups: list[tuple[str, ...]] = [(name,) for name in (*names, HUMAN, SHUFFLED)]
             if protocol.is_pair:
-                groups = [*combinations(names, 2)]
+                groups = [*combinations(names, 2), (SHUFFLED, HUMAN)]
             elif protocol.against_human:
-                groups = [(name, HUMAN) for name in names]
+                groups = [(name, HUMAN) for name in (*names, SHUFFLED)]
             orders = [order for group in groups for order in dict.fromkeys((group, group[::-1]))]
             judgments[protocol.name] = []
             for seed in self.seeds:
                 for order in orders:
+                    if any(seed.id not in self.dialogues[name] for name in order):
+                        continue  # a small set has few shuffled dialogues
                     dialogues = [self.dialogues[name][seed.id] for name in order]
                     n = min(len(dialogue.utterances) for dialogue in dialogues)
                     verdict = judge(protocol, dialogues)
@@ -85,7 +91,22 @@ class World:
     ) -> Board:
         """The board of some judgments."""
         settings = {"seed_set": "made-up", "elo": QUICK, **more}
-        return build_board(self.seeds, self.dialogues, judgments, judge=name, **settings)
+        models = {key: by_seed for key, by_seed in self.dialogues.items() if key != SHUFFLED}
+        board = build_board(self.seeds, models, judgments, judge=name, **settings)
+        tests: dict[str, Sequence[Judgment] | PairVerdicts] = {}
+        for protocol in PROTOCOLS:
+            asked = [
+                each
+                for each in judgments.get(protocol.name, ())
+                if {HUMAN, SHUFFLED}.issuperset(each.contestants)
+            ]
+            tests[protocol.name] = asked
+            if not protocol.is_alone:
+                tests[protocol.name] = PairVerdicts.of_judgments(asked, protocol)
+        n = len(self.seeds)
+        return board.tested(
+            JudgeTest(tests, n_asked=40, n_shuffled=n, n_human=n, n_seeds=n, n_missing=124)
+        )
 
     def ideal(self, noise: float = 0.05, seed: int = 1) -> Judge:
         """Calls models AI, and of two dialogues the less human one; rarely wrong."""

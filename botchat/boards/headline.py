@@ -88,7 +88,7 @@ def _outcome(
         return models, [models[0], " is the only model."]
     leaders = board.leaders
     if len(leaders) > 1:
-        return leaders, ["No difference: ", *_join_names(leaders), "."]
+        return leaders, ["No difference: ", *_join_names(leaders, ", "), "."]
     return leaders, _leads(part, models)
 
 
@@ -117,8 +117,8 @@ def _leads(part: ProtocolResult, models: Sequence[str]) -> list[str]:
     return [leader, " leads; ", *_join_names(rivals), f" {verb} not ruled out{record}."]
 
 
-def _join_names(names: Sequence[str]) -> list[str]:
-    """Return names with commas between; names beyond `_NAMED` are counted."""
+def _join_names(names: Sequence[str], last: str = " and ") -> list[str]:
+    """Return names with commas between, ``last`` the last; beyond `_NAMED` they are counted."""
     n = len(names)
     if n > _NAMED + 1:
         n = _NAMED
@@ -128,7 +128,7 @@ def _join_names(names: Sequence[str]) -> list[str]:
     if n < len(names):
         pieces.append(f" and {len(names) - n} more")
     elif n > 1:
-        pieces[-2] = " and "
+        pieces[-2] = last
     return pieces[1:]
 
 

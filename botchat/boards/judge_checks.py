@@ -50,6 +50,9 @@ NAMES: Mapping[Key, str] = {
 PRINTED: Mapping[Level, str] = {"no fault found": "no fault found as a reader"}
 """Level -> its words where they say more."""
 
+_TESTS: tuple[Key, ...] = ("skill", "skill_labels")
+"""Checks without which a judge is not tested."""
+
 _PAIRED: Mapping[Key, tuple[str, str]] = {
     "skill_labels": ("It agrees with your annotators", "It disagrees with your annotators"),
     "skill_bots": ("It picks bots out from people", "It passes bots as human"),
@@ -234,14 +237,19 @@ def judge_trust(board: Board, labelled: LabelSkill | None = None) -> JudgeTrust:
     if leader is not None and _is_reversed(board, leader):
         turned = leader
     states = [check.state for check in checks if check.key == "skill" or check.state != "unknown"]
-    if is_rules:
+    is_tested = any(check.state != "unknown" for check in checks if check.key in _TESTS)
+    if is_rules or not (is_tested or "fails" in states):
         states = []
     decided = level(states, capped=bool(board.self_judged or turned))
-    reasons = _reasons(board, checks, turned)
-    if decided == "not tested":
-        reasons = [_untested(board, checks, is_rules)]
-    elif decided == "no fault found":
-        reasons = [_praise(checks)]
+    match decided:
+        case "do not trust":
+            reasons = _faults(board, checks)
+        case "use with care":
+            reasons = _doubts(board, checks, turned)
+        case "not tested":
+            reasons = [_untested(board, checks, is_rules)]
+        case "no fault found":
+            reasons = [_praise(checks)]
     return JudgeTrust(decided, reasons, checks, board.self_judged, turned, is_rules)
 
 
@@ -350,13 +358,21 @@ def _worst(checks: Sequence[Check], wanted: State) -> list[Check]:
     return some
 
 
-def _reasons(board: Board, checks: Sequence[Check], turned: str | None) -> list[str]:
-    """Return what speaks against the judge, the worst first."""
-    reasons = [_sentence(check.detail) for check in _worst(checks, "fails")]
-    unreadable = [check for check in checks if check.key == "unreadable_rate"]
-    if unreadable and unreadable[0].state in ("fails", "warns") and _lacks_room(board):
-        reasons.insert(1, _MORE_ROOM)
-    reasons += [_sentence(check.reason) for check in _worst(checks, "warns")]
+def _faults(board: Board, checks: Sequence[Check]) -> list[str]:
+    """Return what a judge fails in, the worst first."""
+    faults: dict[str, str] = {}
+    for check in _worst(checks, "fails"):
+        faults.setdefault(check.reason, _sentence(check.detail))  # alone and in pairs alike: once
+    reasons = list(faults.values())
+    if any(check.key == "unreadable_rate" for check in _worst(checks, "fails")):
+        if _lacks_room(board):
+            reasons.insert(1, _MORE_ROOM)
+    return reasons
+
+
+def _doubts(board: Board, checks: Sequence[Check], turned: str | None) -> list[str]:
+    """Return what speaks against a judge without a fault, the worst first."""
+    reasons = [_sentence(check.reason) for check in _worst(checks, "warns")]
     if turned is not None:
         cases = leader_cases(board, turned)
         reasons.append(
@@ -418,11 +434,12 @@ def _untested(board: Board, checks: Sequence[Check], is_rules: bool) -> str:
             "this judge and set)."
         )
     for check in checks:
-        if check.key == "skill" and check.protocol is not None and check.n:
-            if check.protocol.is_pair and check.n < LEAST:
-                pairs = len(board.test.cases(check.protocol).values)
-                return f"It decides {check.n} of {pairs} pairs; the test needs {LEAST}."
-            return _sentence(check.reason)
+        if check.key == "skill" and check.protocol is not None:
+            n_asked = len(test.cases(check.protocol).values)
+            if check.protocol.is_pair and check.n < LEAST <= n_asked:
+                return f"It decides {check.n} of {n_asked} pairs; the test needs {LEAST}."
+            if check.n:
+                return _sentence(check.reason)
     return f"Judged before the test existed: botchat judge ({n})."
 
 

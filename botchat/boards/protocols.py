@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
-from typing import TypeAlias, assert_never
+from typing import NamedTuple, assert_never
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ import pandas as pd
 from botchat.boards.tables import Column, N, Table, TableRow, share, table
 from botchat.estimates import UNKNOWN, Estimate, Flags, Floats, Indices
 from botchat.metrics.statistics import (
+    LEAST,
     clustered_proportions,
     distinct,
     proportion,
@@ -178,26 +179,43 @@ class ReportResult(ProtocolResult):
     """Every report."""
 
 
-_End: TypeAlias = tuple[int, bool, str]
-"""The first AI utterance of a dialogue and true, or its last and false; and its topic."""
+class DialogueEnds(NamedTuple):
+    """Readable verdicts on the dialogues of a contestant, shape (n,) each."""
+
+    length: Indices
+    first_ai: Indices
+    """The first AI utterance, 0 where there is none; `NOT_SAID`, or a place behind the last one."""
+    cluster: Indices
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, int, str]]) -> DialogueEnds:
+        """Return rows of length, index and topic in columns."""
+        topics = [topic for _, _, topic in rows]
+        cluster = np.unique(topics, return_inverse=True)[1]
+        length = np.array([n for n, _, _ in rows], np.intp)
+        return cls(length, np.array([index for _, index, _ in rows], np.intp), cluster)
 
 
 @dataclass(frozen=True, eq=False)
 class SuccessCurve:
-    """Success rate at each N (Kaplan & Meier 1958); place i of both is N = i + 1.
+    """Success rate at each N; place i of both is N = i + 1.
 
-    ``rate``: 0 to 1, nan beyond the longest dialogue. ``n``: independent dialogues that it is
-    worth, of all that reach N or have an AI utterance before. A model's dialogue that breaks off
-    early counts as far as it goes; a human one that ends without being called AI has passed.
+    ``rate``: 0 to 1, nan where it is not known. ``n``: independent dialogues that it is worth.
     """
 
     rate: Floats
     n: Floats
 
     @classmethod
-    def of(cls, ends: Sequence[_End], longest: int) -> SuccessCurve:
-        """Return the curve up to the length of the longest dialogue."""
-        end, is_ai, topics = (np.array(column) for column in zip(*ends, strict=True))
+    def of_model(cls, ends: DialogueEnds, longest: int) -> SuccessCurve:
+        """Return the curve up to the length of the longest dialogue (Kaplan & Meier 1958).
+
+        A dialogue that breaks off early counts as far as it goes: of all that reach N or have an AI
+        utterance before.
+        """
+        is_ai = ends.first_ai > 0
+        # One after the last utterance was not offered; it counts as the last.
+        end = np.where(is_ai, np.minimum(ends.length, ends.first_ai), ends.length)
         n = np.arange(1, longest + 1)[:, None]
         reaches = end >= n
         failed = (end <= n) & is_ai
@@ -207,9 +225,26 @@ class SuccessCurve:
         rate[rate < 1e-12] = 0
         rate[(at_risk == 0) & (rate > 0)] = np.nan
         row, dialogue = np.nonzero(reaches | is_ai)
-        cluster = np.unique(topics, return_inverse=True)[1]
-        passed = 1.0 - failed[row, dialogue]
-        return cls(rate, clustered_proportions(row, cluster[dialogue], passed, longest).n)
+        passed = (~failed[row, dialogue]).astype(np.float64)
+        return cls(rate, clustered_proportions(row, ends.cluster[dialogue], passed, longest).n)
+
+    @classmethod
+    def of_people(cls, ends: DialogueEnds) -> SuccessCurve:
+        """Return the share at each N of the human dialogues that have N utterances or more.
+
+        They are complete at their own length, so a shorter one tells nothing of a longer; unknown
+        of fewer than `LEAST`.
+        """
+        longest = int(ends.length.max())
+        n = np.arange(1, longest + 1)[:, None]
+        is_known = (ends.length >= n) & ((ends.first_ai != NOT_SAID) | (ends.length == n))
+        row, dialogue = np.nonzero(is_known)
+        index = np.minimum(ends.first_ai, ends.length)[dialogue]
+        passed = (index == 0) | (index > row + 1)
+        shares = clustered_proportions(
+            row, ends.cluster[dialogue], passed.astype(np.float64), longest
+        )
+        return cls(np.where(is_known.sum(1) >= LEAST, shares.value, np.nan), shares.n)
 
     def at(self, n: int) -> Estimate:
         """Return the success rate at N = ``n``; unknown beyond the longest dialogue."""
@@ -222,7 +257,7 @@ class SuccessCurve:
 
 def success_curves(judged: ProtocolVerdicts, dialogues: Dialogues) -> dict[str, SuccessCurve]:
     """Contestant -> its curve, up to the longest dialogue with a readable verdict."""
-    ends = defaultdict[str, list[_End]](list)
+    rows = defaultdict[str, list[tuple[int, int, str]]](list)
     longest = 0
     for judgment, topic in zip(judged.judgments, judged.topics_of(judged.judgments), strict=True):
         if judgment.verdict is None or judgment.verdict == UNDECIDED:
@@ -230,14 +265,15 @@ def success_curves(judged: ProtocolVerdicts, dialogues: Dialogues) -> dict[str, 
         name = judgment.contestants[0]
         n = len(dialogues[name][judgment.seed_id].utterances)
         index = first_ai_index(judgment.verdict, f"{name} on seed {judgment.seed_id}")
-        end = n
-        if index > 0:  # one after the last utterance was not offered; it counts as the last
-            end = min(n, index)
-        elif name == HUMAN:  # who is not called AI has passed, at any N
-            end = NOT_SAID
-        ends[name].append((end, index > 0, topic))
+        rows[name].append((n, index, topic))
         longest = max(longest, n)
-    return {name: SuccessCurve.of(each, longest) for name, each in ends.items()}
+    curves = {}
+    for name, each in rows.items():
+        if name == HUMAN:
+            curves[name] = SuccessCurve.of_people(DialogueEnds.of(each))
+        else:
+            curves[name] = SuccessCurve.of_model(DialogueEnds.of(each), longest)
+    return curves
 
 
 def _result_table(
@@ -266,15 +302,15 @@ def detection_result(
     rows = []
     for name, judgments in judged.by_contestant.items():
         verdicts = {judgment.seed_id: judgment.verdict for judgment in judgments}
-        row: dict[str, object] = {"model": name}
+        n = sum(verdict is not None for verdict in verdicts.values())
+        row: dict[str, object] = {"model": name, "n": n, "missing": len(verdicts) - n}
         for column in columns:
             passed = successes(judged.counted.get(name, seeds), dialogues[name], verdicts, column.n)
             known = {id_: result for id_, result in passed.items() if result is not None}
-            if column is columns[0]:
+            if column is columns[0] and name != HUMAN:
                 row["n"] = len(known)
                 row["missing"] = len(passed) - len(known)
-            if column.n is None or name == HUMAN:
-                # Human dialogues are complete at their own length: none is cut short.
+            if column.n is None:
                 topics = [judged.topics.get(id_, id_) for id_ in known]
                 row[column.key] = proportion(list(known.values()), topics)
             elif name in curves:
@@ -285,7 +321,8 @@ def detection_result(
         [*columns, *COUNTS],
         rows,
         "Success rate at N in percent: dialogues without an AI utterance up to N (Kaplan-Meier), "
-        "with 95 % intervals. @human length: N is the length of the human dialogue.",
+        "with 95 % intervals; of human dialogues those with N utterances or more, from 20 on. "
+        "@human length: N is the length of the human dialogue.",
         keys,
     )
     return DetectionResult(judged.protocol, standing, curves, keys=keys)

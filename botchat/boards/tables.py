@@ -185,8 +185,8 @@ class Table:
         frame = self.frame.sort_values("model", ignore_index=True)
         for column in self.columns:
             if column.kind in ("rank", "rating"):
-                frame[column.keys] = pd.NA
-        return replace(self, frame=frame.astype(self.frame.dtypes))
+                frame.loc[:, column.keys] = math.nan
+        return replace(self, frame=frame)
 
     @property
     def headline(self) -> list[Column]:

@@ -36,7 +36,7 @@ def passes(dialogue: Dialogue, verdict: Verdict | None, turns: int) -> bool | No
         return False
     if 0 < index <= turns:
         return False
-    if dialogue.model == HUMAN or len(dialogue.utterances) >= turns:
+    if len(dialogue.utterances) >= turns:
         return True
     return None
 

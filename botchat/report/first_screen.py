@@ -22,7 +22,6 @@ from botchat.records import HUMAN, N_SEED
 
 MOST_SHOWN = 5  # protocols with a column on the first screen; others are under "More columns"
 NAMED_LINES = 15  # models whose line in the curve has its name
-FEW = 10  # human dialogues below which their line is dashed
 
 
 Costs: TypeAlias = Mapping[str, float]
@@ -317,7 +316,6 @@ class CurveLine(NamedTuple):
     label: str
     kind: str  # ``human``, ``bot``, ``first-line`` of the leader, ``faint`` or empty
     path: str
-    few: str  # the rest of the path, where few human dialogues are so long
     intervals: Sequence[tuple[float, float, float]]  # about N, and the ends of its 95 % interval
     text: str  # the success rate at the end
     end: float  # its height from the top in pixels
@@ -364,21 +362,15 @@ def success_curve(board: Board, leader: str | None, *, ranked: bool) -> Curve | 
     for i, (name, label) in enumerate(zip(curves, labels(list(curves), 22), strict=True), 1):
         rate = curves[name].rate[:last]
         rate = rate[np.isfinite(rate)]
-        whole = len(rate)
-        if name == HUMAN:
-            longest = sorted(board.human_lengths)[-FEW:]
-            whole = min(whole, longest[0]) if len(longest) == FEW else 0
-        is_rare = whole < len(rate)
         intervals = []
         if len(curves) <= 4:
-            intervals = _intervals(curves[name], whole, aside=i / 10)
+            intervals = _intervals(curves[name], len(rate), aside=i / 10)
         lines.append(
             CurveLine(
                 name,
                 label,
                 kind=_line_kind(name, leader, is_faint=is_faint),
-                path=_steps(rate, N_SEED, whole, last),
-                few=_steps(rate, max(whole, N_SEED), len(rate), last) if is_rare else "",
+                path=_steps(rate, last),
                 intervals=intervals,
                 text=f"{100 * rate[-1]:.0f}",
                 end=round(float(height * (1 - rate[-1])), 1),
@@ -432,15 +424,17 @@ def _with_names(lines: Sequence[CurveLine], names: Set[str], height: int) -> lis
     return [line._replace(name_height=at.get(line.name)) for line in lines]
 
 
-def _steps(rate: Floats, first: int, end: int, last: int) -> str:
-    """Return the path of a step curve between two N, in percent from the top."""
-    heights = 100 - 100 * rate[first - 1 :]
-    path = f"M{first} {heights[0]:.1f}"
-    for n, (before, height) in zip(range(first + 1, end + 1), pairwise(heights), strict=False):
+def _steps(rate: Floats, last: int) -> str:
+    """Return the path of a step curve from the ChatSEED on, in percent from the top."""
+    heights = 100 - 100 * rate[N_SEED - 1 :]
+    path = f"M{N_SEED} {heights[0]:.1f}"
+    for n, (before, height) in enumerate(pairwise(heights), N_SEED + 1):
         path += f"H{n}"
         if height != before:
             path += f"V{height:.1f}"
-    return path + f"H{last + 0.5}" if end == last else path
+    if len(rate) == last:
+        path += f"H{last + 0.5}"
+    return path
 
 
 def apart(heights: Sequence[float], step: float, end: float) -> Floats:

@@ -1,26 +1,34 @@
-"""Judges whose quality is known get the trust level that they deserve."""
+"""Judges whose quality is known get the level and the sentences that they deserve."""
 
 from __future__ import annotations
 
-import re
+import random
+from dataclasses import replace
+from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
-from botchat.boards import judge_checks
 from botchat.boards.board import Board
 from botchat.boards.files import as_json
-from botchat.boards.judge_checks import NO_ANSWER, RULES, Check, JudgeTrust, judge_trust
-from botchat.estimates import UNKNOWN, Estimate
+from botchat.boards.headline import headline
+from botchat.boards.judge_checks import Check, Key, LabelSkill, judge_trust, level, no_ranking
+from botchat.boards.skill import SkillCases, State, alone_cases, is_misplaced, pair_cases, place
+from botchat.boards.skill import second as second_word
+from botchat.estimates import Estimate
+from botchat.metrics.verdicts import PairVerdicts
 from botchat.pipeline.leaderboard import board_result
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
-from botchat.records import Remark
+from botchat.protocols.protocol import Protocol
+from botchat.records import HUMAN, SHUFFLED, Judgment, Remark
 from botchat.report import page as pages
 from botchat.report.page import View
-from tests.judges import USELESS, World, always
-from tests.rows import rows
+from tests.boards import judgment
+from tests.judges import PROTOCOLS, USELESS, Judge, World, always
 
 MODELS = {f"model-{i:02}": 0.25 + 0.06 * i for i in range(5)}
+ARENA16 = ARENA.at(16)
 
 
 @pytest.fixture(scope="module")
@@ -35,221 +43,340 @@ def ideal(world: World) -> Board:
     return world.board(world.ideal())
 
 
-def states(trust: JudgeTrust) -> dict[str, str]:
-    """Check -> its state."""
-    return {check.key: check.state for check in trust.checks}
+def skill(
+    state: State, ends: tuple[float, float, float], protocol: Protocol = UNIEVAL, **more: Any
+) -> Check:
+    """The check of shuffled dialogues."""
+    return Check("skill", state, Estimate(*ends), 40, protocol, **more)
 
 
-def check(key: str, low: float, high: float) -> Check:
-    """The check of a number with this interval."""
-    middle = (low + high) / 2
-    return judge_checks._check(key, Estimate(middle, low, high))
-
-
-@pytest.mark.parametrize(
-    ("key", "passes", "warns", "fails", "finding"),
-    rows("each_rule_by_its_whole_interval"),
-)  # fmt: skip
-def test_each_rule_by_its_whole_interval(key, passes, warns, fails, finding):
-    """It fails or passes if the whole interval is beyond the line, and warns between."""
-    checks = [check(key, *ends) for ends in (passes, warns, fails)]
-    assert [c.state for c in checks] == ["passes", "warns", "fails"]
-    assert checks[2].reason == finding
-    assert JudgeTrust("do not trust", (), checks).fault == RULES[key].fault
-    text = finding.removesuffix(".").partition(" (")[0].removeprefix("It ")
-    line = JudgeTrust("do not trust", (), checks[2:]).sentence("j" * 60)
-    assert line == f"Judge {'j' * 39}…: do not trust. It {text}."
-    assert judge_checks._check(key, UNKNOWN).state == "unknown"
+def failing(key: Key, value: float, low: float = -0.1) -> Check:
+    """A check that fails."""
+    return Check(key, "fails", Estimate(value, low, 0.4), 40, GTEVAL)
 
 
 @pytest.mark.parametrize(
-    ("name", "failing"),
+    ("check", "reason"),
     [
-        ("never accuses", {"true_positive_rate_bots", "ties"}),
-        ("always accuses", {"false_positive_rate", "ties"}),
-        ("coin", {"false_positive_rate", "consistency"}),
-        ("always first", {"false_positive_rate", "consistency", "first_preferred"}),
-        ("always second", {"true_positive_rate_bots", "consistency", "first_preferred"}),
-        ("always tie", {"true_positive_rate_bots", "ties"}),
+        (skill("passes", (0.86, 0.74, 0.93), good=0.95, bad=0.09),
+         "It notices 95 of 100 shuffled dialogues and blames 9 of 100 human ones"),
+        (skill("warns", (0.41, 0.18, 0.60), good=0.76, bad=0.35),
+         "It notices 76 of 100 shuffled dialogues, but blames 35 of 100 human ones "
+         "(skill 41 of 100: 18–60)"),
+        (skill("warns", (0.45, 0.20, 0.62), good=0.50, bad=0.05),
+         "It notices only 50 of 100 shuffled dialogues and blames 5 of 100 human ones "
+         "(skill 45 of 100: 20–62)"),
+        (skill("passes", (0.91, 0.82, 0.96), GTEVAL, good=0.93, bad=0.02),
+         "In pairs right in 93 %, wrong in 2 %"),
+        (skill("unknown", (0.20, -0.03, 0.41)),
+         "Too few dialogues to say whether it notices shuffled ones (skill 20 of 100: −3 to 41)"),
+        (skill("unknown", (0.0, 0.0, 0.2)),
+         "Too few dialogues to say whether it notices shuffled ones (skill 0 of 100: 0–20)"),
+        (skill("fails", (0.0, -0.09, 0.09), habit="it answers No to 77 of 80"),
+         "It does not notice shuffled dialogues: it answers No to 77 of 80"),
+        (skill("fails", (-0.1, -0.2, -0.04), good=0.2, bad=0.4),
+         "It does not notice shuffled dialogues: it notices 20 of 100 shuffled dialogues and "
+         "blames 40 of 100 human ones"),
+        (skill("fails", (0.18, 0.09, 0.27), GTEVAL, good=0.4, bad=0.22),
+         "It hardly notices shuffled dialogues: in pairs right in 40 %, wrong in 22 %"),
+        (skill("unknown", (float("nan"), float("nan"), float("nan"))), ""),
+        (Check("unreadable_rate", "fails", Estimate(0.31, 0.27, 0.4)),
+         "31 % of its verdicts cannot be read"),
+        (Check("unreadable_rate", "fails", Estimate(1, 0.9, 1)),
+         "none of its verdicts can be read"),
+        (Check("skill_labels", "passes", Estimate(0.5, 0.3, 0.6)),
+         "It agrees with your annotators"),
+        (Check("skill_labels", "warns", Estimate(0.3, 0.1, 0.6)),
+         "It agrees with your annotators in part only"),
+        (failing("skill_bots", 0.1), "It passes bots as human"),
+        (Check("skill_bots", "unknown", Estimate(0.3, -0.1, 0.6)),
+         "It picks bots out from people: too few cases to tell"),
+    ],
+)  # fmt: skip
+def test_what_each_check_says(check, reason):
+    """By its state, its ends and its rates."""
+    assert check.detail == reason
+
+
+@pytest.mark.parametrize(
+    ("checks", "sentence"),
+    [
+        ([failing("skill", 0.02), failing("skill", 0.18, 0.09)],
+         "No ranking: the judge does not notice shuffled dialogues."),
+        ([failing("skill", 0.18, 0.09), skill("passes", (0.8, 0.6, 0.9))],
+         "No ranking: the judge hardly notices shuffled dialogues."),
+        ([failing("skill", 0.02), failing("unreadable_rate", 0.31)],
+         "No ranking: 31 % of its verdicts cannot be read."),
+        ([failing("skill_labels", -0.05), failing("skill", 0.18, 0.09)],
+         "No ranking: it disagrees with your annotators."),
+        ([failing("skill_bots", 0.1)], "No ranking: it passes bots as human."),
+        ([skill("warns", (0.4, 0.2, 0.6))], ""),
+    ],
+)  # fmt: skip
+def test_the_worst_failing_check_ranks_nobody(checks, sentence):
+    """What cannot be read comes first, then the lowest skill."""
+    assert no_ranking(checks) == sentence
+
+
+@pytest.mark.parametrize(
+    ("states", "capped", "expected"),
+    [
+        (["passes", "passes"], False, "no fault found"),
+        (["passes", "passes"], True, "use with care"),
+        (["passes", "unknown"], False, "use with care"),
+        (["passes", "warns"], False, "use with care"),
+        (["passes", "fails", "warns"], False, "do not trust"),
+        (["fails", "passes"], True, "do not trust"),
+        (["unknown", "unknown"], True, "not tested"),
+        ([], False, "not tested"),
     ],
 )
-def test_a_useless_judge_is_not_trusted(world, name, failing):
-    """Each of its faults is found, in any protocol that shows it."""
-    trust = judge_trust(world.board(USELESS[name]))
-    assert trust.level == "do not trust"
-    assert {key for key, state in states(trust).items() if state == "fails"} == failing
-    fails = [check.reason for check in trust.checks if check.state == "fails"]
-    assert trust.reasons[: len(failing)] == fails
-    assert states(trust)["model_picked"] == "warns"  # it never decides, or as a coin
+def test_the_level_is_the_worst_of_its_states(states, capped, expected):
+    """Less asked never says more, and a cap saves no failing judge."""
+    assert level(states, capped=capped) == expected
 
 
-def test_an_ideal_judge_is_trusted(ideal):
-    """With what passed as the reasons."""
-    trust = judge_trust(ideal)
-    assert set(states(trust).values()) == {"passes", "unknown"}
-    assert (trust.level, trust.fault, trust.sentence("j")) == ("trust", "", "Judge j: trust.")
-    assert trust.reasons[0] == "It calls 0 % of human dialogues AI (0–13)."
-    rate = trust.as_json["checks"][0]
-    assert (rate["name"], rate["value"], rate["line"]) == (
-        "Calls few human dialogues AI",
-        0.0,
-        0.25,
-    )
+NOTICES_NOT = "It does not notice shuffled dialogues: "
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "level"),
-    [(0.4, 0.7, "trust"), (0.1, 0.9, "use with care"), (-0.2, 0.05, "do not trust")],
-)
-def test_human_labels_count_by_the_interval_of_kappa(ideal, low, high, level):
-    """Never by kappa itself."""
-    kappa = Estimate((low + high) / 2, low, high)
-    assert judge_trust(ideal, kappa).level == level
+    ("name", "protocols", "reason"),
+    [
+        ("never accuses", PROTOCOLS, "it answers No to 50 of 50, human and shuffled alike."),
+        ("always accuses", (UNIEVAL,), "it answers Yes to 50 of 50, human and shuffled alike."),
+        ("always tie", (GTEVAL,), "it calls 50 of 50 pairs a tie."),
+        ("always first", (GTEVAL,), "it takes the first text for AI in 100 % of decided pairs."),
+        ("always second", (ARENA16,), "it takes the second text for AI in 100 % of decided pairs."),
+    ],
+)  # fmt: skip
+def test_a_judge_that_does_not_look_ranks_nobody(world, name, protocols, reason, tmp_path):
+    """In no file, on no screen: rows by name, no rank, no rating, no leader; rates stay."""
+    view = View.of(world.board(USELESS[name], protocols))
+    assert view.trust.sentence("j").startswith(f"Judge j: do not trust. {NOTICES_NOT}{reason}")
+    sentence = "No ranking: the judge does not notice shuffled dialogues."
+    assert view.headline.sentence == sentence
+    assert (view.headline.leader, view.headline.lead) == (None, "")
+    data = as_json(view.board, view.headline, view.trust)
+    printed = board_result(view, data, [], tmp_path / "index.html").lines
+    assert printed[0] == data["headline"] == sentence
+    names = [row["model"] for row in data["rows"]]
+    assert names == sorted(names)
+    tables = [data["rows"], *[each["rows"] for each in data["tables"].values()]]
+    for row in [row for rows in tables for row in rows]:
+        ratings = {key for key in row if key.startswith(("rank", "bt", "elo"))}
+        assert all(row[key] is None for key in ratings)
+    page = pages.files([view])["index.html"]
+    assert sentence.removesuffix(".") in page
+    assert 'data-key="bt' not in page
 
 
-def test_ties_beside_a_human_are_a_warning(world):
-    """A judge that picks out the model where it decides, and hardly ever decides."""
+def test_an_ideal_judge_has_no_fault(ideal):
+    """What it is good at, the three checks, and the bots'."""
+    trust = judge_trust(ideal)
+    assert trust.sentence("j") == (
+        "Judge j: no fault found as a reader. It notices 100 of 100 shuffled dialogues and blames "
+        "0 of 100 human ones; in pairs right in 100 %, wrong in 0 %."
+    )
+    data = trust.as_json
+    assert (data["trust"], data["tested"], data["of"]) == ("no fault found", 5, 5)
+    first = data["checks"][0]
+    assert (first["key"], first["protocol"], first["value"], first["line"], first["n"]) == (
+        "skill", "unieval", 1.0, 0.5, 25,
+    )  # fmt: skip
+    row = ideal.judge_table.frame.set_index("protocol").loc["unieval"]
+    rates = ("skill", "skill_n", "true_positive_rate", "false_positive_rate", "place")
+    assert [row[key] for key in rates] == [1, 25, 1, 0, pytest.approx(0.28, abs=0.3)]
+
+
+@pytest.mark.parametrize(
+    ("protocols", "name", "sentence"),
+    [
+        ((UNIEVAL, ARENA16), "ideal", "no fault found as a reader. It notices 100 of 100"),
+        ((ARENA16,), "ideal", "no fault found as a reader. In pairs right in 100 %, wrong in 0 %."),
+        ((ARENA16,), "always tie", "not tested. It decides 0 of 50 pairs; the test needs 20."),
+        ((), "ideal", "not tested. The test is part of UniEval, GTEval and the Arena; none of them "
+         "was judged."),
+    ],
+)  # fmt: skip
+def test_what_was_asked_is_what_is_told(world, protocols, name, sentence):
+    """The Arena alone is a test of its decided pairs."""
+    judge = {**USELESS, "ideal": world.ideal()}[name]
+    trust = judge_trust(world.board(judge, protocols))
+    assert trust.sentence("j").startswith(f"Judge j: {sentence}")
+
+
+def test_a_protocol_without_its_test_is_no_pass(world):
+    """UniEval was tested, GTEval was judged before."""
+    judged = world.judgments(world.ideal(), (UNIEVAL, GTEVAL))
+    judged["gteval"] = [each for each in judged["gteval"] if SHUFFLED not in each.contestants]
+    assert judge_trust(world.board_of(judged)).reasons == ["GTEval was not tested."]
+
+
+@pytest.mark.parametrize(
+    ("test", "sentence"),
+    [
+        ({"n_human": 12}, "made-up has 12 human dialogues of 4 or more utterances; the test needs "
+         "20."),
+        ({"n_asked": 0}, "shuffled = 0 in [run] of botchat.toml: no test is made."),
+        ({"n_shuffled": 3}, "made-up gives 3 shuffled dialogues; the test needs 20."),
+        ({"n_seeds": 5, "n_missing": 140},
+         "With --limit 5 no test is made; from 20 on it is (140 calls, once for this judge and "
+         "set)."),
+        ({}, "Judged before the test existed: botchat judge (124 calls)."),
+    ],
+)  # fmt: skip
+def test_why_a_judge_is_not_tested(ideal, test, sentence):
+    """And what to do."""
+    board = ideal.tested(ideal.test._replace(verdicts={}, **test))
+    trust = judge_trust(without_bots(board))
+    assert trust.level == "not tested"
+    assert trust.sentence("j") == f"Judge j: not tested. {sentence}"
+
+
+def without_bots(board: Board) -> Board:
+    """The board without its bots, whose checks need no shuffled dialogue."""
+    verdicts = {name: part for name, part in board.verdicts.items() if name != "gteval"}
+    return replace(board, verdicts=verdicts)
+
+
+def test_rules_reads_form_only(world):
+    """Its ranks stay: the demo needs them."""
+    trust = judge_trust(world.board(world.ideal(), name="rules"))
+    line = (
+        "Judge rules: for a first look. It reads form only and cannot notice a shuffled dialogue."
+    )
+    assert (trust.level, trust.failed, trust.sentence("rules")) == ("not tested", False, line)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(0.3, 0.7, "no fault found"), (0.1, 0.6, "use with care"), (-0.2, 0.05, "do not trust"),
+     (-0.1, 0.6, "no fault found")],
+)  # fmt: skip
+def test_labels_of_people_count_by_the_interval(ideal, low, high, expected):
+    """People agree only in part, so the line is lower; what is not known says nothing."""
+    labelled = LabelSkill(UNIEVAL, Estimate((low + high) / 2, low, high), 40)
+    assert judge_trust(ideal, labelled).level == expected
+
+
+def test_a_judge_of_itself_is_used_with_care(ideal):
+    """Whatever it notices."""
+    trust = judge_trust(replace(ideal, self_judged=("model-00",)))
+    assert (trust.level, trust.reasons) == (
+        "use with care", ["It judges itself: model-00 is a contestant."],
+    )  # fmt: skip
+
+
+def test_who_takes_people_for_ai_is_used_with_care(world):
+    """Though it reads well: the leader looks more human to it than people do."""
     ideal = world.ideal()
 
     def judge(protocol, dialogues):
-        if protocol != GTEVAL or dialogues[0].contestant == "bot:parrot":
-            return ideal(protocol, dialogues)
-        return "both"
+        names = [dialogue.contestant for dialogue in dialogues]
+        if HUMAN in names and "model-04" in names and protocol == GTEVAL:
+            return str(1 + names.index(HUMAN))
+        return ideal(protocol, dialogues)
 
-    trust = judge_trust(world.board(judge))
-    assert trust.level == "use with care"
-    assert trust.reasons == ["It calls 75 % of pairs with a human dialogue a tie."]
-    line = "Judge j: use with care. It calls 75 % of pairs with a human dialogue a tie."
-    assert trust.sentence("j") == line
+    board = world.board(judge)
+    trust = judge_trust(board)
+    assert (trust.level, trust.reversed) == ("use with care", "model-04")
+    line = "It takes people for AI more often than model-04: 100 % against 0 %."
+    assert trust.sentence("j") == f"Judge j: use with care. {line}"
+    lead = "The judge takes people for AI more often than model-04 (100 % : 0 %)."
+    assert headline(board, trust).lead == lead
 
 
 @pytest.mark.parametrize(
-    ("protocols", "level", "unknown"),
-    [
-        ((UNIEVAL,), "trust", {"model_picked", "consistency", "first_preferred", "ties"}),
-        ((ARENA.at(16),), "not tested",
-         {"false_positive_rate", "true_positive_rate", "model_picked"}),
-        ((GTEVAL,), "trust", {"false_positive_rate", "true_positive_rate"}),
-        ((UNIEVAL, GTEVAL), "trust", set()),
-    ],
+    ("right", "tie", "n", "words"),
+    [(0.8, 0.1, 60, "picks out"), (0.1, 0.8, 200, "alike"), (0.1, 0.2, 60, "reversed"),
+     (0.4, 0.3, 25, "open"), (1.0, 0.0, 19, "too few")],
 )  # fmt: skip
-def test_one_protocol_alone(world, protocols, level, unknown):
-    """What was not asked is unknown; a judge without a known answer is not tested."""
-    trust = judge_trust(world.board(world.ideal(), protocols))
-    assert trust.level == level
-    assert {key for key, state in states(trust).items() if state == "unknown"} == {
-        "label_kappa",
-        *unknown,
-    }
-    assert judge_trust(world.board(USELESS["never accuses"], protocols)).level == "do not trust"
+def test_how_the_judge_tells_the_leader_from_people(right, tie, n, words):
+    """Each in both orders: right, tied or wrong."""
+    rng = random.Random(1)
+    values = np.array([1.0 if (x := rng.random()) < right else 0.0 if x < right + tie else -1.0
+                       for _ in range(2 * n)])  # fmt: skip
+    cases = SkillCases(values, [f"s{i // 2}" for i in range(2 * n)])
+    assert second_word(cases, 1) == words
 
 
-def test_a_judge_that_nobody_can_read_is_not_usable(world):
-    """None of its verdicts; where nothing was asked it is not tested."""
-    trust = judge_trust(world.board(always(None, None)))  # type: ignore[arg-type]
-    assert (trust.level, trust.reasons) == ("not usable", ["None of its verdicts can be read."])
-    assert judge_trust(world.board_of({})).level == "not tested"
+def test_cases_of_skill_by_hand():
+    """Peirce's score: noticed less blamed, unreadable as neither; of pairs right less wrong."""
+    said = {"a": ("No", "3"), "b": ("No", "No"), "c": ("4", "4"), "d": (None, "3")}
+    judged = [judgment("unieval", seed, (name,), verdict, 6)
+              for seed, verdicts in said.items()
+              for name, verdict in zip((HUMAN, SHUFFLED), verdicts, strict=True)]  # fmt: skip
+    cases = alone_cases(judged, UNIEVAL, {})
+    assert cases.values.tolist() == [1, 0, 0, 0.5]
+    assert (cases.good, cases.bad, cases.skill.value) == (0.75, 0.25, 0.375)
+    pairs = [judgment("gteval", "a", order, verdict, 6)
+             for order, verdict in (((SHUFFLED, HUMAN), "1"), ((HUMAN, SHUFFLED), "1"),
+                                    ((SHUFFLED, "m"), "1"))]  # fmt: skip
+    both = pair_cases(PairVerdicts.of_judgments(pairs, GTEVAL), SHUFFLED, {})
+    assert sorted(both.values.tolist()) == [-1, 1]
 
 
-CUT = "its replies were cut or empty"
+@pytest.mark.parametrize(
+    ("shift", "share", "poor"), [(1, 1.0, False), (2, 1.0, False), (3, 0.0, True), (0, 0.0, True)]
+)
+def test_the_index_of_a_shuffled_dialogue(shift, share, poor):
+    """Its first or second new utterance: k + 1 or k + 2."""
+    judged = [judgment("unieval", f"s{k}", (SHUFFLED,), str(k // 2 + shift), k)
+              for k in range(4, 44)]  # fmt: skip
+    assert place(judged).value == share
+    assert is_misplaced(place(judged)) == poor
+    assert not place(judged[:19]).is_known
+
+
+CUT = "Its replies were cut or empty"
 VOTES = (Remark("a", "1"), Remark("b", "so far", outcome="truncated"))
 """Of a panel whose outcome is ok: one vote was unreadable, the other cut."""
 
 
-def missing(world, share):
+def missing(world: World, share: dict[str, int]) -> Board:
     """An ideal judge's verdicts, and why how many of each ten are missing."""
     reasons = [reason for reason, n in share.items() for _ in range(n)]
-    reasons += [None] * (10 - len(reasons))
+    reasons += [""] * (10 - len(reasons))
     judged = world.judgments(world.ideal())
     for judgments in judged.values():
-        for i, judgment in enumerate(judgments):
-            reason = reasons[i % 10]
-            if reason == "panel":
-                judgments[i] = msgspec.structs.replace(judgment, verdict=None, transcript=VOTES)
-            elif reason:
-                judgments[i] = msgspec.structs.replace(judgment, verdict=None, outcome=reason)
+        for i, each in enumerate(judgments):
+            judgments[i] = without(each, reasons[i % 10])
     return world.board_of(judged)
 
 
-@pytest.mark.parametrize(
-    ("share", "level"),
-    [
-        ({}, "trust"),
-        ({"empty": 1}, "trust"),
-        ({"empty": 4}, NO_ANSWER),
-        ({"truncated": 4}, NO_ANSWER),
-        ({"panel": 4}, NO_ANSWER),
-        ({"ok": 4}, "do not trust"),
-        ({"filtered": 4}, "do not trust"),
-        ({"empty": 2, "truncated": 1, "ok": 2}, NO_ANSWER),
-        ({"empty": 2, "ok": 3}, "do not trust"),
-        ({"empty": 2, "refused": 2}, "do not trust"),
-        ({"empty": 10}, NO_ANSWER),
-        ({"panel": 10}, NO_ANSWER),
-        ({"empty": 6, "ok": 4}, NO_ANSWER),
-        ({"empty": 4, "ok": 6}, "not usable"),
-        ({"ok": 10}, "not usable"),
-    ],
-)
-def test_replies_without_room_are_no_fault_of_the_judge(world, share, level, tmp_path):
-    """On terminal, page and in json: what is missing, why, and what to set; no check, no rank."""
-    view = View.of(missing(world, share))
-    assert view.trust.level == level
-    data = as_json(view.board, view.headline, view.trust)
-    printed = board_result(view, data, [], tmp_path / "index.html").lines
-    page = pages.files([view])["index.html"]
-    assert data["judge"]["trust"] == level
-    assert any(line.startswith(f"Judge j: {level}.") for line in printed)
-    assert f"Judge <bdi>j</bdi>: {level}" in page
-    is_cut = level == NO_ANSWER
-    said = [" ".join(data["judge"]["reasons"]), "\n".join(printed), page]
-    for text in said:
-        assert (CUT in text) == is_cut
-        assert ("Set a larger max_tokens in its entry, or reasoning_tokens" in text) == is_cut
-    if is_cut:
-        assert {check["state"] for check in data["judge"]["checks"]} == {"unknown"}
-        assert printed[0] == data["headline"] == f"No ranking: the judge {NO_ANSWER}."
-        assert "do not trust" not in page.lower()
-        assert "stronger model" not in page
-        assert not re.search(r"calls \d+ %", "".join(said))
-
-
-def test_a_protocol_that_was_answered_is_checked_all_the_same(world):
-    """Its fault decides; that others had no room is told beside it."""
-    judged = world.judgments(USELESS["always accuses"], [UNIEVAL])
-    judged |= {
-        name: [msgspec.structs.replace(each, verdict=None, outcome="empty") for each in judgments]
-        for name, judgments in world.judgments(world.ideal(), [ARENA.at(16), GTEVAL]).items()
-    }
-    trust = judge_trust(world.board_of(judged))
-    assert trust.level == "do not trust"
-    n = len(judged["arena-n16"]) + len(judged["gteval"])
-    assert trust.reasons[0].startswith("It calls 100 % of human dialogues AI")
-    assert trust.reasons[1] == f"{n:,} of {n:,} verdicts in arena-n16, gteval are missing: {CUT}."
-    kept = {name: judged[name] for name in ("unieval",)}
-    assert [c for c in judge_trust(world.board_of(kept)).checks if c.state == "fails"] == [
-        c for c in trust.checks if c.state == "fails"
-    ]
-
-
-def test_without_a_bot_models_are_the_machines():
-    """A judge must catch at least some."""
-    small = World.of(25, MODELS)
-    trust = judge_trust(small.board(small.ideal(noise=0.01)))
-    assert trust.level == "trust"
-    assert states(trust)["true_positive_rate"] == "passes"
-    assert "true_positive_rate_bots" not in states(trust)
+def without(each: Judgment, reason: str) -> Judgment:
+    """A judgment without its verdict."""
+    if reason == "panel":
+        return msgspec.structs.replace(each, verdict=None, transcript=VOTES)
+    if reason:
+        return msgspec.structs.replace(each, verdict=None, outcome=reason)  # type: ignore[arg-type]
+    return each
 
 
 @pytest.mark.parametrize(
-    ("n_seeds", "name", "reason"),
+    ("share", "failed", "cut"),
     [
-        (19, "j", "It saw 19 human dialogues; 20 are needed to say more."),
-        (25, "rules", "It sees the form of a dialogue only, not its content."),
+        ({"empty": 1}, False, False), ({"empty": 4}, True, True), ({"panel": 4}, True, True),
+        ({"ok": 4}, True, False), ({"empty": 2, "truncated": 1, "ok": 2}, True, True),
+        ({"empty": 2, "ok": 3}, True, False), ({"panel": 10}, True, True),
+        ({"ok": 10}, True, False),
     ],
-)
-def test_what_no_check_can_see_is_used_with_care(n_seeds, name, reason):
-    """Too few human dialogues, or a judge that reads no content, though all checks pass."""
-    small = World.of(n_seeds, {"bot:parrot": 0.0, **MODELS})
-    trust = judge_trust(small.board(small.ideal(), name=name))
-    assert (trust.level, trust.reasons) == ("use with care", [reason])
+)  # fmt: skip
+def test_what_cannot_be_read_ranks_nobody(world, share, failed, cut):
+    """And where replies had no room it says what to set."""
+    trust = judge_trust(missing(world, share))
+    assert trust.failed == failed
+    assert (CUT in " ".join(trust.reasons)) == cut
+    n = sum(share.values())
+    if n == 10:
+        assert trust.reasons[0] == "None of its verdicts can be read."
+    elif failed:
+        assert trust.reasons[0] == f"{10 * n} % of its verdicts cannot be read."
+    assert judge_trust(world.board_of({})).level == "not tested"
+
+
+def test_nobody_can_read_it(world):
+    """Also on a board that is too small for anything else."""
+    small = World.of(5, MODELS)
+    nothing: Judge = always(None, None)  # type: ignore[arg-type]
+    assert judge_trust(small.board(nothing)).reasons == ["None of its verdicts can be read."]
