@@ -93,20 +93,14 @@ class World:
         settings = {"seed_set": "made-up", "elo": QUICK, **more}
         models = {key: by_seed for key, by_seed in self.dialogues.items() if key != SHUFFLED}
         board = build_board(self.seeds, models, judgments, judge=name, **settings)
-        tests: dict[str, Sequence[Judgment] | PairVerdicts] = {}
-        for protocol in PROTOCOLS:
-            asked = [
-                each
-                for each in judgments.get(protocol.name, ())
-                if {HUMAN, SHUFFLED}.issuperset(each.contestants)
-            ]
-            tests[protocol.name] = asked
-            if not protocol.is_alone:
-                tests[protocol.name] = PairVerdicts.of_judgments(asked, protocol)
+        verdicts: dict[str, Sequence[Judgment] | PairVerdicts] = {**judgments}
+        for protocol in (ARENA.at(16), GTEVAL):
+            verdicts[protocol.name] = PairVerdicts.of_judgments(
+                judgments.get(protocol.name, ()), protocol
+            )
         n = len(self.seeds)
-        return board.tested(
-            JudgeTest(tests, n_asked=40, n_shuffled=n, n_human=n, n_seeds=n, n_missing=124)
-        )
+        tested = list(self.dialogues[SHUFFLED])
+        return board.tested(JudgeTest(verdicts, {}, tested, n_asked=40, n_human=n, n_seeds=n))
 
     def ideal(self, noise: float = 0.05, seed: int = 1) -> Judge:
         """Calls models AI, and of two dialogues the less human one; rarely wrong."""

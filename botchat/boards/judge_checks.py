@@ -364,9 +364,9 @@ def _faults(board: Board, checks: Sequence[Check]) -> list[str]:
     for check in _worst(checks, "fails"):
         faults.setdefault(check.reason, _sentence(check.detail))  # alone and in pairs alike: once
     reasons = list(faults.values())
-    if any(check.key == "unreadable_rate" for check in _worst(checks, "fails")):
-        if _lacks_room(board):
-            reasons.insert(1, _MORE_ROOM)
+    unreadable = [check for check in _worst(checks, "fails") if check.key == "unreadable_rate"]
+    if unreadable and _lacks_room(board):
+        reasons.insert(1, _MORE_ROOM)
     return reasons
 
 
@@ -412,10 +412,10 @@ def _praise(checks: Sequence[Check]) -> str:
 def _untested(board: Board, checks: Sequence[Check], is_rules: bool) -> str:
     """Return why nothing is known of a judge, and what to do."""
     test = board.test
-    n = f"{test.n_missing:,} calls"
+    protocols = _tested_protocols(board)
     if is_rules:
         return "It reads form only and cannot notice a shuffled dialogue."
-    if not _tested_protocols(board):
+    if not protocols:
         return "The test is part of UniEval, GTEval and the Arena; none of them was judged."
     if test.n_human < LEAST:
         return (
@@ -424,14 +424,14 @@ def _untested(board: Board, checks: Sequence[Check], is_rules: bool) -> str:
         )
     if test.n_asked == 0:
         return "shuffled = 0 in [run] of botchat.toml: no test is made."
-    if test.n_shuffled < LEAST:
-        return (
-            f"{board.seed_set} gives {test.n_shuffled} shuffled dialogues; the test needs {LEAST}."
-        )
+    n = len(test.seeds)
+    if n < LEAST:
+        return f"{board.seed_set} gives {n} shuffled dialogues; the test needs {LEAST}."
+    calls = f"{test.n_missing(protocols):,} calls"
     if test.n_seeds < LEAST:
         return (
-            f"With --limit {test.n_seeds} no test is made; from {LEAST} on it is ({n}, once for "
-            "this judge and set)."
+            f"With --limit {test.n_seeds} no test is made; from {LEAST} on it is ({calls}, once "
+            "for this judge and set)."
         )
     for check in checks:
         if check.key == "skill" and check.protocol is not None:
@@ -440,7 +440,7 @@ def _untested(board: Board, checks: Sequence[Check], is_rules: bool) -> str:
                 return f"It decides {check.n} of {n_asked} pairs; the test needs {LEAST}."
             if check.n:
                 return _sentence(check.reason)
-    return f"Judged before the test existed: botchat judge ({n})."
+    return f"Judged before the test existed: botchat judge ({calls})."
 
 
 def _unreadable(rate: float) -> str:

@@ -216,22 +216,22 @@ class JudgeTest(NamedTuple):
     """Verdicts on shuffled dialogues and on the human ones beside them, and what can be asked."""
 
     verdicts: Mapping[str, Sequence[Judgment] | PairVerdicts] = {}
-    """Protocol -> verdicts."""
+    """Protocol -> verdicts, these among others."""
     topics: Mapping[str, str] = {}
+    seeds: Sequence[str] = ()
+    """Seeds of the shuffled dialogues."""
     n_asked: int = 0
     """Shuffled dialogues that the settings ask for."""
-    n_shuffled: int = 0
-    """Those that there are in the set."""
     n_human: int = 0
     """Human dialogues of 4 or more utterances in the set."""
     n_seeds: int = 0
-    """ChatSEEDs of the board."""
-    n_missing: int = 0
-    """Verdicts that are still to be asked for."""
+    """Seeds of the board."""
 
     def cases(self, protocol: Protocol) -> SkillCases:
         """Return the cases of a protocol, none where it was not asked."""
-        verdicts = self.verdicts.get(protocol.name, ())
+        verdicts = self.verdicts.get(protocol.name)
+        if verdicts is None:
+            return SkillCases()
         if isinstance(verdicts, PairVerdicts):
             return pair_cases(verdicts, SHUFFLED, self.topics)
         return alone_cases(verdicts, protocol, self.topics)
@@ -242,6 +242,20 @@ class JudgeTest(NamedTuple):
         if isinstance(verdicts, PairVerdicts):
             return UNKNOWN
         return place(verdicts)
+
+    def n_missing(self, protocols: Sequence[Protocol]) -> int:
+        """Count the verdicts that are still to be asked for, from `LEAST` dialogues on."""
+        n = 0
+        for protocol in protocols:
+            verdicts = self.verdicts.get(protocol.name, ())
+            if isinstance(verdicts, PairVerdicts) or not protocol.is_alone:
+                n += 2 * len(self.seeds) - len(self.cases(protocol).values)
+                continue
+            judged = {(each.seed_id, each.contestants[0]) for each in verdicts}
+            for seed in self.seeds:
+                n += ((seed, SHUFFLED) not in judged) + ((seed, HUMAN) not in judged)
+            n -= max(0, LEAST - self.n_seeds)  # human ones that are judged with the models'
+        return n
 
 
 NO_TEST: Final = JudgeTest()

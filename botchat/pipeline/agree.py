@@ -123,7 +123,7 @@ def _judged_in(data: SeedSetData, protocol: str) -> Judged:
 def _judged_protocols(data: SeedSetData) -> dict[str, Judged]:
     """Return the judgments that judges can be compared on, by protocol."""
     protocols: dict[str, dict[str, Sequence[Judgment]]] = {}
-    for judge, by_protocol in data.judgments.items():
+    for judge, by_protocol in data.on_board.items():
         for name, judgments in by_protocol.items():
             if data.catalogue.find(name) is not None:
                 judged = protocols.setdefault(name, {})

@@ -99,7 +99,7 @@ def leaderboard(
     judgments = data.judgments_of(paged[0])
     usd = None
     if judgments:
-        usd = total_cost(workspace, data.dialogues, data.paid_judgments(paged[0]))
+        usd = total_cost(workspace, data.dialogues, judgments)
     page = _write_page(data, views, reports, folder, usd, meter)
     if opens:
         webbrowser.open(page.absolute().as_uri())
@@ -209,10 +209,10 @@ def _write_page(
     chunks = None
     if not data.large:
         meter.begin("pack transcripts", 0)
-        judgments = {judge: data.judgments[judge] for judge in judges}
-        for name in data.judgments:
+        judgments = {judge: data.on_board[judge] for judge in judges}
+        for name in data.on_board:
             if JudgeId.parse(name).is_annotator():
-                judgments[name] = data.judgments[name]
+                judgments[name] = data.on_board[name]
         chunks = archive.build(
             data.seeds,
             data.dialogues,

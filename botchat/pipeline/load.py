@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from botchat.boards.skill import JudgeTest
 from botchat.errors import ConfigError, DataError, MissingDataError, listed
 from botchat.interfaces import ShownDialogue, case_digest
-from botchat.metrics.statistics import LEAST
 from botchat.metrics.verdicts import PairVerdicts, VerdictsBuilder
 from botchat.pipeline.contestants import (
     begun_seeds,
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from botchat.boards.board import Board
-    from botchat.boards.skill import JudgeTest
 
 J = TypeVar("J", Judgment, PairJudgment)
 
@@ -69,9 +68,9 @@ class SeedSetData:
     dialogues: Dialogues
     """Contestant -> seed id -> dialogue; of ``human`` too."""
     verdicts: Mapping[str, ByProtocol]
-    """Judge -> protocol -> verdicts."""
+    """Judge -> protocol -> verdicts, also those that test the judge."""
     judgments: Mapping[str, dict[str, list[Judgment]]]
-    """Judge -> protocol -> judgments with their reasons."""
+    """The same with their reasons."""
     outdated: Mapping[str, int]
     """Judge -> number of judgments of dialogues that have changed."""
     unanswered: Mapping[str, int]
@@ -84,16 +83,27 @@ class SeedSetData:
     """Protocols that can be asked in the workspace."""
     large: bool
     """Whether `judgments` leaves out pairwise ones, which would not fit into memory."""
-    controls: ControlData
+    test: JudgeTest
+    """What a judge can be tested on."""
 
     def judgments_of(self, judge: str) -> list[Judgment]:
         """Return one judge's judgments in all protocols, as far as `judgments` has them."""
         return list(chain.from_iterable(self.judgments[judge].values()))
 
-    def paid_judgments(self, judge: str) -> list[Judgment]:
-        """Return the same with those on shuffled dialogues."""
-        tests = chain.from_iterable(self.controls.judgments[judge].values())
-        return [*self.judgments_of(judge), *tests]
+    @cached_property
+    def on_board(self) -> dict[str, dict[str, list[Judgment]]]:
+        """`judgments` on the seeds and contestants of a board: those that test a judge are out."""
+        ids = {seed.id for seed in self.seeds}
+        kept: dict[str, dict[str, list[Judgment]]] = {}
+        for judge, by_protocol in self.judgments.items():
+            kept[judge] = {}
+            for name, judgments in by_protocol.items():
+                kept[judge][name] = [
+                    each
+                    for each in judgments
+                    if each.seed_id in ids and SHUFFLED not in each.contestants
+                ]
+        return kept
 
     def board(self, judge: str) -> Board:
         """Return one judge's numbers, which do not depend on what others judged."""
@@ -108,7 +118,7 @@ class SeedSetData:
             seed_set=self.seed_set,
             judge=judge,
             catalogue=self.catalogue,
-        ).tested(self._test(judge, len(seeds)))
+        ).tested(self.test._replace(verdicts=verdicts, n_seeds=len(seeds)))
         # Of a contestant on the board, or of the judge's verdicts.
         names = {"generate": set(self.dialogues)}
         provenance = [row for row in self.measured if row.name in names.get(row.stage, {judge})]
@@ -119,39 +129,6 @@ class SeedSetData:
             provenance=tuple(provenance),
             self_judged=tuple(self_judged_models(self.workspace, judge, dialogues)),
         )
-
-    def _test(self, judge: str, n_seeds: int) -> JudgeTest:
-        """Return the test of a judge, whatever the seeds of its board."""
-        from botchat.boards.skill import JudgeTest
-
-        controls = self.controls
-        verdicts = controls.verdicts[judge]
-        return JudgeTest(
-            verdicts,
-            {seed.id: seed.topic for seed in controls.seeds if seed.topic},
-            n_asked=self.workspace.config.run.shuffled,
-            n_shuffled=len(controls.shuffled),
-            n_human=controls.n_human,
-            n_seeds=n_seeds,
-            n_missing=self._n_missing(judge, verdicts, n_seeds),
-        )
-
-    def _n_missing(self, judge: str, verdicts: ByProtocol, n_seeds: int) -> int:
-        """Return the verdicts that the test of a judge lacks, in the protocols it was asked."""
-        shuffled = self.controls.shuffled
-        known = self.catalogue.among(self.verdicts[judge]).values()
-        asked = [protocol for protocol in known if protocol.tests_judges]
-        n = 0
-        for protocol in asked:
-            if protocol.is_alone:
-                ids = [seed.id for seed in self.controls.seeds]
-                others = shuffled.keys() - ids[: max(LEAST, n_seeds)]
-                n += len(shuffled) + len(others) - len(verdicts.get(protocol.name, ()))
-        pairs = [protocol for protocol in asked if not protocol.is_alone]
-        pairs.sort(key=lambda protocol: not protocol.against_human)
-        for protocol in pairs[:1]:
-            n += 2 * len(shuffled) - len(verdicts.get(protocol.name, ()))
-        return max(0, n)
 
     def _notes(self, board: Board) -> Iterator[str]:
         """Yield at most five notes: invented, generate again, judge, dialogues, lost calls."""
@@ -200,28 +177,6 @@ class StageFile(NamedTuple):
     verdicts: PairVerdicts | list[Judgment]
     judgments: list[Judgment]
     n_outdated: int
-    controls: PairVerdicts | list[Judgment]
-    """Verdicts on shuffled dialogues, and on the human ones beside them."""
-    control_judgments: list[Judgment]
-    """The same with their reasons."""
-
-
-@dataclass(frozen=True)
-class ControlData:
-    """Shuffled dialogues of a set, and what its judges say of them."""
-
-    seeds: Sequence[Seed]
-    """The whole set."""
-    shuffled: Mapping[str, Dialogue]
-    verdicts: dict[str, ByProtocol] = field(default_factory=dict)
-    """Judge -> protocol -> verdicts."""
-    judgments: dict[str, dict[str, list[Judgment]]] = field(default_factory=dict)
-    """Judge -> protocol -> judgments with their reasons."""
-
-    @property
-    def n_human(self) -> int:
-        """Human dialogues that are long enough to be shuffled."""
-        return sum(len(seed.utterances) >= MIN_HUMAN for seed in self.seeds)
 
 
 class CurrentCases:
@@ -263,45 +218,23 @@ class CurrentCases:
         """Read a stage file of the protocol ``name``, which may be unknown; raises as `load`."""
         states = self._states(name, jsonl.read(path, Judgment))
         latest = {judgment_key(state[0]): state for state in states}
-        current = [judgment for judgment, is_current in latest.values() if is_current]
-        judgments = [judgment for judgment in current if SHUFFLED not in judgment.contestants]
-        tested = {judgment.seed_id for judgment in current if SHUFFLED in judgment.contestants}
-        controls = [
-            judgment
-            for judgment in current
-            if judgment.seed_id in tested and {HUMAN, SHUFFLED}.issuperset(judgment.contestants)
-        ]
-        n_outdated = len(latest) - len(current)
-        if protocol is None:
-            return StageFile(judgments, judgments, n_outdated, [], [])
-        if protocol.is_alone:
-            protocol.check(current)
-            new = [each for each in controls if each.contestants == (SHUFFLED,)]
-            return StageFile(judgments, judgments, n_outdated, controls, new)
-        builder = VerdictsBuilder(protocol)
-        builder.add(states)
-        verdicts = builder.verdicts()
-        return StageFile(
-            _without_controls(verdicts),
-            judgments,
-            n_outdated,
-            verdicts.between({HUMAN, SHUFFLED}),
-            controls,
-        )
+        judgments = [judgment for judgment, is_current in latest.values() if is_current]
+        n_outdated = len(latest) - len(judgments)
+        verdicts: PairVerdicts | list[Judgment] = judgments
+        if protocol is not None and protocol.is_alone:
+            protocol.check(judgments)
+        elif protocol is not None:
+            builder = VerdictsBuilder(protocol)
+            builder.add(states)
+            verdicts = builder.verdicts()
+        return StageFile(verdicts, judgments, n_outdated)
 
     def read_pairs(self, protocol: Protocol, path: Path) -> StageFile:
         """Read verdicts on pairs alone, without reasons: in a tenth of the memory."""
         builder = VerdictsBuilder(protocol)
         for block in jsonl.blocks(path, PairJudgment):
             builder.add(self._states(protocol.name, block))
-        verdicts = builder.verdicts()
-        controls = verdicts.between({HUMAN, SHUFFLED})
-        return StageFile(_without_controls(verdicts), [], builder.n_outdated, controls, [])
-
-
-def _without_controls(verdicts: PairVerdicts) -> PairVerdicts:
-    """Return verdicts without those on shuffled dialogues."""
-    return verdicts.between([name for name in verdicts.contestants if name != SHUFFLED])
+        return StageFile(builder.verdicts(), [], builder.n_outdated)
 
 
 def load(
@@ -331,17 +264,15 @@ def load(
     about = workspace.about(seed_set)
     known = catalogue(workspace.config.protocols, workspace.language_named(about.language))
     dialogues, unanswered = _dialogues(workspace, seed_set, seeds)
-    most = workspace.config.run.shuffled
-    controls = ControlData(seeds, shuffled_dialogues(seeds, most))
-    cases = CurrentCases({**dialogues, SHUFFLED: controls.shuffled})
+    n_asked = workspace.config.run.shuffled
+    shuffled = shuffled_dialogues(seeds, n_asked)
+    cases = CurrentCases({**dialogues, SHUFFLED: shuffled})
     verdicts: dict[str, ByProtocol] = {}
     judgments: dict[str, dict[str, list[Judgment]]] = {}
     outdated = Counter[str]()
     for judge in dict.fromkeys(judges) or sorted(files):
         verdicts[judge] = {}
         judgments[judge] = {}
-        controls.verdicts[judge] = {}
-        controls.judgments[judge] = {}
         for name, path in files[judge].items():
             protocol = known.find(name)
             try:
@@ -354,8 +285,6 @@ def load(
                 fault = str(error)
                 raise DataError(fault if str(path) in fault else f"{path}: {fault}") from None
             verdicts[judge][name] = content.verdicts
-            controls.verdicts[judge][name] = content.controls
-            controls.judgments[judge][name] = content.control_judgments
             outdated[judge] += content.n_outdated
     used, dialogues = _in_use(seeds, dialogues, verdicts.values())
     return SeedSetData(
@@ -372,14 +301,19 @@ def load(
         measured=workspace.measured(seed_set),
         catalogue=known,
         large=large,
-        controls=controls,
+        test=JudgeTest(
+            topics={seed.id: seed.topic for seed in seeds if seed.topic},
+            seeds=list(shuffled),
+            n_asked=n_asked,
+            n_human=sum(len(seed.utterances) >= MIN_HUMAN for seed in seeds),
+        ),
     )
 
 
 def _in_use(
     seeds: Sequence[Seed], dialogues: Dialogues, judged: Iterable[ByProtocol]
 ) -> tuple[list[Seed], Dialogues]:
-    """Return the seeds that a model was given or that were judged, else all, with dialogues.
+    """Return the seeds that a model was given, else those that were judged or all, with dialogues.
 
     Human dialogues of other seeds may have been judged to test the judge.
     """

@@ -218,16 +218,17 @@ def test_a_protocol_without_its_test_is_no_pass(world):
         ({"n_human": 12}, "made-up has 12 human dialogues of 4 or more utterances; the test needs "
          "20."),
         ({"n_asked": 0}, "shuffled = 0 in [run] of botchat.toml: no test is made."),
-        ({"n_shuffled": 3}, "made-up gives 3 shuffled dialogues; the test needs 20."),
-        ({"n_seeds": 5, "n_missing": 140},
-         "With --limit 5 no test is made; from 20 on it is (140 calls, once for this judge and "
+        ({"seeds": ["a", "b", "c"]}, "made-up gives 3 shuffled dialogues; the test needs 20."),
+        ({"n_seeds": 5},
+         "With --limit 5 no test is made; from 20 on it is (60 calls, once for this judge and "
          "set)."),
-        ({}, "Judged before the test existed: botchat judge (124 calls)."),
+        ({}, "Judged before the test existed: botchat judge (75 calls)."),
     ],
 )  # fmt: skip
 def test_why_a_judge_is_not_tested(ideal, test, sentence):
     """And what to do."""
-    board = ideal.tested(ideal.test._replace(verdicts={}, **test))
+    people = [each for each in ideal.test.verdicts["unieval"] if each.contestants == (HUMAN,)]
+    board = ideal.tested(ideal.test._replace(verdicts={"unieval": people}, **test))
     trust = judge_trust(without_bots(board))
     assert trust.level == "not tested"
     assert trust.sentence("j") == f"Judge j: not tested. {sentence}"
