@@ -16,10 +16,21 @@ import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError, UsageError, listed
 from botchat.interfaces import KnownCase, case_ref
+from botchat.metrics.statistics import LEAST
 from botchat.pipeline.contestants import begun_seeds, in_turn, with_humans
 from botchat.pipeline.session import catalogue_of
 from botchat.protocols.protocol import Protocol
-from botchat.records import BLIND_PAGE, SIGNED, Dialogues, JudgeId, Judgment, Seed, Utterances
+from botchat.protocols.rates import PASS_AT
+from botchat.records import (
+    BLIND_PAGE,
+    HUMAN,
+    SIGNED,
+    Dialogues,
+    JudgeId,
+    Judgment,
+    Seed,
+    Utterances,
+)
 from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -71,6 +82,8 @@ def label(
     asked = _protocol(workspace, seed_set, protocol)
     if not asked.is_pair:
         dialogues = with_humans(begun_seeds(seeds, dialogues), dialogues)
+    if asked.tests_judges and asked.is_alone:
+        asked = _at_one_length(asked, dialogues)
     cases = _draw(asked, seeds, dialogues)[:most]
     if not cases:
         raise MissingDataError(
@@ -104,7 +117,7 @@ def annotator_name(name: str) -> str:
 
 
 def _protocol(workspace: Workspace, seed_set: str, name: str | None) -> Protocol:
-    """Return the protocol to label; by default the first that some judge was asked."""
+    """Return the protocol to label; by default GTEval, or the Arena, if some judge was asked."""
     catalogue = catalogue_of(workspace, seed_set)
     if name is not None:
         protocol = catalogue.find(name) or catalogue.named(name)
@@ -115,10 +128,24 @@ def _protocol(workspace: Workspace, seed_set: str, name: str | None) -> Protocol
     for judge, by_protocol in workspace.judgment_files(seed_set).items():
         if not JudgeId.parse(judge).is_annotator():
             names.update(by_protocol)
-    for protocol in catalogue.among(names).values():
+    judged = list(catalogue.among(names).values())
+    judged.sort(key=lambda protocol: (not protocol.against_human, not protocol.is_pair))
+    for protocol in judged:
         if protocol.answer.is_labelled:
             return protocol
     raise MissingDataError(f"nobody has judged {seed_set}: name a protocol, --protocol unieval")
+
+
+def _at_one_length(protocol: Protocol, dialogues: Dialogues) -> Protocol:
+    """Return the protocol at the largest N that enough human dialogues have: length tells nothing.
+
+    The protocol itself where too few are long enough.
+    """
+    lengths = [len(dialogue.utterances) for dialogue in dialogues.get(HUMAN, {}).values()]
+    for n in reversed(PASS_AT):
+        if sum(length >= n for length in lengths) >= LEAST:
+            return protocol.at(n)
+    return protocol
 
 
 def _draw(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> list[KnownCase]:
@@ -133,7 +160,10 @@ def _draw(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> li
     drawn: dict[tuple[frozenset[str], str], KnownCase] = {}
     for case in sorted((case_ref(each) for each in protocol.cases(seeds, dialogues)), key=draw):
         drawn.setdefault((frozenset(case.contestants), case.seed_id), case)
-    return in_turn((names, case) for (names, _), case in drawn.items())
+    cases = in_turn((names, case) for (names, _), case in drawn.items())
+    if protocol.knows_truth and protocol.is_alone:  # as many people as models
+        return in_turn((HUMAN in case.contestants, case) for case in cases)
+    return cases
 
 
 def _page(protocol: Protocol, seed_set: str, cases: Sequence[KnownCase]) -> str:

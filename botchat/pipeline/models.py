@@ -58,6 +58,8 @@ _CHECK_SEED = ("Hi! Did you sleep well?", "Not really, the neighbours had a part
 _CHECK_TOKENS = 64
 """Longest reply of a check whose model sets none."""
 _LIST_TIMEOUT_S = 20.0
+_LEAST_RANKED = 3
+"""Models from which one judges the others."""
 _MOST_RUN = 8
 """Models of a server that a first ``[run]`` names."""
 
@@ -113,6 +115,14 @@ def settings_text(providers: Texts, seeds: str) -> str:
             models[name] = _with_served_model(lines)
     prices = {tomllib.loads(lines).get("price_input") for lines in models.values()}
     contestants = list(models)[:_MOST_RUN]
+    judge = RULES
+    about_judge = _TEXTS["offline_judge"]
+    if len(models) >= _LEAST_RANKED:
+        judge = contestants.pop()
+        about_judge = _TEXTS["third_judge"]
+    elif prices - {0}:
+        judge = contestants[0]
+        about_judge = _TEXTS["own_judge"]
     contestants.append("bot:parrot")
     entries = ""
     if models:
@@ -121,12 +131,8 @@ def settings_text(providers: Texts, seeds: str) -> str:
             entries += f"[models.{name}]\n{lines}\n\n"
     else:
         contestants.append("bot:retrieval")
-    judge = RULES
-    about_judge = _TEXTS["offline_judge"]
     budget = ""
     if prices - {0}:
-        judge = next(iter(models))
-        about_judge = _TEXTS["own_judge"]
         comment = ""
         if None in prices:
             comment = "# "

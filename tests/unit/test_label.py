@@ -138,7 +138,7 @@ def test_a_page_is_blind_and_a_larger_one_begins_with_it(
         for dialogue in by_seed.values()
     }
     if protocol == "unieval":
-        assert Counter(by_digest[each["case"]] for each in cases) == {HUMAN: 2, "m": 2, "o": 2}
+        assert Counter(by_digest[each["case"]] for each in cases) == {HUMAN: 3, "m": 1, "o": 2}
     verdict = {"unieval": "No", "warmth": "3"}.get(protocol, "neither")
     line = {"protocol": protocol, "judge": "human:b", "verdict": verdict}
     rows = [{**line, "seed_id": each["seed_id"], "case": each["case"]} for each in cases]
