@@ -80,7 +80,7 @@ class BradleyTerryResult:
 
     def reach(self, level: float = LEVEL) -> float:
         """Half the width of an interval in standard errors: Student's t with clusters - 1."""
-        return student_t(level, (self.n_clusters or _MANY) - 1)
+        return student_t(level, max(2, self.n_clusters or _MANY) - 1)
 
     @property
     def low(self) -> Floats:
@@ -143,9 +143,6 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
     parameters, ties = _fit_rows(rows.aggregated(), bool(warning))
     bread = np.linalg.inv(rows.curvature(parameters, ties))
     n_clusters = None
-    unit = comparisons.unit
-    if unit is None:
-        unit = np.arange(len(rows))
     covariance = bread
     # Residuals of a fit that explains everything are 0, which does not make it certain.
     if not ties[:m].any() and not (rows.length.any() and len(rows) <= m + 1):
@@ -156,7 +153,7 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
             n_clusters = len(labels)
             middle = _clustered_variance(rows, cluster, residual)
         expected = logistic(parameters[rows.first] - parameters[rows.second])
-        middle[:m, :m] += _unseen_variance(rows, expected, unit, np.diag(middle)[:m])
+        middle[:m, :m] += _unseen_variance(rows, expected, comparisons.unit, np.diag(middle)[:m])
         covariance = bread @ middle @ bread
     too_few = comparisons.too_few_clusters
     if too_few:

@@ -85,16 +85,18 @@ class Comparisons:
         )
 
     @property
-    def unit(self) -> Indices | None:
-        """ChatSEED of each comparison, shape (n,); None if not known."""
-        if self.seed is None:
+    def unit(self) -> Indices:
+        """Number of each comparison's ChatSEED, or of itself if that is not known, shape (n,)."""
+        if self.seed is not None:
+            return self.seed
+        if self.cluster is not None:
             return self.cluster
-        return self.seed
+        return np.arange(len(self))
 
     @property
     def n_seeds(self) -> int | None:
         """Number of ChatSEEDs; None if not known."""
-        if self.unit is None:
+        if self.cluster is None:
             return None
         return len(distinct(self.unit)[0])
 
