@@ -282,7 +282,7 @@ def by_seed(board: Board, dialogues: Dialogues) -> Record:
 
     ``by_seed``: model -> seed id -> first AI utterance by the leading protocol, 0: none, None: not
     known (or none, and the dialogue broke off). ``dialogues``: model -> digest of all of them.
-    ``topics``: seed id -> topic, where seeds have one.
+    ``topics``: seed id -> topic, where seeds have one. ``n``: the largest N of that protocol.
     """
     first = defaultdict[str, dict[str, int | None]](dict)
     digests = {}
@@ -295,6 +295,7 @@ def by_seed(board: Board, dialogues: Dialogues) -> Record:
         if part.protocol.leads:
             judged = board.verdicts[part.protocol.name]
             largest = part.ranking[0].n or 0
+            data["n"] = largest
             for judgment in judged.judgments:
                 name = judgment.contestants[0]
                 index = None

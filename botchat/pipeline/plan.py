@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cache, partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from botchat.errors import listed
@@ -26,6 +25,7 @@ from botchat.pipeline.session import Session, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.generation import TokenCounter, prompt_tokens
 from botchat.results import Fields, Result
+from botchat.workspace import usage
 from botchat.workspace.ledger import Ledger, identity_key, request_json, request_key
 from botchat.workspace.model_settings import identity, reasoning_room
 from botchat.workspace.secrets import public
@@ -292,7 +292,8 @@ def plan(run: ResolvedRun, walk: Callable[[Session], Coroutine[Any, Any, object]
             run_sync(partial(walk, Session(run, models, ledger, Meter())))
             levels.append(models.planned())
         expected, high = levels
-        notes = _minutes(ledger, sum(each.calls for each in expected)) + models.notes()
+        calls = sum(each.calls for each in expected if each.limited)
+        notes = minutes_note(ledger, calls) + models.notes()
     unknown = dict.fromkeys(each.model for each in expected if each.cost_usd is None)
     if unknown:
         notes.append(UNPRICED.format(" and ".join(unknown)))
@@ -314,12 +315,11 @@ def ask_or_plan(
     return stage_result(run_session(run, meter, ask))
 
 
-def _minutes(ledger: Ledger, calls: int) -> list[str]:
-    """Return about how long the calls take, if the ledger has a last run."""
-    sql = "SELECT at FROM calls WHERE latency_s > 0 ORDER BY at DESC LIMIT ?"
-    gaps = [a - b for (a,), (b,) in pairwise(ledger.select(sql, RECENT_CALLS))]
-    n = next((i for i, gap in enumerate(gaps) if gap > 60), len(gaps))  # another run ends there
-    if calls == 0 or n < ENOUGH_CALLS:
-        return []
-    minutes = round(calls * sum(gaps[:n]) / n / 60)
-    return [f"About {max(1, minutes):,} min at the rate of the last run."]
+def minutes_note(ledger: Ledger, calls: int) -> list[str]:
+    """Return about how long the calls take, if the ledger knows the pace of a run."""
+    for (pace,) in ledger.select(usage.PACE):
+        minutes = round(calls * pace / 60)
+        if calls > 0:
+            how_long = f"About {minutes:,} min" if minutes else "Under a minute"
+            return [f"{how_long} at the rate of the last run."]
+    return []

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from botchat.errors import BotChatError, DataError
 from botchat.interfaces import Decoding, Quirks, Reply, Usage
 from botchat.pipeline.ledger import record_provenance
-from botchat.pipeline.plan import _minutes
+from botchat.pipeline.plan import minutes_note
 from botchat.workspace import ledger as storage
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, identity_key, read_calls, request_json, request_key
-from botchat.workspace.usage import bills, call_facts, stats
+from botchat.workspace.usage import bills, call_facts, keep_pace, stats
 
 ASK = [{"role": "user", "content": "hi"}]
 
@@ -121,14 +121,26 @@ def test_failed_attempts_are_counted_in_the_stage_of_their_call(ledger):
     assert [(one.stage, one.failed_attempts) for one in stats(ledger)] == [("generate", 1), ("", 1)]
 
 
-def test_a_plan_takes_as_long_as_the_last_run(ledger, monkeypatch):
-    """30 calls, two seconds apart; an earlier run, an hour before, was slower."""
-    times = [*range(0, 900, 30), *range(4500, 4560, 2)]
-    for n, at in enumerate(times):
-        monkeypatch.setattr(storage.time, "time", lambda at=at: float(at))
-        put(ledger, messages=[{"role": "user", "content": str(n)}], latency_s=1.0)
-    assert _minutes(ledger, 600) == ["About 20 min at the rate of the last run."]
-    assert _minutes(ledger, 0) == _minutes(Ledger(None), 600) == []
+@pytest.mark.parametrize(
+    ("n", "minutes", "calls", "line"),
+    [
+        (20, 1, 600, ["About 30 min at the rate of the last run."]),  # three seconds each
+        (20, 1, 9, ["Under a minute at the rate of the last run."]),
+        (20, 1, 0, []),
+        (19, 1, 600, []),
+    ],
+)
+def test_a_plan_takes_as_long_as_the_last_run(ledger, monkeypatch, n, minutes, calls, line):
+    """Bots count for nothing, and neither do pauses between runs."""
+    for i in range(n + 5):
+        monkeypatch.setattr(storage.time, "time", lambda: 1000.0)
+        message = {"role": "user", "content": str(i)}
+        put(ledger, messages=[message], latency_s=float(i < n))
+    monkeypatch.setattr(storage.time, "time", lambda: 1000.0 + 60 * minutes)
+    keep_pace(ledger, 1000.0)
+    keep_pace(ledger, 2000.0)
+    assert minutes_note(ledger, calls) == line
+    assert minutes_note(Ledger(None), 600) == []
 
 
 def test_the_calls_of_a_published_run_answer(ledger, tmp_path):
@@ -179,7 +191,7 @@ def use(ledger, workspace, key):
     yield lambda: bills(ledger, [key])
     yield lambda: [call_facts(call) for call in ledger.calls("WHERE key=?", key)]
     yield lambda: record_provenance(workspace, ledger, "s", "judge", {"j": [key]}, ["j"])
-    yield lambda: _minutes(ledger, 600)
+    yield lambda: minutes_note(ledger, 600)
 
 
 def refused(read):
