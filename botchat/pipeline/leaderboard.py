@@ -112,7 +112,7 @@ def leaderboard(
 
 def _coverage(view: View, n_seeds: int, judgments: Sequence[Judgment], usd: float | None) -> str:
     """Return the size of a board, and what of it is missing and was paid, in words."""
-    n = int(view.board.main.frame["complete"].max())
+    n = max(view.board.main.frame["complete"], default=0)
     line = f"{n:,} of {n_seeds:,} dialogues"
     if judgments:
         unreadable = sum(judgment.verdict is None for judgment in judgments)

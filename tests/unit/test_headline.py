@@ -87,6 +87,9 @@ NO_BOT = {"mill": 0.3, "brook": 0.6}
         (QUALITY, 24, always("No", "both"), (ARENA.at(16),),
          "brook leads; mill and weir are not ruled out (won 0, tied 48, lost 0 against mill).",
          "brook"),
+        ({"weir (instant)": 0.9, "mill": 0.3}, 24, prefers(["weir (instant)", "mill"]),
+         (ARENA.at(16),), "weir (instant) leads clearly (next: mill, won 48, tied 0, lost 0).",
+         "weir (instant)"),
         ({f"m{i}": 0.5 for i in range(6)}, 24, always("No", "both"), (ARENA.at(16),),
          "m0 leads; m1, m2, m3 and 2 more are not ruled out (won 0, tied 48, lost 0 against m1).",
          "m0"),
@@ -100,7 +103,7 @@ def test_the_sentence_of_each_kind_of_board(quality, n_seeds, judge, protocols, 
     trusted = judge_trust(world.board(world.ideal(), [UNIEVAL]))
     heading = headline(board, trusted)
     assert (heading.sentence, heading.leader) == (sentence, leader)
-    short = sentence.partition(" (")[0].rstrip(".")
+    short = (sentence.rpartition(" (")[0] or sentence).rstrip(".")
     assert heading.title == f"made-up: {short}"
 
 
