@@ -86,6 +86,7 @@ def leaderboard(
         loaded = paged + list(by_judge)
     data = load(workspace, seed_set, loaded, large=large, seeds=seeds, files=by_judge)
     from botchat.boards import files as board_files
+    from botchat.boards.remarks import more_dialogues
 
     views, reports = _views(data, meter, paged)
     view = views[0]
@@ -104,6 +105,9 @@ def leaderboard(
     if opens:
         webbrowser.open(page.absolute().as_uri())
     lines = list(view.board.notes)
+    more = more_dialogues(view.board, view.headline.leader, usd)
+    if more:
+        lines.insert(0, more)
     if large:
         lines.append(_NO_READER.format(*sizes, *MOST_IN_READER))
     lines.append(_coverage(view, len(seeds), judgments, usd))
