@@ -13,7 +13,7 @@ import pandas as pd
 from botchat.boards.board import Board
 from botchat.boards.tables import is_floor_bot
 from botchat.metrics.statistics import rank_correlations
-from botchat.protocols.catalogue import RANKING
+from botchat.protocols.catalogue import RANKING, VOTES
 
 _TAUS = "Kendall's tau {:.2f} (UniEval, Arena), {:.2f} (UniEval, GTEval), {:.2f} (Arena, GTEval)"
 
@@ -21,11 +21,11 @@ _TAUS = "Kendall's tau {:.2f} (UniEval, Arena), {:.2f} (UniEval, GTEval), {:.2f}
 def more_dialogues(board: Board, leader: str | None, usd: float | None) -> str:
     """Say how many more dialogues would rule out all but the leader of the Arena.
 
-    Empty where all are, or a hundred times the dialogues would not do, as of equal ratings.
+    Empty of votes, where all are, or a hundred times the dialogues would not do: equal ratings.
     ``usd``: the cost of all dialogues and verdicts, None if it is not known.
     """
     arena = board.leading
-    if leader is None or arena is None:
+    if leader is None or arena is None or arena.protocol == VOTES:
         return ""
     fitted = arena.fitted
     models = [name for name in arena.ranks.index if not is_floor_bot(name)]
