@@ -18,7 +18,7 @@ from botchat.pipeline.generate import Generated, Generating
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.judging import JudgingJob, StageResult, ask_jobs, walk_jobs
 from botchat.pipeline.leaderboard import leaderboard
-from botchat.pipeline.plan import Plan, plan
+from botchat.pipeline.plan import Plan, plan, resolution
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, run_session, stage_result
 from botchat.pipeline.spending import NO_JUDGE, NO_LIMITS, JudgeName, Meter, Spending
@@ -112,6 +112,7 @@ def run(
     """
     resolved = resolve(request, workspace, limits)
     planned = plan(resolved, partial(_walk, resolved))
+    planned = planned._replace(notes=[*planned.notes, *resolution(resolved, planned)])
     subject = _subject(resolved)
     if limits.plan:
         over = _over_limit(limits, planned)

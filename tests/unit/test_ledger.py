@@ -18,7 +18,11 @@ from hypothesis import strategies as st
 from botchat.errors import BotChatError, DataError
 from botchat.interfaces import Decoding, Quirks, Reply, Usage
 from botchat.pipeline.ledger import record_provenance
-from botchat.pipeline.plan import minutes_note
+from botchat.pipeline.plan import Plan, PlannedCalls, minutes_note, resolution
+from botchat.pipeline.resolved import ResolvedRun, SeedSet
+from botchat.pipeline.spending import NO_LIMITS
+from botchat.protocols.catalogue import ARENA, UNIEVAL
+from botchat.records import Seed
 from botchat.workspace import ledger as storage
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, identity_key, read_calls, request_json, request_key
@@ -141,6 +145,30 @@ def test_a_plan_takes_as_long_as_the_last_run(ledger, monkeypatch, n, minutes, c
     keep_pace(ledger, 2000.0)
     assert minutes_note(ledger, calls) == line
     assert minutes_note(Ledger(None), 600) == []
+
+
+@pytest.mark.parametrize(
+    ("models", "topics", "usd", "is_fresh", "protocols", "line"),
+    [
+        (["a", "b", "bot:parrot", "human"], 40, 2.5, True, (), ["40 dialogues tell two models "
+         "apart from about 14 points of win rate on; 160 from about 7 (USD 10.00)."]),
+        (["a", "b"], 20, None, True, [ARENA, UNIEVAL], ["40 dialogues tell two models apart from "
+         "about 20 points of win rate on; 160 from about 10."]),
+        (["a", "b"], 40, 2.5, False, (), ["40 dialogues tell two models apart from about 14 points "
+         "of win rate on; 160 from about 7."]),
+        (["a", "b"], 19, 2.5, True, (), []),
+        (["a", "bot:parrot"], 40, 2.5, True, (), []),
+        (["a", "b"], 40, 2.5, True, [UNIEVAL], []),
+    ],
+)  # fmt: skip
+def test_a_plan_tells_what_it_can_show(models, topics, usd, is_fresh, protocols, line):
+    """From its topics and models, at the price of a run of which nothing is stored."""
+    seeds = [Seed(f"s{i}", tuple("abcd"), topic=f"t{i % topics}") for i in range(40)]
+    run = ResolvedRun(
+        Workspace("."), SeedSet("s", seeds), NO_LIMITS, models=models, protocols=protocols
+    )
+    planned = Plan([PlannedCalls("a", "generate", 1, 1, usd, True)], [], [], is_fresh)
+    assert resolution(run, planned) == line
 
 
 def test_the_calls_of_a_published_run_answer(ledger, tmp_path):
