@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from statistics import NormalDist
 
 import msgspec
 import numpy as np
@@ -33,6 +34,8 @@ class SavedBoard(msgspec.Struct, frozen=True):
     """Model -> digest of its dialogues."""
     topics: dict[str, str] = {}
     """Seed id -> topic, where it has one."""
+    n: int = PASS_AT[-1]
+    """The largest N of its success rates; older versions did not write it."""
     path: str = ""
 
     @property
@@ -44,12 +47,6 @@ class SavedBoard(msgspec.Struct, frozen=True):
     def seeds(self) -> set[str]:
         """Ids of the seeds that any model was judged on."""
         return set(chain.from_iterable(self.by_seed.values()))
-
-    @property
-    def n(self) -> int:
-        """The largest N of its numbers; 0 where none is at an N."""
-        keys = " ".join(chain.from_iterable(self.rows))
-        return max((int(n) for n in re.findall(r"_n(\d+)(?!\S)", keys)), default=0)
 
     def success(self, model: str, n: int) -> dict[str, float]:
         """Return seed id -> whether a dialogue has no AI utterance up to N, where that is known."""
@@ -105,6 +102,17 @@ class Boards:
         for name, value in zip(tested, holm(p_of_tests), strict=True):
             p[name] = min(value, p.get(name, 1.0))
         return p
+
+    def power(self, models: Sequence[str], alpha: float) -> float:
+        """Return how often a gate on these finds that one fell from 65 to 35 % at one N.
+
+        By the normal approximation of the test at Holm's first step. Seeds are as many as the model
+        with the fewest has, topics once each.
+        """
+        n = min(len({*self.changes(name, self.old.n)[1]}) for name in models)
+        z = NormalDist().inv_cdf(alpha / (len(models) * len(self.tested_n)))
+        # Of the seeds 0.65² fall and 0.35² rise.
+        return NormalDist(0.5, math.sqrt(0.455 * n)).cdf(0.3 * n + z * math.sqrt(0.545 * n))
 
     def changes(self, model: str, n: int) -> tuple[Floats, Indices]:
         """Return success at N after less before on each seed known on both, and its cluster."""

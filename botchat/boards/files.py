@@ -18,6 +18,7 @@ from botchat.boards.board import Board
 from botchat.boards.headline import Headline
 from botchat.boards.judge_checks import JudgeTrust
 from botchat.boards.protocols import DetectionResult, ReportResult
+from botchat.boards.remarks import protocol_agreement
 from botchat.boards.tables import DIGITS, Column, Record, Table, one_line
 from botchat.errors import UsageError
 from botchat.interfaces import round_floats, settings_digest
@@ -272,6 +273,7 @@ def as_json(board: Board, headline: Headline, trust: JudgeTrust) -> Record:
         "signature": board.main.signature,
         "signatures": board.main.signatures,
         "notes": notes,
+        "protocols": protocol_agreement(board),
         "provenance": [msgspec.to_builtins(row) for row in board.provenance],
         "tables": tables,
     }
@@ -282,7 +284,7 @@ def by_seed(board: Board, dialogues: Dialogues) -> Record:
 
     ``by_seed``: model -> seed id -> first AI utterance by the leading protocol, 0: none, None: not
     known (or none, and the dialogue broke off). ``dialogues``: model -> digest of all of them.
-    ``topics``: seed id -> topic, where seeds have one.
+    ``topics``: seed id -> topic, where seeds have one. ``n``: the largest N of that protocol.
     """
     first = defaultdict[str, dict[str, int | None]](dict)
     digests = {}
@@ -295,6 +297,7 @@ def by_seed(board: Board, dialogues: Dialogues) -> Record:
         if part.protocol.leads:
             judged = board.verdicts[part.protocol.name]
             largest = part.ranking[0].n or 0
+            data["n"] = largest
             for judgment in judged.judgments:
                 name = judgment.contestants[0]
                 index = None

@@ -53,8 +53,13 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
     pieces = [(text, text in contestants) for text in words]
     title = ""
     for text, is_name in pieces:
-        title += shorten(text, LABEL_COLUMNS) if is_name else text
-    title = title.partition(" (")[0].rstrip(".")
+        if is_name:
+            title += shorten(text, LABEL_COLUMNS)
+            continue
+        title += text.partition(" (")[0]
+        if " (" in text:
+            break
+    title = title.rstrip(".")
     return Headline(
         pieces,
         f"{board.seed_set}: {title}",

@@ -304,8 +304,9 @@ def _checks(board: Board, labelled: LabelSkill | None) -> list[Check]:
     if labelled is not None:
         found = state(labelled.skill, labelled.n, labelled.n, LABEL_GOOD)
         checks.append(Check("skill_labels", found, labelled.skill, labelled.n, labelled.protocol))
-    if board.judge_facts:
-        checks.append(_unreadable_check(board))
+    facts = [each for name, each in board.judge_facts.items() if name in board.verdicts]
+    if facts:
+        checks.append(_unreadable_check(board, facts))
     return checks
 
 
@@ -329,9 +330,9 @@ def _skill_check(key: Key, protocol: Protocol, cases: SkillCases) -> Check:
     return Check(key, found, skill, n, protocol, cases.good, cases.bad, cases.habit)
 
 
-def _unreadable_check(board: Board) -> Check:
+def _unreadable_check(board: Board, facts: Sequence[JudgeFacts]) -> Check:
     """Check the protocol with the most unreadable verdicts."""
-    worst = max(board.judge_facts.values(), key=_least_unreadable)
+    worst = max(facts, key=_least_unreadable)
     rate = worst.rate("unreadable_rate")
     found: State = "warns"
     if rate.value == 1 or rate.low > MOST_UNREADABLE:
@@ -340,10 +341,8 @@ def _unreadable_check(board: Board) -> Check:
         found = "passes"
     if rate.value < 1 and board.test.n_seeds < LEAST:
         found = "unknown"
-    part = board.verdicts.get(worst.protocol)
-    return Check(
-        "unreadable_rate", found, rate, worst.judged, None if part is None else part.protocol
-    )
+    protocol = board.verdicts[worst.protocol].protocol
+    return Check("unreadable_rate", found, rate, worst.judged, protocol)
 
 
 def _least_unreadable(facts: JudgeFacts) -> float:

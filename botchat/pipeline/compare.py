@@ -53,9 +53,11 @@ def compare(
                 f"--model {name}: not on both boards{did_you_mean(name, boards.models)}; on both: "
                 f"{listed(boards.models)}"
             )
+    models = list(dict.fromkeys(models))
     p = boards.p_values(models or [name for name in boards.models if not is_floor_bot(name)])
     fell = [name for name, value in p.items() if value <= alpha]
     lines = list(_lines(boards, p, fell, alpha))
+    to_test = set(models or boards.changed).difference(boards.unchanged)
     changes = _table(boards, p)
     data = {
         "rows": changes.records,
@@ -71,14 +73,16 @@ def compare(
     if boards.changed:
         pieces += [changes, changes.note]
     pieces += lines
-    return Result(data, pieces, failure=_failure(boards, p, fell))
+    return Result(data, pieces, failure=_failure(boards, to_test, p, fell))
 
 
-def _failure(boards: Boards, p: Mapping[str, float], fell: Texts) -> GateFailed | None:
+def _failure(
+    boards: Boards, to_test: set[str], p: Mapping[str, float], fell: Texts
+) -> GateFailed | None:
     """Return why the gate is shut, if it is."""
     if fell:
         return GateFailed(f"{len(fell)} of {len(p)} models fell")
-    if boards.changed and not p:
+    if to_test and not p:
         return GateFailed(
             "nothing was tested: no changed model has UniEval verdicts on seeds of both boards; "
             "judge UniEval, or name a model with --model"
@@ -117,15 +121,15 @@ def _lines(boards: Boards, p: Mapping[str, float], fell: Texts, alpha: float) ->
     added = [name for name in boards.new.models if name not in boards.models]
     if added:
         yield f"new: {', '.join(added)}"
-    n = len(boards.unchanged)
-    if n == 1:
-        yield "unchanged: 1 model answered word for word as before"
-    elif n > 1:
-        yield f"unchanged: {n} models answered word for word as before"
+    yield from (f"{name} is unchanged: nothing to test" for name in boards.unchanged)
     if p:
         yield (
             f"Tested: {', '.join(p)}; success at N = {boards.old.n} and {FIRST_N}, paired by seed. "
             f"A model fell where p (Holm) is at most {alpha:g}."
+        )
+        yield (
+            "This gate finds a fall of 30 points, from 65 to 35 %, in about "
+            f"{100 * boards.power(list(p), alpha):.0f} of 100 runs."
         )
     yield from (f"{name} fell, p {p[name]:.2g} (Holm)" for name in fell)
     if p and not fell:

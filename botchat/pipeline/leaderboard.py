@@ -86,6 +86,7 @@ def leaderboard(
         loaded = paged + list(by_judge)
     data = load(workspace, seed_set, loaded, large=large, seeds=seeds, files=by_judge)
     from botchat.boards import files as board_files
+    from botchat.boards.remarks import more_dialogues
 
     views, reports = _views(data, meter, paged)
     view = views[0]
@@ -104,6 +105,9 @@ def leaderboard(
     if opens:
         webbrowser.open(page.absolute().as_uri())
     lines = list(view.board.notes)
+    more = more_dialogues(view.board, view.headline.leader, usd)
+    if more:
+        lines.insert(0, more)
     if large:
         lines.append(_NO_READER.format(*sizes, *MOST_IN_READER))
     lines.append(_coverage(view, len(seeds), judgments, usd))
@@ -112,7 +116,7 @@ def leaderboard(
 
 def _coverage(view: View, n_seeds: int, judgments: Sequence[Judgment], usd: float | None) -> str:
     """Return the size of a board, and what of it is missing and was paid, in words."""
-    n = int(view.board.main.frame["complete"].max())
+    n = max(view.board.main.frame["complete"], default=0)
     line = f"{n:,} of {n_seeds:,} dialogues"
     if judgments:
         unreadable = sum(judgment.verdict is None for judgment in judgments)
@@ -157,7 +161,11 @@ def board_result(view: View, content: Row, lines: Texts, page: Path, **more: obj
     pieces: list[Piece] = [printed_rows(view.board, view.costs), view.headline.sentence]
     if view.trust.failed:
         pieces.reverse()
-    pieces += [view.trust.sentence(view.board.judge), *lines, f"Page: {page}"]
+    if view.headline.lead:
+        pieces.append(view.headline.lead)
+    if view.board.verdicts:  # votes of others are no judge's
+        pieces.append(view.trust.sentence(view.board.judge))
+    pieces += [*lines, f"Page: {page}"]
     data = {**content, "out": str(page.parent), "page": str(page), "notes": lines, **more}
     return Result(data, pieces, table=view.board.main)
 

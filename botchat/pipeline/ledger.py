@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -39,7 +38,7 @@ T = TypeVar("T", Dialogue, Judgment)
 def stats(workspace: Workspace) -> Result:
     """Return calls, tokens and money, a row a model and stage; note what lost its calls."""
     with closing(_open(workspace)) as ledger:
-        rows = [asdict(row) for row in usage.stats(ledger)]
+        rows = [row._asdict() for row in usage.stats(ledger)]
     dialogues = [workspace.all_dialogues(name).values() for name in workspace.seed_sets()]
     paths = sorted(workspace.root.glob("judgments/*/*/*.jsonl"))
     judgments = [workspace.judgments(path).values() for path in paths]

@@ -12,20 +12,23 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cache, partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from botchat.errors import listed
 from botchat.interfaces import ChatModel, Decoding, Message, Quirks, Reply
+from botchat.metrics.statistics import LEAST, LEVEL, student_t
 from botchat.models.stored import visible_reply, wants_more_room
 from botchat.parallel import EarlyStop, run_sync
 from botchat.pipeline.live_models import token_counter
 from botchat.pipeline.names import ModelUse
-from botchat.pipeline.resolved import ResolvedRun, SeedSet
+from botchat.pipeline.resolved import ResolvedRun, SeedSet, first_seeds
 from botchat.pipeline.session import Session, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
+from botchat.protocols.catalogue import ARENA, RANKING
 from botchat.protocols.generation import TokenCounter, prompt_tokens
+from botchat.records import HUMAN, eligible_seeds
 from botchat.results import Fields, Result
+from botchat.workspace import usage
 from botchat.workspace.ledger import Ledger, identity_key, request_json, request_key
 from botchat.workspace.model_settings import identity, reasoning_room
 from botchat.workspace.secrets import public
@@ -150,6 +153,7 @@ class DryRunModel:
         key = request_key(request_json(self.identity, messages, decoding))
         stored = self._models.ledger.get(key)
         if stored is not None and not wants_more_room(stored, self._most_room):
+            self._models.replayed = True
             return visible_reply(stored, decoding.max_tokens, self._models.counter.estimate)
         if key not in self._counted:
             self._counted.add(key)
@@ -181,6 +185,7 @@ class DryRunModels:
         self.lengths = cache(self._expected)
         self.counted = defaultdict[tuple[str, str], set[str]](set)
         """Model and stage -> keys of the calls that were counted."""
+        self.replayed = False
         self._models: dict[tuple[str, str, str], DryRunModel] = {}
 
     def open(self, use: ModelUse) -> ChatModel:
@@ -242,6 +247,8 @@ class Plan(NamedTuple):
     high: Sequence[PlannedCalls]
     """Calls of replies as long as they may be."""
     notes: Sequence[str]
+    is_fresh: bool
+    """Whether the ledger has no call of it."""
 
     @property
     def rows(self) -> list[Fields]:
@@ -293,13 +300,14 @@ def plan(run: ResolvedRun, walk: Callable[[Session], Coroutine[Any, Any, object]
             run_sync(partial(walk, Session(run, models, ledger, Meter())))
             levels.append(models.planned())
         expected, high = levels
-        notes = _minutes(ledger, sum(each.calls for each in expected)) + models.notes()
+        calls = sum(each.calls for each in expected if each.limited)
+        notes = minutes_note(ledger, calls) + models.notes()
     unknown = dict.fromkeys(each.model for each in expected if each.cost_usd is None)
     if unknown:
         notes.append(UNPRICED.format(" and ".join(unknown)))
     if not counter.exact:
         notes.append(ROUGH)
-    return Plan(expected, high, notes)
+    return Plan(expected, high, notes, not models.replayed)
 
 
 def ask_or_plan(
@@ -315,12 +323,35 @@ def ask_or_plan(
     return stage_result(run_session(run, meter, ask))
 
 
-def _minutes(ledger: Ledger, calls: int) -> list[str]:
-    """Return about how long the calls take, if the ledger has a last run."""
-    sql = "SELECT at FROM calls WHERE latency_s > 0 ORDER BY at DESC LIMIT ?"
-    gaps = [a - b for (a,), (b,) in pairwise(ledger.select(sql, RECENT_CALLS))]
-    n = next((i for i, gap in enumerate(gaps) if gap > 60), len(gaps))  # another run ends there
-    if calls == 0 or n < ENOUGH_CALLS:
+def resolution(run: ResolvedRun, planned: Plan) -> list[str]:
+    """Return the gap in win rate at which the Arena separates two models in half of all runs.
+
+    Of this run and of four times its dialogues, topics counted once each; docs/statistics.md has
+    what is assumed. Nothing for fewer than two models or `LEAST` topics, or without Arena.
+    """
+    n_models = sum(name != HUMAN and not name.startswith("bot:") for name in run.models)
+    seeds = first_seeds(run.seed_set.seeds, run.limit)
+    n = len({seed.topic or seed.id for seed in eligible_seeds(seeds)})
+    bases = [protocol.base for protocol in run.protocols or RANKING]
+    if n_models < 2 or n < LEAST or ARENA.name not in bases:
         return []
-    minutes = round(calls * sum(gaps[:n]) / n / 60)
-    return [f"About {max(1, minutes):,} min at the rate of the last run."]
+    reach = student_t(1 - (1 - LEVEL) / math.comb(n_models, 2), n - 1)
+    points = 43 * reach * math.sqrt(2 / n_models / n)
+    price = ""
+    _, usd = _cost(planned.expected, "total")
+    if usd and planned.is_fresh:
+        price = f" (USD {4 * usd:,.2f})"
+    return [
+        f"{len(seeds)} dialogues tell two models apart from about {points:.0f} points of win "
+        f"rate on; {4 * len(seeds)} from about {points / 2:.0f}{price}."
+    ]
+
+
+def minutes_note(ledger: Ledger, calls: int) -> list[str]:
+    """Return about how long the calls take, if the ledger knows the pace of a run."""
+    for (pace,) in ledger.select(usage.PACE):
+        minutes = round(calls * pace / 60)
+        if calls > 0:
+            how_long = f"About {minutes:,} min" if minutes else "Under a minute"
+            return [f"{how_long} at the rate of the last run."]
+    return []

@@ -43,6 +43,7 @@ def rank(
     board, notes = _board(paths, judges, per_pair)
     view = pages.View.of(board)
     content = board_files.as_json(board, view.headline, view.trust)
+    content["judge"] = {"name": board.judge, "trust": view.trust.level}  # no judge of dialogues
     texts = board_files.board_files(board, view.headline, view.trust, formats, content)
     # All is rendered before anything is written. No seed set has the folder's name.
     stem = paths[0].stem.strip(" .") or "votes"

@@ -18,7 +18,7 @@ from botchat.pipeline.generate import Generated, Generating
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.judging import JudgingJob, StageResult, ask_jobs, walk_jobs
 from botchat.pipeline.leaderboard import leaderboard
-from botchat.pipeline.plan import Plan, plan
+from botchat.pipeline.plan import Plan, plan, resolution
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, run_session, stage_result
 from botchat.pipeline.spending import NO_JUDGE, NO_LIMITS, JudgeName, Meter, Spending
@@ -112,8 +112,13 @@ def run(
     """
     resolved = resolve(request, workspace, limits)
     planned = plan(resolved, partial(_walk, resolved))
+    planned = planned._replace(notes=[*planned.notes, *resolution(resolved, planned)])
     subject = _subject(resolved)
     if limits.plan:
+        over = _over_limit(limits, planned)
+        if over:
+            planned = planned._replace(notes=[*planned.notes, f"A run would send nothing: {over}"])
+            limits = NO_LIMITS
         return planned.result(subject, limits)
     if meter is None:
         meter = Meter(tell=partial(print, file=sys.stderr))
@@ -126,7 +131,9 @@ def run(
     if not meter.quiet:
         for line in planned.result(subject, limits).lines:
             meter.tell(line)
-    _refuse_more_than(limits, planned)
+    over = _over_limit(limits, planned)
+    if over:
+        raise LimitReached(f"nothing was sent: {over}")
     generated, judged, left_out = run_session(resolved, meter, _ask)
     for line in left_out:
         meter.tell(line)
@@ -262,8 +269,8 @@ def _judging_jobs(
     return jobs, left_out
 
 
-def _refuse_more_than(spending: Spending, planned: Plan) -> None:
-    """Raise `LimitReached` where the expected calls are more than a limit allows."""
+def _over_limit(spending: Spending, planned: Plan) -> str:
+    """Return in words by what the expected calls are more than a limit allows, or nothing."""
     expected = [each for each in planned.expected if each.limited]
     for flag, limit, total, form in (
         ("--max-usd", spending.max_usd, sum(each.cost_usd or 0.0 for each in expected), "${:,.4f}"),
@@ -271,10 +278,11 @@ def _refuse_more_than(spending: Spending, planned: Plan) -> None:
         ("--max-tokens", spending.max_tokens, sum(each.tokens for each in expected), "{:,} tokens"),
     ):
         if limit is not None and total > limit:
-            raise LimitReached(
-                f"nothing was sent: the plan comes to {form.format(total)}, over {flag} {limit}; "
-                "raise it, or take fewer seeds with --limit"
+            return (
+                f"the plan comes to {form.format(total)}, over {flag} {limit}; raise it, or take "
+                "fewer seeds with --limit"
             )
+    return ""
 
 
 def demo(workspace: Workspace, meter: Meter) -> Result:

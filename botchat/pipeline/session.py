@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import typing
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import closing
@@ -28,6 +29,7 @@ from botchat.protocols.generation import Speaker
 from botchat.protocols.protocol import Protocol
 from botchat.records import RULES
 from botchat.results import Result
+from botchat.workspace import usage
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 
@@ -149,6 +151,7 @@ def run_session(
                 "without --batch pays for them again"
             )
         stops = EarlyStop()
+        started = time.time()
         with closing(workspace.ledger()) as ledger:
             models = LiveModels(run, ledger, meter)
             session = Session(run, models, ledger, meter)
@@ -167,6 +170,7 @@ def run_session(
                 raise
             finally:
                 await models.close(longest_s)
+            usage.keep_pace(ledger, started)
             return result
 
     return run_sync(ask_in_session, workspace.locked)

@@ -245,7 +245,8 @@ def _length_charts(board: Board) -> Iterator[Chart]:
     spoken = board.utterance_lengths
     lengths = {name: values for name, values in spoken.by_contestant.items() if len(values)}
     if lengths:
-        order = sorted(lengths, key=lambda name: lengths[name].mean())[:MOST_DRAWN]
+        order = sorted(lengths, key=lambda name: lengths[name].mean())
+        order = [name for i, name in enumerate(order) if i < MOST_DRAWN or name == HUMAN]
         yield Chart(
             "lengths",
             f"Length of utterances ({spoken.unit})",
@@ -370,8 +371,9 @@ def dots(
         colors = [PEOPLE if name == HUMAN else shade for name in names]
         fill = "white" if i else colors
         axes.hlines(y, frame["low"], frame["high"], colors, linewidth=1.0 if i else 1.8)
-        axes.scatter(frame["value"], y, 14, fill, edgecolors=colors, linewidths=1, zorder=3)
-        axes.scatter([], [], 14, "white" if i else shade, edgecolors=shade, label=title)
+        draw = partial(axes.scatter, s=14, marker="D" if i == 4 else "o")
+        draw(frame["value"], y, c=fill, edgecolors=colors, linewidths=1, zorder=3)
+        draw([], [], c="white" if i else shade, edgecolors=shade, label=title)
     _name_rows(axes, names)
     values = [f"{main['value'][name]:.0f}  {notes.get(name, '')}".strip() for name in names]
     _write_beside(axes, range(len(names)), values)

@@ -282,6 +282,8 @@ def _against_next(arena: Arena, main: Table, links: Links) -> ShownColumn:
     rated = set(arena.table.frame["model"]) - {HUMAN}
     cells = {}
     for name, other in pairwise(name for name in main.frame["model"] if name in rated):
+        if (name, other) not in arena.results.index:
+            continue
         wins, ties, losses = arena.pair(name, other)
         cells[name] = Cell(
             f"{wins} · {ties} · {losses}",

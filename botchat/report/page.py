@@ -25,6 +25,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline, headline
 from botchat.boards.judge_checks import Check, JudgeTrust, LabelSkill, judge_trust
+from botchat.boards.remarks import more_dialogues, protocol_agreement
 from botchat.interfaces import Row
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.protocol import Protocol
@@ -166,6 +167,8 @@ def _page(
         title=_title(view.headline),
         gist=re.split(r"(\d+ of 100|(?<=people in )\d+|\d+ %)", view.headline.lead),
         done=_done(view, usd),
+        more=more_dialogues(board, view.headline.leader, usd),
+        agreement=protocol_agreement(board),
         heads=heads,
         lines=lines,
         curve=success_curve(board, view.headline.leader, ranked=not view.trust.failed),

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from botchat.frames import of_kind
@@ -17,8 +17,7 @@ from botchat.interfaces import Identity, Usage, settings_digest
 from botchat.workspace.ledger import Ledger, StoredCall
 
 
-@dataclass(frozen=True)
-class ModelStats:
+class ModelStats(NamedTuple):
     """Usage of one model in one stage. ``cost_usd`` counts known prices only."""
 
     model: str
@@ -63,6 +62,20 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
     return {key: Bill(*usage) for key, *usage in rows}
 
 
+PACE = "SELECT CAST(value AS REAL) AS pace FROM meta WHERE name = 'pace'"
+"""Query for the seconds that a call of the last run took, in all, if there was one."""
+
+
+def keep_pace(ledger: Ledger, started: float) -> None:
+    """Keep the pace of a run that began at ``started``, if it asked endpoints enough calls."""
+    ledger.select(
+        "INSERT OR REPLACE INTO meta SELECT 'pace', ? / count(*) FROM calls"
+        " WHERE latency_s > 0 AND at >= ? HAVING count(*) >= 20",
+        time.time() - started,
+        started,
+    )
+
+
 def share(ledger: Ledger, calls: Collection[str], n: int) -> Bill:
     """Return the usage of several calls in sum, over n; None what is not known of each."""
     paid = bills(ledger, calls)
@@ -98,36 +111,9 @@ def stats(ledger: Ledger) -> list[ModelStats]:
     Failed attempts of calls that were never answered come last.
     """
     result = []
-    rows = ledger.select(_USED)
-    for (
-        model,
-        stage,
-        calls,
-        failed,
-        prompt,
-        reply,
-        cached,
-        usd,
-        unpriced,
-        time_s,
-        old,
-        ends,
-    ) in rows:
-        used = ModelStats(
-            model=model,
-            stage=stage,
-            calls=calls,
-            failed_attempts=failed,
-            prompt_tokens=prompt,
-            completion_tokens=reply,
-            cached_tokens=cached,
-            cost_usd=usd,
-            unpriced_calls=unpriced,
-            latency_s=time_s,
-            superseded=bool(old),
-            outcomes=dict(Counter(sorted(json.loads(ends)))),
-        )
-        result.append(used)
+    for *counts, old, ends in ledger.select(_USED):  # in the order of the fields
+        outcomes = dict(Counter(sorted(json.loads(ends))))
+        result.append(ModelStats._make([*counts, bool(old), outcomes]))
     return result
 
 

@@ -17,6 +17,7 @@ from botchat.boards.files import by_seed
 from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.metrics.statistics import holm
 from botchat.pipeline.compare import compare as compare_boards
+from botchat.pipeline.compare import read_board
 from botchat.protocols.verdicts import NOT_SAID, UNTOLD
 from botchat.workspace.folder import Workspace
 from tests.boards import make_records
@@ -43,6 +44,7 @@ def write_board(
     data = {
         "rows": [{"model": name, f"success_n{n}": 0.5, "success_n4": 0.5} for name in models],
         "signatures": [signature],
+        "n": n,
         "by_seed": {
             name: {f"{seeds}{i}": first for i, first in enumerate(each)}
             for name, each in models.items()
@@ -120,13 +122,39 @@ def test_models_with_the_same_dialogues_and_bots_are_not_tested(tmp_path):
     after = {"a": firsts(40), "b": firsts(40), "bot:parrot": firsts(40)}
     differences = compare(tmp_path, before, after, same=("b",))
     assert (differences.data["fell"], differences.data["unchanged"]) == (["a"], ["b"])
-    assert "unchanged: 1 model answered word for word as before" in differences.lines
+    assert "b is unchanged: nothing to test" in differences.lines
     named = compare(tmp_path, before, after, same=("b",), models=["bot:parrot"])
     assert named.data["fell"] == ["bot:parrot"]
     nothing = compare(tmp_path, {"a": [None] * 9}, {"a": [None] * 9})
     assert str(nothing.failure).startswith("nothing was tested: no changed model has UniEval")
     unchanged = compare(tmp_path, before, after, same=tuple(before))
     assert (unchanged.failure, unchanged.data["tested"]) == (None, [])
+    alone = compare(tmp_path, before, after, same=("b",), models=["b"])
+    assert (alone.failure, alone.lines[-1]) == (None, "b is unchanged: nothing to test")
+    once, thrice = (compare(tmp_path, before, after, models=["a"] * k) for k in (1, 3))
+    assert once.data["rows"] == thrice.data["rows"]
+
+
+@pytest.mark.parametrize(
+    ("models", "seeds", "topics", "n_found"),
+    [(1, 20, 20, 37), (5, 20, 20, 16), (5, 120, 120, 98), (1, 120, 20, 37), (5, 3, 3, 1)],
+)
+def test_what_a_gate_finds(tmp_path, models, seeds, topics, n_found):
+    """With these models, and seeds or, where these are fewer, topics."""
+    board = {f"m{i}": firsts(seeds // 2, seeds) for i in range(models)}
+    of_seed = {f"s{i}": f"t{i % topics}" for i in range(seeds)}
+    line = compare(tmp_path, board, board, topics=of_seed).lines[-2]
+    assert line == (
+        f"This gate finds a fall of 30 points, from 65 to 35 %, in about {n_found} of 100 runs."
+    )
+
+
+def test_the_largest_n_is_of_the_success_rates(tmp_path):
+    """As the board says; one of an older version, which did not say, was of 16 utterances."""
+    path = tmp_path / "board.json"
+    for n, more in ((16, {}), (12, {"n": 12})):
+        path.write_text(json.dumps({"rows": [{"bt_n20": 1}], "signatures": []} | more))
+        assert read_board(Workspace(tmp_path), str(path)).n == n
 
 
 @pytest.mark.parametrize(
@@ -206,6 +234,7 @@ def test_a_board_writes_what_pairs_it_with_a_later_one():
         judgments[place] = msgspec.structs.replace(judgments[place], verdict=verdict, shown=n_shown)
     data = by_seed(records.board(), records.dialogues)
     assert [*data["by_seed"]["a"].values()][:6] == [NOT_SAID, 0, None, 5, None, UNTOLD]
+    assert data["n"] == 16
     assert data["by_seed"].keys() == data["dialogues"].keys() == {"a", "b"}
     changed = {**records.dialogues, "a": records.dialogues["b"]}
     other = by_seed(replace(records, dialogues=changed).board(), changed)["dialogues"]

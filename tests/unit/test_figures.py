@@ -111,13 +111,22 @@ def test_every_line_that_is_named_shows_its_name(name):
     assert all(low <= height <= high for height in heights)
 
 
-def test_of_more_contestants_the_first_are_drawn_and_humans():
+@pytest.mark.parametrize(("name", "skill"), [("success", 0.0), ("lengths", 0.9)])
+def test_of_more_contestants_the_first_are_drawn_and_humans(name, skill):
     """A thousand rows cannot be read."""
-    board = make_records({f"m{i}": i / 45 for i in range(45)}, 2).board()
-    (chart,) = [chart for chart in board_charts(board) if chart.name == "success"]
+    board = make_records({f"m{i}": skill + i / 450 for i in range(45)}, 2).board()
+    (chart,) = [chart for chart in board_charts(board) if chart.name == name]
     ticks = [tick.get_text() for tick in chart.figure().axes[0].get_yticklabels()]
     assert len(ticks) in (MOST_DRAWN, MOST_DRAWN + 1)
     assert HUMAN in ticks
+
+
+def test_series_differ_in_shape_or_shade():
+    """Of five: four N and the human length."""
+    axes = charts(4)["success"].figure().axes[0]
+    marks = [each for each in axes.collections if each.get_label()[0] != "_"]
+    looks = {(str(m.get_edgecolor()), m.get_paths()[0].vertices.shape) for m in marks}
+    assert len(looks) == len(marks) == 5
 
 
 def drawn() -> str:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from botchat.boards.headline import headline
 from botchat.boards.judge_checks import judge_trust
+from botchat.boards.remarks import more_dialogues, protocol_agreement
 from botchat.boards.tables import is_floor_bot
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.protocol import Protocol
@@ -89,6 +90,9 @@ NO_BOT = {"mill": 0.3, "brook": 0.6}
         (QUALITY, 24, always("No", "both"), (ARENA.at(16),),
          "brook leads; mill and weir are not ruled out (won 0, tied 48, lost 0 against mill).",
          "brook"),
+        ({"weir (instant)": 0.9, "mill": 0.3}, 24, prefers(["weir (instant)", "mill"]),
+         (ARENA.at(16),), "weir (instant) leads clearly (next: mill, won 48, tied 0, lost 0).",
+         "weir (instant)"),
         ({f"m{i}": 0.5 for i in range(6)}, 24, always("No", "both"), (ARENA.at(16),),
          "m0 leads; m1, m2, m3 and 2 more are not ruled out (won 0, tied 48, lost 0 against m1).",
          "m0"),
@@ -102,8 +106,62 @@ def test_the_sentence_of_each_kind_of_board(quality, n_seeds, judge, protocols, 
     trusted = judge_trust(world.board(world.ideal(), [UNIEVAL]))
     heading = headline(board, trusted)
     assert (heading.sentence, heading.leader) == (sentence, leader)
-    short = sentence.partition(" (")[0].rstrip(".")
+    short = (sentence.rpartition(" (")[0] or sentence).rstrip(".")
     assert heading.title == f"made-up: {short}"
+
+
+CLOSE = {"mill": 0.3, "brook": 0.6, "weir": 0.65}
+
+
+@pytest.mark.parametrize(
+    ("quality", "judge", "protocols", "usd", "sentence"),
+    [
+        (CLOSE, "ideal", PROTOCOLS, 3.0, "About 15 more dialogues (USD 1.88) would separate them, "
+         "if the gap stays."),
+        (CLOSE, "ideal", PROTOCOLS, None, "About 15 more dialogues would separate them, if the "
+         "gap stays."),
+        (QUALITY, "ideal", PROTOCOLS, 3.0, ""),  # leads clearly
+        (CLOSE, always("No", "both"), (ARENA.at(16),), 3.0, ""),  # equal
+        ({"mill": 0.3}, "ideal", (UNIEVAL,), 3.0, ""),
+        (QUALITY, USELESS["never accuses"], PROTOCOLS, 3.0, ""),  # no ranking
+    ],
+)  # fmt: skip
+def test_what_more_dialogues_would_tell(quality, judge, protocols, usd, sentence):
+    """Of models that are not ruled out, at the price until now."""
+    world = World.of(24, quality)
+    board = world.board(world.ideal() if judge == "ideal" else judge, protocols)
+    leader = headline(board, judge_trust(board)).leader
+    assert more_dialogues(board, leader, usd) == sentence
+
+
+def contrary(protocol: Protocol, dialogues: Sequence[Dialogue]) -> str:
+    """Takes mill for AI, but weir next to humans."""
+    names = [each.contestant for each in dialogues]
+    if protocol.is_alone:
+        return "3" if "mill" in names else "No"
+    order = (
+        ["weir", "brook", HUMAN, "mill"] if protocol.against_human else ["mill", "brook", "weir"]
+    )
+    return str(1 + names.index(min(names, key=order.index)))
+
+
+@pytest.mark.parametrize(
+    ("quality", "judge", "protocols", "end"),
+    [
+        (QUALITY, "ideal", PROTOCOLS, "3 models: Kendall's tau 1.00 (UniEval, Arena), 0.82 "
+         "(UniEval, GTEval), 0.82 (Arena, GTEval); no pair contradicts."),
+        (CLOSE, contrary, PROTOCOLS, "3 models: Kendall's tau 0.82 (UniEval, Arena), -1.00 "
+         "(UniEval, GTEval), -0.82 (Arena, GTEval); contradicted: brook and mill, weir and mill."),
+        (QUALITY, "ideal", (UNIEVAL, GTEVAL), ""),
+        (NO_BOT, "ideal", PROTOCOLS, ""),
+        (CLOSE, always("No", "both"), PROTOCOLS, ""),
+    ],
+)  # fmt: skip
+def test_whether_protocols_agree(quality, judge, protocols, end):
+    """Three protocols on three models; bots are none."""
+    world = World.of(24, quality)
+    board = world.board(world.ideal() if judge == "ideal" else judge, protocols)
+    assert protocol_agreement(board) == (end and f"Three protocols on {end}")
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,15 @@ from hypothesis import strategies as st
 from botchat.errors import BotChatError, DataError
 from botchat.interfaces import Decoding, Quirks, Reply, Usage
 from botchat.pipeline.ledger import record_provenance
-from botchat.pipeline.plan import _minutes
+from botchat.pipeline.plan import Plan, PlannedCalls, minutes_note, resolution
+from botchat.pipeline.resolved import ResolvedRun, SeedSet
+from botchat.pipeline.spending import NO_LIMITS
+from botchat.protocols.catalogue import ARENA, UNIEVAL
+from botchat.records import Seed
 from botchat.workspace import ledger as storage
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, identity_key, read_calls, request_json, request_key
-from botchat.workspace.usage import bills, call_facts, stats
+from botchat.workspace.usage import bills, call_facts, keep_pace, stats
 
 ASK = [{"role": "user", "content": "hi"}]
 
@@ -121,14 +125,50 @@ def test_failed_attempts_are_counted_in_the_stage_of_their_call(ledger):
     assert [(one.stage, one.failed_attempts) for one in stats(ledger)] == [("generate", 1), ("", 1)]
 
 
-def test_a_plan_takes_as_long_as_the_last_run(ledger, monkeypatch):
-    """30 calls, two seconds apart; an earlier run, an hour before, was slower."""
-    times = [*range(0, 900, 30), *range(4500, 4560, 2)]
-    for n, at in enumerate(times):
-        monkeypatch.setattr(storage.time, "time", lambda at=at: float(at))
-        put(ledger, messages=[{"role": "user", "content": str(n)}], latency_s=1.0)
-    assert _minutes(ledger, 600) == ["About 20 min at the rate of the last run."]
-    assert _minutes(ledger, 0) == _minutes(Ledger(None), 600) == []
+@pytest.mark.parametrize(
+    ("n", "minutes", "calls", "line"),
+    [
+        (20, 1, 600, ["About 30 min at the rate of the last run."]),  # three seconds each
+        (20, 1, 9, ["Under a minute at the rate of the last run."]),
+        (20, 1, 0, []),
+        (19, 1, 600, []),
+    ],
+)
+def test_a_plan_takes_as_long_as_the_last_run(ledger, monkeypatch, n, minutes, calls, line):
+    """Bots count for nothing, and neither do pauses between runs."""
+    for i in range(n + 5):
+        monkeypatch.setattr(storage.time, "time", lambda: 1000.0)
+        message = {"role": "user", "content": str(i)}
+        put(ledger, messages=[message], latency_s=float(i < n))
+    monkeypatch.setattr(storage.time, "time", lambda: 1000.0 + 60 * minutes)
+    keep_pace(ledger, 1000.0)
+    keep_pace(ledger, 2000.0)
+    assert minutes_note(ledger, calls) == line
+    assert minutes_note(Ledger(None), 600) == []
+
+
+@pytest.mark.parametrize(
+    ("models", "topics", "usd", "is_fresh", "protocols", "line"),
+    [
+        (["a", "b", "bot:parrot", "human"], 40, 2.5, True, (), ["40 dialogues tell two models "
+         "apart from about 14 points of win rate on; 160 from about 7 (USD 10.00)."]),
+        (["a", "b"], 20, None, True, [ARENA, UNIEVAL], ["40 dialogues tell two models apart from "
+         "about 20 points of win rate on; 160 from about 10."]),
+        (["a", "b"], 40, 2.5, False, (), ["40 dialogues tell two models apart from about 14 points "
+         "of win rate on; 160 from about 7."]),
+        (["a", "b"], 19, 2.5, True, (), []),
+        (["a", "bot:parrot"], 40, 2.5, True, (), []),
+        (["a", "b"], 40, 2.5, True, [UNIEVAL], []),
+    ],
+)  # fmt: skip
+def test_a_plan_tells_what_it_can_show(models, topics, usd, is_fresh, protocols, line):
+    """From its topics and models, at the price of a run of which nothing is stored."""
+    seeds = [Seed(f"s{i}", tuple("abcd"), topic=f"t{i % topics}") for i in range(40)]
+    run = ResolvedRun(
+        Workspace("."), SeedSet("s", seeds), NO_LIMITS, models=models, protocols=protocols
+    )
+    planned = Plan([PlannedCalls("a", "generate", 1, 1, usd, True)], [], [], is_fresh)
+    assert resolution(run, planned) == line
 
 
 def test_the_calls_of_a_published_run_answer(ledger, tmp_path):
@@ -179,7 +219,7 @@ def use(ledger, workspace, key):
     yield lambda: bills(ledger, [key])
     yield lambda: [call_facts(call) for call in ledger.calls("WHERE key=?", key)]
     yield lambda: record_provenance(workspace, ledger, "s", "judge", {"j": [key]}, ["j"])
-    yield lambda: _minutes(ledger, 600)
+    yield lambda: minutes_note(ledger, 600)
 
 
 def refused(read):

@@ -1,0 +1,67 @@
+"""Remarks under a board's first sentence: what more dialogues would tell, how protocols agree.
+
+Models are contestants but for bots and humans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from botchat.boards.board import Board
+from botchat.boards.tables import is_floor_bot
+from botchat.metrics.statistics import rank_correlations
+from botchat.protocols.catalogue import RANKING, VOTES
+
+_TAUS = "Kendall's tau {:.2f} (UniEval, Arena), {:.2f} (UniEval, GTEval), {:.2f} (Arena, GTEval)"
+
+
+def more_dialogues(board: Board, leader: str | None, usd: float | None) -> str:
+    """Say how many more dialogues would rule out all but the leader of the Arena.
+
+    Empty of votes, where all are, or a hundred times the dialogues would not do: equal ratings.
+    ``usd``: the cost of all dialogues and verdicts, None if it is not known.
+    """
+    arena = board.leading
+    if leader is None or arena is None or arena.protocol == VOTES:
+        return ""
+    fitted = arena.fitted
+    models = [name for name in arena.ranks.index if not is_floor_bot(name)]
+    n = board.main.frame["complete"].max()
+    for times in 1.05 ** np.arange(95):
+        larger = replace(fitted, covariance=fitted.covariance / times)
+        if larger.better(models)[:, 1:].any(axis=0).all():
+            more = float(f"{(times - 1) * n:.2g}")
+            if more == 0:
+                break
+            price = ""
+            if usd:
+                price = f" (USD {usd * more / n:,.2f})"
+            return f"About {more:,.0f} more dialogues{price} would separate them, if the gap stays."
+    return ""
+
+
+def protocol_agreement(board: Board) -> str:
+    """Say how alike the paper's three protocols order the models, and which pairs contradict.
+
+    A pair contradicts where one protocol has it significantly one way, another the other way. Empty
+    for fewer protocols, fewer than three models, or a protocol to which all are equal.
+    """
+    by_base = {part.protocol.base: part for part in reversed(board.parts)}  # the largest N last
+    parts = [by_base[each.name] for each in RANKING if each.name in by_base]
+    if len(parts) < len(RANKING):
+        return ""
+    ranks = pd.concat([part.ranks["rank"] for part in parts], axis=1, join="inner")
+    names = [name for name in ranks.index if not is_floor_bot(name)]
+    values = ranks.loc[names].to_numpy(float).T
+    taus = rank_correlations(values[[0, 0, 1]], values[[1, 2, 2]])[1]
+    if len(names) < 3 or np.isnan(taus).any():
+        return ""
+    better = np.any([part.better(names) for part in parts], axis=0)
+    contrary = [f"{names[i]} and {names[j]}" for i, j in np.argwhere(np.triu(better & better.T))]
+    end = "no pair contradicts"
+    if contrary:
+        end = f"contradicted: {', '.join(contrary)}"
+    return f"Three protocols on {len(names)} models: {_TAUS.format(*taus)}; {end}."
