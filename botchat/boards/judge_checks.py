@@ -102,7 +102,7 @@ class Check(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """What it says of the judge, without its full stop; empty if it was not tested."""
+        """Words on the judge, without its full stop; empty if it was not tested."""
         if not self.estimate.is_known:
             return ""
         if self.key == "unreadable_rate":
@@ -302,8 +302,8 @@ def _checks(board: Board, labelled: LabelSkill | None) -> list[Check]:
                     cases = pair_cases(part.verdicts, name, part.topics)
                     checks.append(_skill_check("skill_bots", part.protocol, cases))
     if labelled is not None:
-        found = state(labelled.skill, labelled.n, labelled.n, LABEL_GOOD)
-        checks.append(Check("skill_labels", found, labelled.skill, labelled.n, labelled.protocol))
+        outcome = state(labelled.skill, labelled.n, labelled.n, LABEL_GOOD)
+        checks.append(Check("skill_labels", outcome, labelled.skill, labelled.n, labelled.protocol))
     facts = [each for name, each in board.judge_facts.items() if name in board.verdicts]
     if facts:
         checks.append(_unreadable_check(board, facts))
@@ -326,23 +326,23 @@ def _skill_check(key: Key, protocol: Protocol, cases: SkillCases) -> Check:
         cases = cases.decided()
     skill = cases.skill
     n = len(cases.values)
-    found = state(skill, n_seeds, n)
-    return Check(key, found, skill, n, protocol, cases.good, cases.bad, cases.habit)
+    outcome = state(skill, n_seeds, n)
+    return Check(key, outcome, skill, n, protocol, cases.good, cases.bad, cases.habit)
 
 
 def _unreadable_check(board: Board, facts: Sequence[JudgeFacts]) -> Check:
     """Check the protocol with the most unreadable verdicts."""
     worst = max(facts, key=_least_unreadable)
     rate = worst.rate("unreadable_rate")
-    found: State = "warns"
+    outcome: State = "warns"
     if rate.value == 1 or rate.low > MOST_UNREADABLE:
-        found = "fails"
+        outcome = "fails"
     elif rate.high <= FEW_UNREADABLE:
-        found = "passes"
+        outcome = "passes"
     if rate.value < 1 and board.test.n_seeds < LEAST:
-        found = "unknown"
+        outcome = "unknown"
     protocol = board.verdicts[worst.protocol].protocol
-    return Check("unreadable_rate", found, rate, worst.judged, protocol)
+    return Check("unreadable_rate", outcome, rate, worst.judged, protocol)
 
 
 def _least_unreadable(facts: JudgeFacts) -> float:
@@ -448,10 +448,10 @@ def _unreadable(rate: float) -> str:
     return f"{100 * rate:.0f} % of its verdicts cannot be read"
 
 
-def _of_others(key: Key, found: State) -> str:
+def _of_others(key: Key, outcome: State) -> str:
     """Return the words on bots or labels."""
     good, bad = _PAIRED[key]
-    match found:
+    match outcome:
         case "passes":
             return good
         case "fails":

@@ -12,7 +12,7 @@ import pandas as pd
 
 from botchat.boards.board import Board
 from botchat.boards.tables import is_floor_bot
-from botchat.metrics.statistics import rank_correlations
+from botchat.metrics.statistics import level_of_best, level_of_pairs, rank_correlations
 from botchat.protocols.catalogue import RANKING, VOTES
 
 _TAUS = "Kendall's tau {:.2f} (UniEval, Arena), {:.2f} (UniEval, GTEval), {:.2f} (Arena, GTEval)"
@@ -30,9 +30,10 @@ def more_dialogues(board: Board, leader: str | None, usd: float | None) -> str:
     fitted = arena.fitted
     models = [name for name in arena.ranks.index if not is_floor_bot(name)]
     n = board.main.frame["complete"].max()
+    level = level_of_best(len(models))
     for times in 1.05 ** np.arange(95):
         larger = replace(fitted, covariance=fitted.covariance / times)
-        if larger.better(models)[:, 1:].any(axis=0).all():
+        if larger.above(models, level)[:, 1:].any(axis=0).all():
             more = float(f"{(times - 1) * n:.2g}")
             if more == 0:
                 break
@@ -59,7 +60,8 @@ def protocol_agreement(board: Board) -> str:
     taus = rank_correlations(values[[0, 0, 1]], values[[1, 2, 2]])[1]
     if len(names) < 3 or np.isnan(taus).any():
         return ""
-    better = np.any([part.better(names) for part in parts], axis=0)
+    level = level_of_pairs(len(names))
+    better = np.any([part.above(names, level) for part in parts], axis=0)
     contrary = [f"{names[i]} and {names[j]}" for i, j in np.argwhere(np.triu(better & better.T))]
     end = "no pair contradicts"
     if contrary:

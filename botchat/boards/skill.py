@@ -49,7 +49,7 @@ class SkillCases(NamedTuple):
     blamed: Flags = np.zeros(0, np.bool_)
     """Whether it calls the human dialogue AI; of a pair whether it is wrong."""
     habit: str = ""
-    """What it answers whatever it is shown, in words; empty where it does not."""
+    """Answer that it gives whatever it is shown, in words; empty where it does not."""
 
     @property
     def n_seeds(self) -> int:

@@ -157,6 +157,10 @@ def _arena_charts(arenas: Sequence[Arena], costs: Costs) -> Iterator[Chart]:
     """``arenas``: of one protocol, the largest N first."""
     first = arenas[0]
     prefix = "" if first.protocol.leads else f"{first.protocol.base}-"
+    for arena in arenas:
+        yield _win_rates(arena, prefix)
+    if first.table.frame["bt"].isna().all():  # the judge ranks nobody
+        return
     ratings = {_n_words(arena): _with_ends(arena.table, "bt") for arena in arenas}
     rated = ratings[_n_words(first)]
     ranks = dict(zip(first.table.frame["model"], first.table.texts("rank"), strict=True))
@@ -178,8 +182,6 @@ def _arena_charts(arenas: Sequence[Arena], costs: Costs) -> Iterator[Chart]:
             partial(dots, elos, "Elo rating", {}),
             len(rated),
         )
-    for arena in arenas:
-        yield _win_rates(arena, prefix)
     paid = {name: usd for name, usd in costs.items() if name in rated.index and usd > 0}
     if len(paid) > 1:
         points = rated.loc[list(paid)].assign(x=list(paid.values()))
@@ -422,6 +424,8 @@ def _steps(curves: Mapping[str, SuccessCurve], axes: Axes) -> None:
     ends = []
     for name, curve in curves.items():
         rate = 100 * curve.rate[np.isfinite(curve.rate)]
+        if len(rate) < N_SEED:  # of too few human dialogues
+            continue
         n = np.arange(N_SEED, len(rate) + 1)
         width = 1.8 if name == HUMAN else 1.0
         axes.step(n, rate[N_SEED - 1 :], where="post", color=_color(name), linewidth=width)
