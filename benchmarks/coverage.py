@@ -14,7 +14,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from botchat.estimates import Floats
+from botchat.estimates import Flags, Floats
 from botchat.metrics import statistics
 from botchat.metrics.agreement import compare
 from botchat.metrics.statistics import proportion
@@ -83,19 +83,29 @@ def judges() -> Iterator[Line]:
 
 
 def board(
-    rng: np.random.Generator, ratings: Floats, n: int, ties: float, alike: float
+    rng: np.random.Generator,
+    ratings: Floats,
+    n: int,
+    ties: float,
+    alike: float,
+    each: int = 1,
+    is_named: bool = True,
 ) -> Comparisons:
-    """Every pair on every seed in both orders; ``alike``: points by which seeds favour models."""
+    """Every pair on every seed in both orders, ``each`` seeds of n topics, named or not.
+
+    ``alike``: points by which topics favour models.
+    """
     m = len(ratings)
     pairs = np.array(list(combinations(range(m), 2)))
-    seed = np.repeat(np.arange(n), 2 * len(pairs))
-    first, second = np.tile(np.concatenate([pairs, pairs[:, ::-1]]), (n, 1)).T
+    seed = np.repeat(np.arange(n * each), 2 * len(pairs))
+    topic = seed // each
+    first, second = np.tile(np.concatenate([pairs, pairs[:, ::-1]]), (n * each, 1)).T
     shift = rng.normal(0, alike, (n, m))
-    edge = ratings[first] - ratings[second] + shift[seed, first] - shift[seed, second]
+    edge = ratings[first] - ratings[second] + shift[topic, first] - shift[topic, second]
     win = rng.random(len(seed)) < 1 / (1 + np.exp(-edge / SCALE))
     result = np.where(rng.random(len(seed)) < ties, 0.5, win)
     names = tuple(f"m{i}" for i in range(m))
-    return Comparisons(names, first, second, result, seed)
+    return Comparisons(names, first, second, result, topic if is_named else seed, None, seed)
 
 
 def ratings() -> Iterator[Line]:
@@ -118,6 +128,72 @@ def ratings() -> Iterator[Line]:
         yield "ranks, all at once", f"{m} models, {ties:.0%} ties", n, ranks, 0.95
 
 
+def sparse() -> Iterator[Line]:
+    """Few comparisons a pair, seeds not known; width: of the interval, beside 3.92 true errors."""
+    for m, each, ties in product((3, 5, 14, 30), (2, 4, 8), (0.1, 0.95, 0.98)):
+        rng = np.random.default_rng([8, m, each, int(100 * ties)])
+        truth = np.linspace(-60, 60, m)
+        pairs = np.array(list(combinations(range(m), 2)))
+        first, second = np.repeat(pairs, each, axis=0).T
+        names = tuple(f"m{i:02}" for i in range(m))
+        rate = 1 / (1 + np.exp(-(truth[first] - truth[second]) / SCALE))
+        expected = fit(Comparisons(names, first, second, rate * (1 - ties) + ties / 2)).rating
+        held, errors, widths = [], [], []
+        for _ in range(max(40, RUNS // m)):
+            win = rng.random(len(first)) < rate
+            result = np.where(rng.random(len(first)) < ties, 0.5, win)
+            found = fit(Comparisons(names, first, second, result))
+            held += ((found.low <= expected) & (expected <= found.high)).tolist()
+            errors.append(found.rating - expected)
+            widths.append(found.high - found.low)
+        width = np.mean(widths) / (3.92 * np.sqrt(np.mean(np.square(errors))))
+        yield (
+            "Bradley-Terry, sparse",
+            f"{m} models, {ties:.0%} ties, width {width:.2f}",
+            each,
+            held,
+            0.95,
+        )
+
+
+def topics() -> Iterator[Line]:
+    """Ratings of 4 models on topics of ten seeds; not named, they hold less, as is known."""
+    truth = np.linspace(-60, 60, 4)
+    expected = fit(board(np.random.default_rng(0), truth, 5000, 0.1, 60.0)).rating
+    for n, is_named in product((3, 5, 8, 20), (True, False)):
+        rng = np.random.default_rng([9, n])
+        held = []
+        for _ in range(3 * RUNS // (1 + n // 10)):
+            found = fit(board(rng, truth, n, 0.1, 60.0, each=10, is_named=is_named))
+            held += ((found.low <= expected) & (expected <= found.high)).tolist()
+        named = "named" if is_named else "not named"
+        yield "Bradley-Terry, topics", f"4 models, {named}", n, held, 0.95 * is_named
+
+
+def leads() -> Iterator[Line]:
+    """Nobody "leads clearly" where two are equally good, by ratings and by rates."""
+    for n, m in product((20, 60), (3, 8, 14)):
+        rng = np.random.default_rng([10, n, m])
+        truth = np.array([40.0, 40.0] + [-40.0] * (m - 2))
+        ratings, rates = [], []
+        level = statistics.level_of_best(m)
+        for _ in range(RUNS):
+            found = fit(board(rng, truth, n, 0.1, 30.0))
+            ratings.append(not _leads(found.above(found.models, level)))
+        for _ in range(10 * RUNS):
+            share = rng.binomial(n, 0.5 + truth / 400) / n
+            low, high = statistics.wilson(share, np.full(m, 1 / n))
+            value, low, high = 2 * np.arcsin(np.sqrt(np.array([share, low, high])))
+            rates.append(not _leads(statistics.separated(value, low, high, level)))
+        yield "no leader of 2, ratings", f"{m} models", n, ratings, 0.95
+        yield "no leader of 2, rates", f"{m} models", n, rates, 0.95
+
+
+def _leads(above: Flags) -> bool:
+    """Whether one is above every other."""
+    return bool((above.sum(axis=1) == len(above) - 1).any())
+
+
 def _shrunk(truth: Floats, ties: float) -> Floats:
     """Ratings that fit the expected results, a tie counted as half a win."""
     rng = np.random.default_rng(0)
@@ -137,7 +213,15 @@ def sign_flips() -> Iterator[Line]:
         yield "sign-flip test", f"level, {each} an item, alike {alike:.2f}", n, held, 0.95
 
 
-FAMILIES: Sequence[Callable[[], Iterator[Line]]] = (shares, judges, ratings, sign_flips)
+FAMILIES: Sequence[Callable[[], Iterator[Line]]] = (
+    shares,
+    judges,
+    ratings,
+    sparse,
+    topics,
+    leads,
+    sign_flips,
+)
 
 
 def main() -> int:

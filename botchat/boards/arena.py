@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import NamedTuple
@@ -97,8 +97,8 @@ class Arena(ProtocolResult):
     @property
     def n_dialogues(self) -> int:
         """ChatSEEDs, or comparisons a pair where these are not known."""
-        if self.fitted.n_clusters is not None:
-            return self.fitted.n_clusters
+        if self.fitted.n_seeds is not None:
+            return self.fitted.n_seeds
         pairs = max(1, math.comb(len(self.fitted.models), 2))
         if self.counts.expected is not None:
             pairs *= 2  # both orders
@@ -109,9 +109,9 @@ class Arena(ProtocolResult):
         """Whether any contestant is significantly better than another."""
         return bool(self.fitted.significantly_better.any())
 
-    def better(self, names: Sequence[str]) -> Flags:
-        """Compare contestants by their ratings; see `ProtocolResult.better`."""
-        return self.fitted.better(names)
+    def above(self, names: Sequence[str], level: float) -> Flags:
+        """Compare contestants by their ratings; see `ProtocolResult.above`."""
+        return self.fitted.above(names, level)
 
     def matrix(self, key: str) -> pd.DataFrame:
         """Return a rate of `results`, row against column; NaN where nothing was compared."""
@@ -121,13 +121,13 @@ class Arena(ProtocolResult):
 
 def rate(
     judged: Iterable[ProtocolVerdicts],
-    seed_ids: Collection[str],
+    seed_ids: Sequence[str],
     elo: EloSettings | None,
     dialogues: Dialogues,
 ) -> list[Arena]:
     """Rate every protocol about pairs, at each N that has a readable verdict.
 
-    ``seed_ids``: the seeds that count; every pair is expected on each, in both orders.
+    ``seed_ids``: the seeds that count, each once.
     """
     results = []
     for part in judged:
@@ -135,13 +135,12 @@ def rate(
         readable = verdicts.only(verdicts.readable)
         if not len(readable):
             continue
-        comparisons = comparisons_of(readable, part.cluster[readable.item])
+        comparisons = comparisons_of(readable, part.cluster[readable.item], readable.item)
         # A contestant that only unreadable verdicts name is a contestant too.
         contestants = part.verdicts.judged_contestants
-        per_pair = 2 * len(set(seed_ids))
-        games = per_pair * (len(contestants) - 1)
-        rows = with_missing(model_results(comparisons), contestants, games)
-        counts = ComparisonCounts(len(verdicts), per_pair * math.comb(len(contestants), 2))
+        expected = part.expected_pairs(contestants, seed_ids)
+        rows = with_missing(model_results(comparisons), contestants, expected.sum(axis=0))
+        counts = ComparisonCounts(len(verdicts), int(expected.sum()) // 2)
         length = _length_differences(readable, comparisons, dialogues, part.protocol.n)
         results.append(
             _arena(part.protocol, rows, comparisons, counts, part.signature, elo, length)
@@ -206,7 +205,7 @@ def _arena(
         signature += f"|{played.settings.signature}"
     errors = "by-seed" if fitted.n_clusters else "independent"
     signature += f"|{counts.signature}|bt:ties0.5,95%,{errors}"
-    ranks = rank_columns(ratings[0]["bt"], fitted.better)
+    ranks = rank_columns(ratings[0], fitted.above)
     standing = table(
         protocol.name,
         title,

@@ -1,12 +1,13 @@
 """The first sentence of a board: who leads and who is not ruled out, or why there is no ranking.
 
-The leader is the model with the highest rating; another model is not ruled out if it may share the
-first rank (simultaneous 95 % rank intervals among models). Bots and humans are no models.
+The leader is the model with the highest rating; another model is not ruled out if it may be the
+best of the models (`ProtocolResult.may_be_best`). Bots and humans are no models.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import NamedTuple
 
 from botchat.boards.arena import Arena
@@ -16,6 +17,7 @@ from botchat.boards.protocols import DetectionResult, ProtocolResult
 from botchat.boards.tables import LABEL_COLUMNS, is_floor_bot, shorten
 from botchat.metrics.statistics import LEAST
 from botchat.protocols.catalogue import VOTES
+from botchat.ratings.comparisons import LEAST_CLUSTERS
 from botchat.records import HUMAN
 
 _NAMED = 3
@@ -74,11 +76,13 @@ def _outcome(
     if part is None:
         return None, ["No comparison was judged: there is no ranking."]
     order = list(part.ranks.index)
-    if part.n_dialogues < LEAST or not order:
+    if part.n_dialogues < LEAST:
         kind = "dialogues"
         if part.protocol == VOTES:
             kind = "independent votes"
         return None, [f"Too few {kind} to rank: {part.n_dialogues} of {LEAST}."]
+    if not order:
+        return None, [f"Too few topics to rank: below {LEAST_CLUSTERS}."]
     models = [name for name in order if not is_floor_bot(name)]
     if not models:
         return None, [order[0], " leads the bots; no model takes part."]
@@ -90,8 +94,7 @@ def _outcome(
 def _leads(part: ProtocolResult, models: Sequence[str]) -> list[str]:
     """Return the sentence on the first of some models, and who is not ruled out, in pieces."""
     leader = models[0]
-    better = part.better(models)
-    rivals = [name for i, name in enumerate(models) if i and not better[:, i].any()]
+    rivals = list(compress(models[1:], part.may_be_best(models)[1:]))
     rival = next(iter(rivals), models[1])
     verb = "is"
     against = ""

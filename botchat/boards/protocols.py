@@ -20,6 +20,8 @@ from botchat.estimates import UNKNOWN, Estimate, Flags, Floats, Indices
 from botchat.metrics.statistics import (
     clustered_proportions,
     distinct,
+    level_of_best,
+    level_of_pairs,
     proportion,
     separated,
     wilson,
@@ -71,6 +73,19 @@ class ProtocolVerdicts:
         """Number of the topic, or of itself, of each seed of ``verdicts``."""
         return Numbers().of(self.topics.get(item, item) for item in self.verdicts.items)
 
+    def expected_pairs(self, names: Sequence[str], seed_ids: Sequence[str]) -> Indices:
+        """Comparisons of each two of some contestants, in both orders, shape (m, m).
+
+        Every pair is expected on each seed that both are counted on.
+        """
+        counts_on = np.ones((len(names), len(seed_ids)), np.intp)
+        for row, name in enumerate(names):
+            if name in self.counted:
+                counts_on[row] = np.isin(seed_ids, [seed.id for seed in self.counted[name]])
+        pairs = 2 * counts_on @ counts_on.T
+        np.fill_diagonal(pairs, 0)
+        return pairs
+
     @property
     def signatures(self) -> Counter[str]:
         """Signature -> number of verdicts that have it."""
@@ -109,18 +124,34 @@ class ProtocolResult:
         """The columns that contestants may be ranked by."""
         return [self.table.column(key) for key in self.keys]
 
-    def better(self, names: Sequence[str]) -> Flags:
-        """Whether the row's contestant is significantly better than the column's, shape (m, m)."""
+    def above(self, names: Sequence[str], level: float) -> Flags:
+        """Whether the row's contestant is better than the column's, of these, shape (m, m).
+
+        ``level``: of each two-sided test.
+        """
         column = self.ranking[0]
         frame = self.table.frame.set_index("model").loc[list(names), column.keys]
         values = frame.to_numpy(dtype=float).T
         # An interval of a share is about as wide everywhere on this scale, and at its ends.
-        return separated(*(2 * np.arcsin(np.sqrt(values)) if column.kind == "rate" else values))
+        if column.kind == "rate":
+            values = 2 * np.arcsin(np.sqrt(values))
+        value, low, high = values
+        return separated(value, low, high, level)
+
+    def may_be_best(self, names: Sequence[str]) -> Flags:
+        """Whether each contestant may be the best of these, shape (m,).
+
+        One that is alone leads clearly. Holds at 95 % for all comparisons with the best together
+        (Hsu 1984).
+        """
+        first_rank = ranks_from_order(self.above(names, level_of_best(len(names))))[0]
+        return np.equal(first_rank, 1)
 
     @property
     def ranks(self) -> pd.DataFrame:
         """Table of `rank_columns`, by the first column of `ranking`."""
-        return rank_columns(self.table.frame.set_index("model")[self.keys[0]], self.better)
+        values = self.table.frame.set_index("model")[self.ranking[0].keys]
+        return rank_columns(values, self.above)
 
     def quote(self, column: Column) -> Column:
         """A column as the main table calls it: by protocol, unless it leads, and N."""
@@ -145,16 +176,17 @@ class ProtocolResult:
 
 
 def rank_columns(
-    values: pd.Series[float], better: Callable[[Sequence[str]], Flags]
+    values: pd.DataFrame, above: Callable[[Sequence[str], float], Flags]
 ) -> pd.DataFrame:
     """``rank``, equal values the same, and the ends of its interval, by contestant.
 
-    Humans, who are what models are measured by, and contestants without a value have none.
-    ``better``: see `ProtocolResult.better`.
+    ``values``: in columns with the ends of their intervals. Humans, who are what models are
+    measured by, and contestants without a value or its interval have no rank.
+    ``above``: see `ProtocolResult.above`.
     """
     known = values.drop(HUMAN, errors="ignore").dropna()
-    low, high = ranks_from_order(better(list(known.index)))
-    ranks = known.rank(method="min", ascending=False)
+    low, high = ranks_from_order(above(list(known.index), level_of_pairs(len(known))))
+    ranks = known.iloc[:, 0].rank(method="min", ascending=False)
     return pd.DataFrame({"rank": ranks, "rank_low": low, "rank_high": high})
 
 
@@ -343,8 +375,13 @@ def _results(comparisons: Comparisons, m: int) -> tuple[Indices, pd.DataFrame]:
     return numbers, pd.DataFrame(columns)
 
 
-def with_missing(results: pd.DataFrame, names: Sequence[object], expected: int) -> pd.DataFrame:
-    """Rows of ``names``, with the number of comparisons that are ``missing`` of the expected."""
+def with_missing(
+    results: pd.DataFrame, names: Sequence[object], expected: Indices | int
+) -> pd.DataFrame:
+    """Rows of ``names``, with the number of comparisons that are ``missing`` of the expected.
+
+    ``expected``: of each row, shape (rows,), or the same of all.
+    """
     frame = results.reindex(list(names))
     n = frame["n"].fillna(0)
     return frame.assign(n=n, missing=(expected - n).clip(lower=0))
@@ -358,7 +395,8 @@ def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResu
     compared = comparisons_of(readable, judged.cluster[readable.item])
     models = [name for name in judged.verdicts.judged_contestants if name != HUMAN]
     pairs = [(model, HUMAN) for model in models]
-    rows = with_missing(pair_results(compared), pairs, 2 * len(seed_ids)).assign(model=models)
+    expected = judged.expected_pairs([*models, HUMAN], seed_ids)[:-1, -1]
+    rows = with_missing(pair_results(compared), pairs, expected).assign(model=models)
     keys = ["win_or_tie", "win"]
     standing = _result_table(
         judged,

@@ -241,14 +241,27 @@ def proportion(
     return clustered_proportions(row, number, cases, 1).at(0).stretched(lowest, width)
 
 
-def separated(value: Floats, low: Floats, high: Floats) -> Flags:
+def level_of_pairs(m: int) -> float:
+    """Level of each two-sided test of m things, for all pairs together (Bonferroni)."""
+    return 1 - (1 - LEVEL) / max(1, m * (m - 1) // 2)
+
+
+def level_of_best(m: int) -> float:
+    """Level of each two-sided test, for all comparisons of the best of m things with the others.
+
+    Of one-sided tests that is Bonferroni's for m - 1 of them (Hsu 1984), but for two things, of
+    which either may be called the best.
+    """
+    return 1 - (1 - LEVEL) * 2 / max(2, m - 1)
+
+
+def separated(value: Floats, low: Floats, high: Floats, level: float) -> Flags:
     """Whether the row's number is above the column's, of numbers with intervals of their own.
 
-    A difference above the root of both reaches' squares (MOVER; Zou & Donner 2008), for all pairs
-    together (Bonferroni).
+    A difference above the root of both reaches' squares (MOVER; Zou & Donner 2008). ``level``: of
+    each two-sided test.
     """
-    m = len(value)
-    wider = student_t(1 - (1 - LEVEL) / max(1, m * (m - 1) // 2), 10**12) / Z
+    wider = student_t(level, 10**12) / Z
     reach = wider * np.hypot((value - low)[:, None], (high - value)[None, :]) + 1e-9
     return value[:, None] - value[None, :] > reach
 

@@ -19,7 +19,12 @@ import numpy as np
 
 from botchat.errors import listed
 from botchat.estimates import Flags, Floats, Indices, Names
-from botchat.metrics.statistics import LEVEL, distinct, student_t
+from botchat.metrics.statistics import (
+    LEVEL,
+    distinct,
+    level_of_pairs,
+    student_t,
+)
 from botchat.ratings.comparisons import Comparisons
 
 MEAN = 1000.0
@@ -56,8 +61,9 @@ class BradleyTerryResult:
     """Bradley-Terry ratings of m models.
 
     ``rating``: shape (m,), mean `MEAN`. ``covariance``: of the ratings, shape (m, m), clustered by
-    seed. ``n_clusters``: seeds, None if fewer than two are known. ``warning``: what these
-    comparisons cannot tell, one line or "".
+    topic or seed; NaN where these are too few. ``n_clusters``: topics or seeds, None where errors
+    take comparisons as independent. ``warning``: what these comparisons cannot tell, one line or
+    "". ``n_seeds``: ChatSEEDs, None if they are not known.
     """
 
     models: Names
@@ -65,6 +71,7 @@ class BradleyTerryResult:
     covariance: Floats
     n_clusters: int | None
     warning: str
+    n_seeds: int | None = None
 
     @property
     def std_error(self) -> Floats:
@@ -73,7 +80,7 @@ class BradleyTerryResult:
 
     def reach(self, level: float = LEVEL) -> float:
         """Half the width of an interval in standard errors: Student's t with clusters - 1."""
-        return student_t(level, (self.n_clusters or _MANY) - 1)
+        return student_t(level, max(2, self.n_clusters or _MANY) - 1)
 
     @property
     def low(self) -> Floats:
@@ -91,16 +98,19 @@ class BradleyTerryResult:
 
         Holds at 95 % for all pairs together (Bonferroni).
         """
-        m = len(self.models)
-        own = np.diag(self.covariance)
-        error = np.sqrt(np.maximum(own[:, None] + own - 2 * self.covariance, 0))
-        reach = self.reach(1 - (1 - LEVEL) / max(1, m * (m - 1) // 2))
-        return self.rating[:, None] - self.rating > reach * error + EQUAL
+        return self.above(self.models, level_of_pairs(len(self.models)))
 
-    def better(self, names: Sequence[str]) -> Flags:
-        """Return `significantly_better` of some models in this order, shape (m, m)."""
+    def above(self, names: Sequence[str], level: float) -> Flags:
+        """Whether the row's model is better than the column's, of these models, shape (m, m).
+
+        ``level``: of each two-sided test.
+        """
         at = [self.models.index(name) for name in names]
-        return self.significantly_better[np.ix_(at, at)]
+        covariance = self.covariance[np.ix_(at, at)]
+        own = np.diag(covariance)
+        error = np.sqrt(np.maximum(own[:, None] + own - 2 * covariance, 0))
+        rating = self.rating[at]
+        return rating[:, None] - rating > self.reach(level) * error + EQUAL
 
     @property
     def rank_intervals(self) -> tuple[Indices, Indices]:
@@ -123,7 +133,8 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
 
     ``length``: of the first dialogue less that of the second, shape (n,); ratings are then what is
     left at equal length. Without a finite maximum every model gets one tie with an average one,
-    intervals come from the curvature alone, and ``warning`` names the reason.
+    intervals come from the curvature alone, and ``warning`` names the reason; it does too where
+    there are fewer than `LEAST_CLUSTERS` topics or seeds, which give no interval.
     """
     comparisons.require_any()
     rows = _rows(comparisons, length)
@@ -132,7 +143,6 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
     parameters, ties = _fit_rows(rows.aggregated(), bool(warning))
     bread = np.linalg.inv(rows.curvature(parameters, ties))
     n_clusters = None
-    unit = np.arange(len(rows))
     covariance = bread
     # Residuals of a fit that explains everything are 0, which does not make it certain.
     if not ties[:m].any() and not (rows.length.any() and len(rows) <= m + 1):
@@ -140,15 +150,15 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
         middle = rows.information(residual**2)
         if rows.cluster is not None:
             labels, cluster = distinct(rows.cluster)
-            if len(labels) > 1:
-                n_clusters = len(labels)
-                unit = cluster
-                middle = _clustered_variance(rows, cluster, residual)
-            else:
-                warning = "all comparisons are on one seed: intervals take them as independent"
-        expected = logistic(parameters[rows.first] - parameters[rows.second])
-        middle[:m, :m] += _unseen_variance(rows, expected, unit)
+            n_clusters = len(labels)
+            middle = _clustered_variance(rows, cluster, residual)
+        seen = np.diag(middle)[:m]
+        middle[:m, :m] += _unseen_variance(rows, parameters, comparisons.unit, seen)
         covariance = bread @ middle @ bread
+    too_few = comparisons.too_few_clusters
+    if too_few:
+        covariance = covariance * np.nan
+        warning = too_few
     centre = np.eye(m) - 1 / m
     return BradleyTerryResult(
         comparisons.models,
@@ -156,6 +166,7 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
         ELO**2 * centre @ covariance[:m, :m] @ centre,
         n_clusters,
         warning,
+        comparisons.n_seeds,
     )
 
 
@@ -318,32 +329,28 @@ def _clustered_variance(rows: _Rows, cluster: Indices, residual: Floats) -> Floa
         lengths = sums(own, gained * rows.length[part], k)
         slopes = np.column_stack([models.reshape(k, m), lengths])
         variance += slopes.T @ slopes
-    return variance * (n / (n - 1))
+    return variance * (n / max(1, n - 1))
 
 
-def _unseen_variance(rows: _Rows, expected: Floats, unit: Indices) -> Floats:
-    """Return what each pair's variance lacks to be that of `_UNSEEN` units, shape (m, m).
+def _unseen_variance(rows: _Rows, parameters: Floats, unit: Indices, seen: Floats) -> Floats:
+    """Return what each model's variance lacks to be that of `_UNSEEN` units, shape (m, m).
 
-    A unit is a seed with all its verdicts on the pair alike, or one comparison where seeds are not
+    A unit is a seed with all its verdicts on a pair alike, or one comparison where seeds are not
     known. Verdicts that are all ties, or one win for each order, do not vary, which does not make
-    them certain: some `_UNSEEN` seeds with another result may go unseen. ``expected``: score of the
-    first at the fitted ratings, ``unit``: number of each verdict's unit; shape (n,) both.
+    them certain: some `_UNSEEN` seeds with another result may go unseen. A model's pairs are taken
+    together, since most of few comparisons may well be ties. ``unit``: number of each verdict's
+    unit, shape (n,). ``seen``: variance of each model's slope, shape (m,).
     """
     m = rows.m
-    # Both orders of a pair are seen from the model of the lower number.
-    place = np.minimum(rows.first, rows.second) * m + np.maximum(rows.first, rows.second)
-    side = np.sign(rows.second - rows.first)
-    cells, cell = distinct(unit * m * m + place)
-    pair = cells % (m * m)
-    apart = sums(cell, side * rows.weights * (rows.result - expected))
-    size = sums(cell, rows.weights)
-    seen = sums(pair, apart**2, m * m)
-    units = sums(pair, np.ones(len(pair)), m * m)
-    chance = np.zeros(m * m)
-    chance[place] = expected * (1 - expected)
-    wanted = chance * sums(pair, size**2, m * m) * np.minimum(1, _UNSEEN / np.maximum(units, 1))
-    lacking = np.where(wanted > seen * (1 + 1e-9), wanted - seen, 0).reshape(m, m)
-    return laplacian(lacking + lacking.T)
+    expected = logistic(parameters[rows.first] - parameters[rows.second])
+    # Both orders of a pair are one cell.
+    pair = rows.first + rows.second + 2 * m * np.abs(rows.first - rows.second)
+    each = len(rows) / len(distinct(unit * 2 * m * m + pair)[0])
+    whole = rows.information(each * rows.weights**2 * expected * (1 - expected))[:m, :m]
+    takes_part = distinct(np.concatenate([unit * m + rows.first, unit * m + rows.second]))[0]
+    lacking = np.minimum(1, _UNSEEN / np.bincount(takes_part % m)) - seen / np.diag(whole)
+    lacking[lacking < _ROUNDING] = 0
+    return laplacian(-whole * np.maximum(lacking[:, None], lacking))
 
 
 def sums(position: Indices, values: Floats, size: int = 0) -> Floats:

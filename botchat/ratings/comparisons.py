@@ -9,7 +9,12 @@ import numpy as np
 
 from botchat.errors import DataError, MissingDataError
 from botchat.estimates import Flags, Floats, Indices, Names
+from botchat.metrics.statistics import distinct
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdict, PairVerdicts
+
+LEAST_CLUSTERS = 3
+"""Seeds or topics below which a rating has no interval: that of two is six times as wide as with
+many, by Student's t with one degree of freedom; that of three is twice as wide."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,8 +22,9 @@ class Comparisons:
     """Comparisons of models, in columns of shape (n,); `of` makes them from rows.
 
     ``first``, ``second``: indices into the m ``models``, never the same. ``result``: 1, ½ or 0 for
-    ``first``, or between (soft). ``cluster``: number of the ChatSEED from 0, None if not known.
-    ``weight``: how often each counts, above 0; None: once.
+    ``first``, or between (soft). ``cluster``: number from 0 of the topic, or of the ChatSEED; None
+    if not known. ``weight``: how often each counts, above 0; None: once. ``seed``: number of the
+    ChatSEED from 0; None: the cluster.
     """
 
     models: Names
@@ -27,6 +33,7 @@ class Comparisons:
     result: Floats
     cluster: Indices | None = None
     weight: Floats | None = None
+    seed: Indices | None = None
 
     def __len__(self) -> int:
         """Number of comparisons."""
@@ -38,7 +45,8 @@ class Comparisons:
     ) -> Comparisons:
         """Read ``(first, second, result)`` rows and, in step, ChatSEED ids; models sorted by name.
 
-        Raises `DataError` for another result, or a model against itself.
+        Raises `DataError` for another result, a model against itself, or another number
+        of seeds than of rows.
         """
         games = []
         for a, b, result in rows:
@@ -51,6 +59,11 @@ class Comparisons:
         cluster = None
         if seeds is not None:
             cluster = np.unique(list(seeds), return_inverse=True)[1]
+            if len(cluster) != len(games):
+                raise DataError(
+                    f"{len(games)} comparisons and {len(cluster)} seeds: give each comparison its "
+                    "seed"
+                )
         return comparisons_of(PairVerdicts.of(games), cluster)
 
     def select(self, kept: Flags) -> Comparisons:
@@ -58,6 +71,9 @@ class Comparisons:
         cluster = None
         if self.cluster is not None:
             cluster = self.cluster[kept]
+        seed = None
+        if self.seed is not None:
+            seed = self.seed[kept]
         return Comparisons(
             self.models,
             self.first[kept],
@@ -65,7 +81,37 @@ class Comparisons:
             self.result[kept],
             cluster,
             self.weights[kept],
+            seed,
         )
+
+    @property
+    def unit(self) -> Indices:
+        """Number of each comparison's ChatSEED, or of itself if that is not known, shape (n,)."""
+        if self.seed is not None:
+            return self.seed
+        if self.cluster is not None:
+            return self.cluster
+        return np.arange(len(self))
+
+    @property
+    def n_seeds(self) -> int | None:
+        """Number of ChatSEEDs; None if not known."""
+        if self.cluster is None:
+            return None
+        return len(distinct(self.unit)[0])
+
+    @property
+    def too_few_clusters(self) -> str:
+        """One line if there are fewer than `LEAST_CLUSTERS` seeds or topics, else ""."""
+        if self.cluster is None:
+            return ""
+        n = len(distinct(self.cluster)[0])
+        if n >= LEAST_CLUSTERS:
+            return ""
+        kind = "seeds"
+        if n != self.n_seeds:
+            kind = "topics"
+        return f"fewer than {LEAST_CLUSTERS} {kind}: no interval and no rank"
 
     @property
     def weights(self) -> Floats:
@@ -92,11 +138,16 @@ class Comparisons:
             )
 
 
-def comparisons_of(readable: PairVerdicts, cluster: Indices | None) -> Comparisons:
-    """Make comparisons, models sorted by name, of readable verdicts and the cluster of each."""
+def comparisons_of(
+    readable: PairVerdicts, cluster: Indices | None, seed: Indices | None = None
+) -> Comparisons:
+    """Make comparisons, models sorted by name, of readable verdicts.
+
+    ``cluster``, ``seed``: of each verdict, as `Comparisons` has them.
+    """
     names = readable.judged_contestants
     # Contestants that only unreadable verdicts name have no place, and none is asked for.
     number = np.searchsorted(np.array(names, object), np.array(readable.contestants, object))
     first = number[readable.first]
     second = number[readable.second]
-    return Comparisons(tuple(names), first, second, readable.result, cluster, readable.weight)
+    return Comparisons(tuple(names), first, second, readable.result, cluster, readable.weight, seed)

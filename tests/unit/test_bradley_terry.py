@@ -13,6 +13,7 @@ from scipy.stats import t
 from sklearn.linear_model import LogisticRegression
 
 from botchat.errors import DataError
+from botchat.metrics.statistics import level_of_best, level_of_pairs
 from botchat.ratings.bradley_terry import ELO, BradleyTerryResult, fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import bootstrap_elo
@@ -167,6 +168,34 @@ def test_intervals_cover_where_verdicts_of_a_seed_hang_together():
     assert np.mean(covered[1]) < 0.9
 
 
+@pytest.mark.parametrize(("n_clusters", "each"), [(None, 2), (8, 10), (20, 10)])
+def test_intervals_are_as_wide_as_errors(n_clusters, each):
+    """Of two comparisons a pair, half of them ties; of topics of ten seeds, which are no seed."""
+    rng, errors, widths = np.random.default_rng(3), [], []
+    for _ in range(60):
+        board = of_utility(rng.gumbel(size=(1 if n_clusters is None else n_clusters * each, 14)))
+        seed = None if n_clusters is None else board.cluster
+        topic = None if n_clusters is None else board.cluster // each
+        result = np.where(rng.random(len(board)) < 0.5, 0.5, rng.random(len(board)) < 0.5)
+        found = fit(replace(board, result=result, cluster=topic, seed=seed))
+        errors.append(found.rating - 1000)
+        widths.append(found.high - found.low)
+    assert 0.85 < np.mean(widths) / (3.92 * np.std(errors)) < 1.3
+
+
+@pytest.mark.parametrize("clusters", [1, 2, 3])
+def test_of_few_topics_there_is_no_interval(clusters):
+    """Neither as if seeds were independent nor thousands of points wide; and nobody is better."""
+    board = of_utility(np.random.default_rng(5).gumbel(size=(30, 3)))
+    for rows, unit in ((board, "topics"), (board.select(board.cluster < clusters), "seeds")):
+        found = fit(replace(rows, cluster=rows.cluster % clusters, seed=rows.cluster))
+        few = "" if clusters == 3 else f"fewer than 3 {unit}: no interval and no rank"
+        assert (found.warning, is_finite(found)) == (few, not few)
+        assert found.n_seeds == (30 if unit == "topics" else clusters)
+        assert np.isfinite(found.rating).all()
+        assert not few or not found.significantly_better.any()
+
+
 def test_verdicts_that_do_not_vary_are_not_certain():
     """All ties of one model, or one win for each order on every seed: wide, and nobody is first."""
     utility = np.random.default_rng(5).gumbel(size=(40, 4))
@@ -222,21 +251,30 @@ def test_a_ladder_is_in_order_and_level_models_share_all_ranks(ratings, clusters
     assert [ends.tolist() for ends in result.rank_intervals] == [first, last]
 
 
-def test_all_pairs_are_told_apart_together():
-    """A difference beyond Bonferroni's quantile of all pairs is significant, one below is not."""
-    m, df = 8, 20
-    reach = t.ppf(1 - 0.025 / (m * (m - 1) / 2), df) * 2**0.5
+@pytest.mark.parametrize(
+    ("m", "level", "tail"),
+    [(8, level_of_pairs, 0.025 / 28), (8, level_of_best, 0.05 / 7), (2, level_of_best, 0.025)],
+)
+def test_all_are_told_apart_together(m, level, tail):
+    """A difference beyond Bonferroni's quantile is significant, one below is not."""
+    df = 20
+    reach = t.ppf(1 - tail, df) * 2**0.5
     for lead, differs in ((reach * 1.001, True), (reach * 0.999, False)):
         rating = np.array([lead, *[0.0] * (m - 1)])
         names = tuple(f"m{i}" for i in range(m))
-        better = BradleyTerryResult(names, rating, np.eye(m), df + 1, "").significantly_better
+        result = BradleyTerryResult(names, rating, np.eye(m), df + 1, "")
+        better = result.above(names, level(m))
+        assert level is level_of_best or (better == result.significantly_better).all()
         assert better[0, 1:].tolist() == [differs] * (m - 1)
         assert not better[1:].any()
 
 
 def test_level_boards_are_hardly_ever_ranked():
-    """At most one in twenty of boards of equal models calls anything significantly better."""
+    """One in twenty calls anything significantly better, or one of two equal models the best."""
     rng = np.random.default_rng(7)
     boards = [fit(of_utility(rng.gumbel(size=(12, 8)))) for _ in range(40)]
+    pairs = [fit(of_utility(rng.gumbel(size=(20, 3)) - [0, 0, 1])) for _ in range(40)]
     wrong = sum(bool(board.significantly_better.any()) for board in boards)
-    assert wrong <= 0.06 * 40 + 2 * np.sqrt(0.05 * 0.95 * 40)
+    leads = [board.above(board.models, level_of_best(3)).sum(axis=1).max() == 2 for board in pairs]
+    for n in (wrong, sum(leads)):
+        assert n <= 0.06 * 40 + 2 * np.sqrt(0.05 * 0.95 * 40)

@@ -16,6 +16,7 @@ from botchat.metrics.statistics import (
     Z,
     bootstrap,
     clustered_proportions,
+    level_of_pairs,
     proportion,
     ratio,
     separated,
@@ -102,7 +103,11 @@ def test_equal_shares_are_told_apart_once_in_twenty(share, n):
     for _ in range(400):
         shares = rng.binomial(n, share, 14) / n
         ends = wilson(shares, np.full(14, 1 / n))
-        wrong += bool(separated(*(2 * np.arcsin(np.sqrt(x)) for x in (shares, *ends))).any())
+        wrong += bool(
+            separated(
+                *(2 * np.arcsin(np.sqrt(x)) for x in (shares, *ends)), level_of_pairs(14)
+            ).any()
+        )
     assert wrong / 400 < 0.075  # .05 and three standard errors more
 
 
