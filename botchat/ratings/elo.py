@@ -45,6 +45,13 @@ class EloSettings:
     runs: int = 10
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        """Raise `DataError` for a number with which Elo cannot be played."""
+        for name in ("scale", "k", "shuffles", "runs"):
+            value = vars(self)[name]
+            if not value > 0:
+                raise DataError(f"EloSettings({name}={value!r}): give a number above 0")
+
     @property
     def signature(self) -> str:
         """``elo:k32,1000x10|seed:0``, and what differs from the paper."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.errors import MissingDataError
+from botchat.errors import DataError, MissingDataError
 from botchat.ratings import elo as engine
 from botchat.ratings.bradley_terry import fit_logits
 from botchat.ratings.comparisons import Comparisons
@@ -115,3 +115,13 @@ def test_nothing_to_rate():
     """No comparison is an expected error, not an empty table."""
     with pytest.raises(MissingDataError, match="no comparison to rate"):
         bootstrap_elo(Comparisons.of([]))
+    with pytest.raises(DataError, match="2 comparisons and 1 seeds: give each"):
+        Comparisons.of([("a", "b", 1.0), ("a", "c", 1.0)], ["s"])
+
+
+@pytest.mark.parametrize(("name", "value"), [("k", -32.0), ("scale", 0.0), ("shuffles", 0),
+                                             ("runs", 0), ("k", float("nan"))])  # fmt: skip
+def test_settings_without_a_game_are_one_line(name, value):
+    """Which setting, which value."""
+    with pytest.raises(DataError, match=rf"^EloSettings\({name}={value}\): give a number above 0$"):
+        EloSettings(**{name: value})
