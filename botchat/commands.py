@@ -296,7 +296,10 @@ def import_(
     replace: Replace = False,
     workspace: Here = None,
 ) -> Result:
-    """Import human dialogues as a set; with --model, those of a model."""
+    """Import human dialogues as a set; with --model, those of a model.
+
+    Intervals take dialogues as independent, but those with the same value in a column topic.
+    """
     from botchat.pipeline.seeds import import_dialogues, import_seeds, name_of
 
     place = _workspace(workspace)

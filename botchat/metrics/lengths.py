@@ -55,9 +55,14 @@ def counter() -> Counter:
 
 
 @lru_cache(maxsize=1 << 16)  # each protocol, and each judge, counts the same dialogues
+def words_of(text: str) -> list[str]:
+    """Split a text into runs of letters and digits, and each Han or kana character."""
+    return _WORD.findall(text)
+
+
 def words(text: str) -> int:
-    """Return the words of a text: runs of letters and digits, and each Han or kana character."""
-    return len(_WORD.findall(text))
+    """Return the number of words of a text; see `words_of`."""
+    return len(words_of(text))
 
 
 def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) -> Lengths:

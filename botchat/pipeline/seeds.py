@@ -14,6 +14,7 @@ from botchat.errors import ConfigError, MissingDataError, UsageError, listed
 from botchat.importers import dialogues, hub, tables
 from botchat.importers.dialogues import MUTUAL, ImportedDialogue
 from botchat.interfaces import settings_digest
+from botchat.metrics.lengths import words_of
 from botchat.pipeline.live_models import token_counter
 from botchat.records import (
     HUMAN,
@@ -30,6 +31,10 @@ from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace, stage_order
 
 _LONGEST_NAME = 200
+_SHARED = 0.2
+"""Share of a ChatSEED's triples of words that another has, if they are not independent."""
+_ALIKE = 0.1
+"""Share of such ChatSEEDs that is mentioned (MuTual: 0.03)."""
 
 
 def import_seeds(
@@ -71,7 +76,7 @@ def import_seeds(
 
 
 def _repeats(seeds: Sequence[Seed]) -> Iterator[str]:
-    """Yield a sentence on dialogues whose texts an earlier one has, if there are any."""
+    """Yield a sentence on dialogues whose texts an earlier one has, or else on `_alike` ones."""
     ids = {seed.utterances: seed.id for seed in reversed(seeds)}
     repeats = []
     for seed in seeds:
@@ -82,6 +87,30 @@ def _repeats(seeds: Sequence[Seed]) -> Iterator[str]:
         yield (
             f"{len(repeats)} of {len(seeds)} dialogues are there twice, and intervals take seeds "
             f"as independent; keep one of each: {listed(repeats)}"
+        )
+    else:
+        yield from _alike(seeds)
+
+
+def _alike(seeds: Sequence[Seed]) -> Iterator[str]:
+    """Yield a sentence if many seeds without a topic share much text with an earlier one.
+
+    Takes time in proportion to the text: of each three words the first seed that has them counts.
+    """
+    first: dict[tuple[str, ...], str] = {}
+    n = 0
+    for seed in seeds:
+        words = words_of(" ".join(seed.utterances[:N_SEED]).casefold())
+        triples = zip(words, words[1:], words[2:], strict=False)
+        shared = Counter(first.setdefault(triple, seed.id) for triple in triples)
+        del shared[seed.id]
+        most = max(shared.values(), default=0)
+        if not seed.topic and most > _SHARED * len(words):
+            n += 1
+    if n > _ALIKE * len(seeds):
+        yield (
+            f"{n} of {len(seeds)} ChatSEEDs share much text with an earlier one, and intervals "
+            "take seeds as independent; name what belongs together in a column topic"
         )
 
 

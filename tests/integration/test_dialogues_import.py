@@ -136,6 +136,16 @@ def test_dialogues_that_are_there_twice_are_named(tmp_path, capsys):
     note = said(capsys, "import", path, "--dir", tmp_path)["note"]
     assert note.startswith("2 of 4 dialogues are there twice")
     assert note.endswith(": u2 repeats u0, u3 repeats u0")
+    words = [f"w{n}" for n in range(120)]
+    for column, expected in (({}, True), ({"topic": "t"}, False)):
+        rows_ = [
+            {"id": str(n), "utterances": [" ".join([*words[n % 8 * 9 :][:9], str(n)]), "x"]}
+            | column
+            for n in range(40)
+        ]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows_))
+        result = said(capsys, "import", path, "--replace", "--dir", tmp_path)
+        assert ("32 of 40 ChatSEEDs share much" in result.get("note", "")) == expected
 
 
 @pytest.mark.parametrize(("text", "message"), rows("wrong_files_of_dialogues"))
