@@ -171,11 +171,11 @@ class Table:
         return dict(zip(self.frame["model"], self.frame[key].tolist(), strict=True))
 
     def filled(self) -> Table:
-        """Return the table without columns that have no value in any row; names stay."""
+        """Return the table without columns that have no value in any row; names and ranks stay."""
         kept = []
         keys = []
         for column in self.columns:
-            if column.kind == "name" or self.frame[column.key].notna().any():
+            if column.kind in ("name", "rank") or self.frame[column.key].notna().any():
                 kept.append(column)
                 keys += column.keys
         return replace(self, columns=tuple(kept), frame=self.frame[keys])

@@ -84,7 +84,7 @@ class SeedSetData:
     large: bool
     """Whether `judgments` leaves out pairwise ones, which would not fit into memory."""
     test: JudgeTest
-    """What a judge can be tested on."""
+    """Dialogues that judges can be tested on."""
 
     def judgments_of(self, judge: str) -> list[Judgment]:
         """Return one judge's judgments in all protocols, as far as `judgments` has them."""

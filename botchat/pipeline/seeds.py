@@ -101,11 +101,11 @@ def _alike(seeds: Sequence[Seed]) -> Iterator[str]:
     n = 0
     for seed in seeds:
         words = words_of(" ".join(seed.utterances[:N_SEED]).casefold())
-        triples = set(zip(words, words[1:], words[2:], strict=False))
+        triples = zip(words, words[1:], words[2:], strict=False)
         shared = Counter(first.setdefault(triple, seed.id) for triple in triples)
         del shared[seed.id]
         most = max(shared.values(), default=0)
-        if not seed.topic and most > _SHARED * len(triples):
+        if not seed.topic and most > _SHARED * len(words):
             n += 1
     if n > _ALIKE * len(seeds):
         yield (

@@ -152,8 +152,8 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
             labels, cluster = distinct(rows.cluster)
             n_clusters = len(labels)
             middle = _clustered_variance(rows, cluster, residual)
-        expected = logistic(parameters[rows.first] - parameters[rows.second])
-        middle[:m, :m] += _unseen_variance(rows, expected, comparisons.unit, np.diag(middle)[:m])
+        seen = np.diag(middle)[:m]
+        middle[:m, :m] += _unseen_variance(rows, parameters, comparisons.unit, seen)
         covariance = bread @ middle @ bread
     too_few = comparisons.too_few_clusters
     if too_few:
@@ -332,30 +332,25 @@ def _clustered_variance(rows: _Rows, cluster: Indices, residual: Floats) -> Floa
     return variance * (n / max(1, n - 1))
 
 
-def _unseen_variance(rows: _Rows, expected: Floats, unit: Indices, seen: Floats) -> Floats:
+def _unseen_variance(rows: _Rows, parameters: Floats, unit: Indices, seen: Floats) -> Floats:
     """Return what each model's variance lacks to be that of `_UNSEEN` units, shape (m, m).
 
     A unit is a seed with all its verdicts on a pair alike, or one comparison where seeds are not
     known. Verdicts that are all ties, or one win for each order, do not vary, which does not make
     them certain: some `_UNSEEN` seeds with another result may go unseen. A model's pairs are taken
-    together, since most of few comparisons may well be ties. ``expected``: score of the first at
-    the fitted ratings, ``unit``: number of each verdict's unit; shape (n,) both. ``seen``: variance
-    of each model's slope, shape (m,).
+    together, since most of few comparisons may well be ties. ``unit``: number of each verdict's
+    unit, shape (n,). ``seen``: variance of each model's slope, shape (m,).
     """
     m = rows.m
+    expected = logistic(parameters[rows.first] - parameters[rows.second])
     # Both orders of a pair are one cell.
-    pair_of = np.minimum(rows.first, rows.second) * m + np.maximum(rows.first, rows.second)
-    cells, cell = distinct(unit * m * m + pair_of)
-    pair = cells % (m * m)
-    chance = np.zeros(m * m)
-    chance[pair_of] = expected * (1 - expected)
-    whole = (chance * sums(pair, sums(cell, rows.weights) ** 2, m * m)).reshape(m, m)
-    whole += whole.T
+    pair = rows.first + rows.second + 2 * m * np.abs(rows.first - rows.second)
+    each = len(rows) / len(distinct(unit * 2 * m * m + pair)[0])
+    whole = rows.information(each * rows.weights**2 * expected * (1 - expected))[:m, :m]
     takes_part = distinct(np.concatenate([unit * m + rows.first, unit * m + rows.second]))[0]
-    units = sums(takes_part % m, np.ones(len(takes_part)), m)
-    lacking = np.minimum(1, _UNSEEN / units) - seen / whole.sum(axis=1)
+    lacking = np.minimum(1, _UNSEEN / np.bincount(takes_part % m)) - seen / np.diag(whole)
     lacking[lacking < _ROUNDING] = 0
-    return laplacian(whole * np.maximum(lacking[:, None], lacking))
+    return laplacian(-whole * np.maximum(lacking[:, None], lacking))
 
 
 def sums(position: Indices, values: Floats, size: int = 0) -> Floats:

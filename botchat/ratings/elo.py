@@ -47,8 +47,9 @@ class EloSettings:
 
     def __post_init__(self) -> None:
         """Raise `DataError` for a number with which Elo cannot be played."""
-        for name, value in vars(self).items():
-            if name not in ("init", "seed") and not value > 0:
+        for name in ("scale", "k", "shuffles", "runs"):
+            value = vars(self)[name]
+            if not value > 0:
                 raise DataError(f"EloSettings({name}={value!r}): give a number above 0")
 
     @property

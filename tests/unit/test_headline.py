@@ -194,6 +194,35 @@ def test_an_imported_model_is_expected_on_its_own_dialogues(world):
 
 
 @pytest.mark.parametrize(
+    ("n_topics", "start", "is_ranked"),
+    [(8, "weir leads clearly", True), (2, "Too few topics to rank: below 3.", False),
+     (1, "Too few topics to rank: below 3.", False)],
+)  # fmt: skip
+def test_topics_are_not_dialogues(world, n_topics, start, is_ranked):
+    """Twenty-four dialogues are enough, of how few topics ever; of two there is no rank."""
+    seeds = [replace(seed, topic=f"t{i % n_topics}") for i, seed in enumerate(world.seeds)]
+    of_topics = dataclasses.replace(world, seeds=seeds)
+    board = of_topics.board(prefers([*ALL, "bot:parrot"]), (ARENA.at(16),))
+    trusted = judge_trust(of_topics.board(world.ideal(), [UNIEVAL]))
+    assert headline(board, trusted).sentence.startswith(start)
+    assert board.main.frame["rank"].notna().all() == is_ranked
+
+
+def test_an_imported_model_is_expected_on_its_own_dialogues(world):
+    """Everything is judged: nothing is missing of anybody, and no note says so."""
+    imported = {id_: replace(d, signature="imported:1") for id_, d in
+                [*world.dialogues["mill"].items()][:12]}  # fmt: skip
+    half = dataclasses.replace(world, dialogues={**world.dialogues, "mill": imported})
+    judgments = {name: [j for j in each if "mill" not in j.contestants or j.seed_id in imported]
+                 for name, each in world.judgments(world.ideal()).items()}  # fmt: skip
+    board = half.board_of(judgments)
+    assert (board.main.frame["coverage"] == 1).all()
+    assert not any("comparisons were judged" in note for note in board.notes)
+    fewer = {name: each[:-40] for name, each in judgments.items()}
+    assert any("comparisons were judged" in note for note in half.board_of(fewer).notes)
+
+
+@pytest.mark.parametrize(
     ("judge", "fault"),
     [
         (USELESS["never accuses"], "passes bots as human"),
