@@ -259,8 +259,12 @@ class Plan(NamedTuple):
             rows.append({"step": step, "calls": calls, "cost_usd": usd, "cost_usd_high": high})
         return rows
 
-    def result(self, title: str, spending: Spending) -> Result:
-        """Return the plan as text, with its subject ``title``."""
+    def result(self, title: str, spending: Spending, over: str = "") -> Result:
+        """Return the plan as text, with its subject ``title``.
+
+        ``over``: by what it is over a limit, in words, so that nothing would be sent.
+        """
+        notes = list(self.notes)
         lines = [f"Plan: {public(title)}", f"  {'step':<14}{'calls':>10}{'USD':>10}"]
         for row in self.rows:
             usd = "unknown"
@@ -272,9 +276,11 @@ class Plan(NamedTuple):
         _, high = _cost(self.high, "total")
         if high is not None:
             lines[-1] += f"   at most {high:,.2f}"
-        if spending.max_usd is not None:
+        if over:
+            notes.append(f"A run would send nothing: {over}")
+        elif spending.max_usd is not None:
             lines[-1] += f"; stops at {spending.max_usd:,.2f} (max_usd)"
-        return Result({"rows": self.rows, "notes": self.notes}, [*lines, *self.notes])
+        return Result({"rows": self.rows, "notes": notes}, lines + notes)
 
 
 def _cost(planned: Iterable[PlannedCalls], step: str) -> tuple[int, float | None]:
