@@ -24,7 +24,7 @@ from botchat.pipeline.names import ModelUse
 from botchat.pipeline.resolved import ResolvedRun, SeedSet, first_seeds
 from botchat.pipeline.session import Session, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
-from botchat.protocols.catalogue import ARENA, RANKING
+from botchat.protocols.catalogue import RANKING
 from botchat.protocols.generation import TokenCounter, prompt_tokens
 from botchat.records import HUMAN, eligible_seeds
 from botchat.results import Fields, Result
@@ -332,13 +332,12 @@ def resolution(run: ResolvedRun, planned: Plan) -> list[str]:
     """Return the gap in win rate at which the Arena separates two models in half of all runs.
 
     Of this run and of four times its dialogues, topics counted once each; docs/statistics.md has
-    what is assumed. Nothing for fewer than two models or `LEAST` topics, or without Arena.
+    what is assumed. Nothing for fewer than two models or `LEAST` topics, or without pairs of models.
     """
-    n_models = sum(name != HUMAN and not name.startswith("bot:") for name in run.models)
+    n_models = sum(name.partition(":")[0] not in ("bot", HUMAN) for name in run.models)
     seeds = first_seeds(run.seed_set.seeds, run.limit)
     n = len({seed.topic or seed.id for seed in eligible_seeds(seeds)})
-    bases = [protocol.base for protocol in run.protocols or RANKING]
-    if n_models < 2 or n < LEAST or ARENA.name not in bases:
+    if n_models < 2 or n < LEAST or not any(each.is_pair for each in run.protocols or RANKING):
         return []
     reach = student_t(1 - (1 - LEVEL) / math.comb(n_models, 2), n - 1)
     points = 43 * reach * math.sqrt(2 / n_models / n)
