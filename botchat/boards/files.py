@@ -18,7 +18,6 @@ from botchat.boards.board import Board
 from botchat.boards.headline import Headline
 from botchat.boards.judge_checks import JudgeTrust
 from botchat.boards.protocols import DetectionResult, ReportResult
-from botchat.boards.remarks import protocol_agreement
 from botchat.boards.tables import DIGITS, Column, Record, Table, one_line
 from botchat.errors import UsageError
 from botchat.interfaces import round_floats, settings_digest
@@ -273,7 +272,6 @@ def as_json(board: Board, headline: Headline, trust: JudgeTrust) -> Record:
         "signature": board.main.signature,
         "signatures": board.main.signatures,
         "notes": notes,
-        "protocols": protocol_agreement(board),
         "provenance": [msgspec.to_builtins(row) for row in board.provenance],
         "tables": tables,
     }

@@ -86,12 +86,13 @@ def leaderboard(
         loaded = paged + list(by_judge)
     data = load(workspace, seed_set, loaded, large=large, seeds=seeds, files=by_judge)
     from botchat.boards import files as board_files
-    from botchat.boards.remarks import more_dialogues
+    from botchat.report.remarks import more_dialogues, protocol_agreement
 
     views, reports = _views(data, meter, paged)
     view = views[0]
     content = board_files.as_json(view.board, view.headline, view.trust)
     content |= board_files.by_seed(view.board, data.dialogues)
+    content["protocols"] = protocol_agreement(view.board)
     texts = board_files.board_files(view.board, view.headline, view.trust, formats, content)
     write_all(folder, texts)
     if kept is not None:

@@ -24,7 +24,7 @@ from botchat.pipeline.names import ModelUse
 from botchat.pipeline.resolved import ResolvedRun, SeedSet, first_seeds
 from botchat.pipeline.session import Session, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
-from botchat.protocols.catalogue import ARENA, RANKING
+from botchat.protocols.catalogue import RANKING
 from botchat.protocols.generation import TokenCounter, prompt_tokens
 from botchat.records import HUMAN, eligible_seeds
 from botchat.results import Fields, Result
@@ -260,8 +260,12 @@ class Plan(NamedTuple):
             rows.append({"step": step, "calls": calls, "cost_usd": usd, "cost_usd_high": high})
         return rows
 
-    def result(self, title: str, spending: Spending) -> Result:
-        """Return the plan as text, with its subject ``title``."""
+    def result(self, title: str, spending: Spending, over: str = "") -> Result:
+        """Return the plan as text, with its subject ``title``.
+
+        ``over``: by what it is over a limit, in words, so that nothing would be sent.
+        """
+        notes = list(self.notes)
         lines = [f"Plan: {public(title)}", f"  {'step':<14}{'calls':>10}{'USD':>10}"]
         for row in self.rows:
             usd = "unknown"
@@ -273,9 +277,11 @@ class Plan(NamedTuple):
         _, high = _cost(self.high, "total")
         if high is not None:
             lines[-1] += f"   at most {high:,.2f}"
-        if spending.max_usd is not None:
+        if over:
+            notes.append(f"A run would send nothing: {over}")
+        elif spending.max_usd is not None:
             lines[-1] += f"; stops at {spending.max_usd:,.2f} (max_usd)"
-        return Result({"rows": self.rows, "notes": self.notes}, [*lines, *self.notes])
+        return Result({"rows": self.rows, "notes": notes}, lines + notes)
 
 
 def _cost(planned: Iterable[PlannedCalls], step: str) -> tuple[int, float | None]:
@@ -327,13 +333,12 @@ def resolution(run: ResolvedRun, planned: Plan) -> list[str]:
     """Return the gap in win rate at which the Arena separates two models in half of all runs.
 
     Of this run and of four times its dialogues, topics counted once each; docs/statistics.md has
-    what is assumed. Nothing for fewer than two models or `LEAST` topics, or without Arena.
+    what is assumed. Nothing for fewer than two models or `LEAST` topics, or without pairs of models.
     """
-    n_models = sum(name != HUMAN and not name.startswith("bot:") for name in run.models)
+    n_models = sum(name.partition(":")[0] not in ("bot", HUMAN) for name in run.models)
     seeds = first_seeds(run.seed_set.seeds, run.limit)
     n = len({seed.topic or seed.id for seed in eligible_seeds(seeds)})
-    bases = [protocol.base for protocol in run.protocols or RANKING]
-    if n_models < 2 or n < LEAST or ARENA.name not in bases:
+    if n_models < 2 or n < LEAST or not any(each.is_pair for each in run.protocols or RANKING):
         return []
     reach = student_t(1 - (1 - LEVEL) / math.comb(n_models, 2), n - 1)
     points = 43 * reach * math.sqrt(2 / n_models / n)

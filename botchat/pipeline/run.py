@@ -115,11 +115,7 @@ def run(
     planned = planned._replace(notes=[*planned.notes, *resolution(resolved, planned)])
     subject = _subject(resolved)
     if limits.plan:
-        over = _over_limit(limits, planned)
-        if over:
-            planned = planned._replace(notes=[*planned.notes, f"A run would send nothing: {over}"])
-            limits = NO_LIMITS
-        return planned.result(subject, limits)
+        return planned.result(subject, limits, _over_limit(limits, planned))
     if meter is None:
         meter = Meter(tell=partial(print, file=sys.stderr))
         has_limit = limits.max_usd or limits.max_calls or limits.max_tokens

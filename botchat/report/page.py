@@ -25,7 +25,6 @@ from jinja2 import Environment, StrictUndefined, Template
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline, headline
 from botchat.boards.judge_checks import Check, JudgeTrust, LabelSkill, judge_trust
-from botchat.boards.remarks import more_dialogues, protocol_agreement
 from botchat.interfaces import Row
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.protocol import Protocol
@@ -40,6 +39,7 @@ from botchat.report.first_screen import (
     percent,
     success_curve,
 )
+from botchat.report.remarks import more_dialogues, protocol_agreement
 
 if TYPE_CHECKING:
     from botchat.report.figures import Chart

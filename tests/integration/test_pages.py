@@ -33,6 +33,16 @@ def test_a_page_and_its_chunks_are_the_same_twice(workspace: Workspace, tmp_path
     assert {"index.html", "chunks/index.js", "chunks/seeds-0.js"} <= names
 
 
+def test_a_board_without_contestants(tmp_path: Path) -> None:
+    """Their folder is gone: nothing is ranked, and what is missing is named."""
+    place = Workspace(tmp_path)
+    botchat.generate(seeds=SAMPLE, model=["bot:parrot", "bot:verbose"], limit=3, workspace=place)
+    botchat.judge("arena", seeds=SAMPLE, judge="rules", workspace=place)
+    (tmp_path / "generations").rename(tmp_path / "moved")
+    board = botchat.leaderboard(workspace=place, seeds=SAMPLE)
+    assert (board.rows, board.data["notes"][-1]) == ([], "0 of 40 dialogues")
+
+
 def written(workspace: Workspace, *words: object, **more: object) -> list[Path]:
     """The files that `botchat figure` writes."""
     rows = botchat.figure(*words, seeds=SAMPLE, workspace=workspace, **more).rows

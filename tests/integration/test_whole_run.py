@@ -119,6 +119,9 @@ def test_a_plan_over_the_limit_sends_nothing(place, server, capsys):
     run(place, code=3)
     with pytest.raises(LimitReached, match="over --max-calls 3"):
         botchat.run(workspace=place, spending=botchat.Spending(max_usd=9, max_calls=3))
+    run(place, "--plan", "--json")
+    plan = json.loads(capsys.readouterr().out)
+    assert re.match(r"A run would send nothing: the plan comes to \$0\.0", plan["notes"][-1])
     assert server.n_received == 0
 
 

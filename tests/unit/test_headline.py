@@ -11,14 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from botchat.boards.board import Board
 from botchat.boards.headline import headline
 from botchat.boards.judge_checks import judge_trust
-from botchat.boards.remarks import more_dialogues, protocol_agreement
 from botchat.boards.tables import is_floor_bot
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, Dialogue
+from botchat.report.remarks import more_dialogues, protocol_agreement
 from tests.judges import PROTOCOLS, USELESS, Judge, World, always
+from tests.rows import rows
 
 QUALITY = {"bot:parrot": 0.0, "mill": 0.3, "brook": 0.6, "weir": 0.95}
 
@@ -110,30 +112,6 @@ def test_the_sentence_of_each_kind_of_board(quality, n_seeds, judge, protocols, 
     assert heading.title == f"made-up: {short}"
 
 
-CLOSE = {"mill": 0.3, "brook": 0.6, "weir": 0.65}
-
-
-@pytest.mark.parametrize(
-    ("quality", "judge", "protocols", "usd", "sentence"),
-    [
-        (CLOSE, "ideal", PROTOCOLS, 3.0, "About 15 more dialogues (USD 1.88) would separate them, "
-         "if the gap stays."),
-        (CLOSE, "ideal", PROTOCOLS, None, "About 15 more dialogues would separate them, if the "
-         "gap stays."),
-        (QUALITY, "ideal", PROTOCOLS, 3.0, ""),  # leads clearly
-        (CLOSE, always("No", "both"), (ARENA.at(16),), 3.0, ""),  # equal
-        ({"mill": 0.3}, "ideal", (UNIEVAL,), 3.0, ""),
-        (QUALITY, USELESS["never accuses"], PROTOCOLS, 3.0, ""),  # no ranking
-    ],
-)  # fmt: skip
-def test_what_more_dialogues_would_tell(quality, judge, protocols, usd, sentence):
-    """Of models that are not ruled out, at the price until now."""
-    world = World.of(24, quality)
-    board = world.board(world.ideal() if judge == "ideal" else judge, protocols)
-    leader = headline(board, judge_trust(board)).leader
-    assert more_dialogues(board, leader, usd) == sentence
-
-
 def contrary(protocol: Protocol, dialogues: Sequence[Dialogue]) -> str:
     """Takes mill for AI, but weir next to humans."""
     names = [each.contestant for each in dialogues]
@@ -145,52 +123,27 @@ def contrary(protocol: Protocol, dialogues: Sequence[Dialogue]) -> str:
     return str(1 + names.index(min(names, key=order.index)))
 
 
+def board_by(quality: dict[str, float], judge: str, protocols: list[str]) -> Board:
+    """A board of 24 seeds, by a judge of these names."""
+    world = World.of(24, quality)
+    judges = {"ideal": world.ideal(), "contrary": contrary, "nobody": always("No", "both")}
+    return world.board(judges[judge], [each for each in PROTOCOLS if each.base in protocols])
+
+
 @pytest.mark.parametrize(
-    ("quality", "judge", "protocols", "end"),
-    [
-        (QUALITY, "ideal", PROTOCOLS, "3 models: Kendall's tau 1.00 (UniEval, Arena), 0.82 "
-         "(UniEval, GTEval), 0.82 (Arena, GTEval); no pair contradicts."),
-        (CLOSE, contrary, PROTOCOLS, "3 models: Kendall's tau 0.82 (UniEval, Arena), -1.00 "
-         "(UniEval, GTEval), -0.82 (Arena, GTEval); contradicted: brook and mill, weir and mill."),
-        (QUALITY, "ideal", (UNIEVAL, GTEVAL), ""),
-        (NO_BOT, "ideal", PROTOCOLS, ""),
-        (CLOSE, always("No", "both"), PROTOCOLS, ""),
-    ],
-)  # fmt: skip
+    ("quality", "judge", "protocols", "usd", "line"), rows("what_more_dialogues_would_tell")
+)
+def test_what_more_dialogues_would_tell(quality, judge, protocols, usd, line):
+    """Of models that are not ruled out, at the price until now."""
+    board = board_by(quality, judge, protocols)
+    assert more_dialogues(board, headline(board, judge_trust(board)).leader, usd) == line
+
+
+@pytest.mark.parametrize(("quality", "judge", "protocols", "end"), rows("whether_protocols_agree"))
 def test_whether_protocols_agree(quality, judge, protocols, end):
     """Three protocols on three models; bots are none."""
-    world = World.of(24, quality)
-    board = world.board(world.ideal() if judge == "ideal" else judge, protocols)
-    assert protocol_agreement(board) == (end and f"Three protocols on {end}")
-
-
-@pytest.mark.parametrize(
-    ("n_topics", "start", "is_ranked"),
-    [(8, "weir leads clearly", True), (2, "Too few topics to rank: below 3.", False),
-     (1, "Too few topics to rank: below 3.", False)],
-)  # fmt: skip
-def test_topics_are_not_dialogues(world, n_topics, start, is_ranked):
-    """Twenty-four dialogues are enough, of how few topics ever; of two there is no rank."""
-    seeds = [replace(seed, topic=f"t{i % n_topics}") for i, seed in enumerate(world.seeds)]
-    of_topics = dataclasses.replace(world, seeds=seeds)
-    board = of_topics.board(prefers([*ALL, "bot:parrot"]), (ARENA.at(16),))
-    trusted = judge_trust(of_topics.board(world.ideal(), [UNIEVAL]))
-    assert headline(board, trusted).sentence.startswith(start)
-    assert board.main.frame["rank"].notna().all() == is_ranked
-
-
-def test_an_imported_model_is_expected_on_its_own_dialogues(world):
-    """Everything is judged: nothing is missing of anybody, and no note says so."""
-    imported = {id_: replace(d, signature="imported:1") for id_, d in
-                [*world.dialogues["mill"].items()][:12]}  # fmt: skip
-    half = dataclasses.replace(world, dialogues={**world.dialogues, "mill": imported})
-    judgments = {name: [j for j in each if "mill" not in j.contestants or j.seed_id in imported]
-                 for name, each in world.judgments(world.ideal()).items()}  # fmt: skip
-    board = half.board_of(judgments)
-    assert (board.main.frame["coverage"] == 1).all()
-    assert not any("comparisons were judged" in note for note in board.notes)
-    fewer = {name: each[:-40] for name, each in judgments.items()}
-    assert any("comparisons were judged" in note for note in half.board_of(fewer).notes)
+    line = protocol_agreement(board_by(quality, judge, protocols))
+    assert line == (end and f"Three protocols on {end}")
 
 
 @pytest.mark.parametrize(

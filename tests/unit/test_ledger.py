@@ -21,12 +21,13 @@ from botchat.pipeline.ledger import record_provenance
 from botchat.pipeline.plan import Plan, PlannedCalls, minutes_note, resolution
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.spending import NO_LIMITS
-from botchat.protocols.catalogue import ARENA, UNIEVAL
+from botchat.protocols.catalogue import RANKING
 from botchat.records import Seed
 from botchat.workspace import ledger as storage
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, identity_key, read_calls, request_json, request_key
 from botchat.workspace.usage import bills, call_facts, keep_pace, stats
+from tests.rows import rows
 
 ASK = [{"role": "user", "content": "hi"}]
 
@@ -125,22 +126,13 @@ def test_failed_attempts_are_counted_in_the_stage_of_their_call(ledger):
     assert [(one.stage, one.failed_attempts) for one in stats(ledger)] == [("generate", 1), ("", 1)]
 
 
-@pytest.mark.parametrize(
-    ("n", "minutes", "calls", "line"),
-    [
-        (20, 1, 600, ["About 30 min at the rate of the last run."]),  # three seconds each
-        (20, 1, 9, ["Under a minute at the rate of the last run."]),
-        (20, 1, 0, []),
-        (19, 1, 600, []),
-    ],
-)
-def test_a_plan_takes_as_long_as_the_last_run(ledger, monkeypatch, n, minutes, calls, line):
+@pytest.mark.parametrize(("n", "calls", "line"), rows("a_plan_takes_as_long_as_the_last_run"))
+def test_a_plan_takes_as_long_as_the_last_run(ledger, monkeypatch, n, calls, line):
     """Bots count for nothing, and neither do pauses between runs."""
     for i in range(n + 5):
         monkeypatch.setattr(storage.time, "time", lambda: 1000.0)
-        message = {"role": "user", "content": str(i)}
-        put(ledger, messages=[message], latency_s=float(i < n))
-    monkeypatch.setattr(storage.time, "time", lambda: 1000.0 + 60 * minutes)
+        put(ledger, messages=[{"role": "user", "content": f"{i}"}], latency_s=float(i < n))
+    monkeypatch.setattr(storage.time, "time", lambda: 1060.0)
     keep_pace(ledger, 1000.0)
     keep_pace(ledger, 2000.0)
     assert minutes_note(ledger, calls) == line
@@ -149,24 +141,14 @@ def test_a_plan_takes_as_long_as_the_last_run(ledger, monkeypatch, n, minutes, c
 
 @pytest.mark.parametrize(
     ("models", "topics", "usd", "is_fresh", "protocols", "line"),
-    [
-        (["a", "b", "bot:parrot", "human"], 40, 2.5, True, (), ["40 dialogues tell two models "
-         "apart from about 14 points of win rate on; 160 from about 7 (USD 10.00)."]),
-        (["a", "b"], 20, None, True, [ARENA, UNIEVAL], ["40 dialogues tell two models apart from "
-         "about 20 points of win rate on; 160 from about 10."]),
-        (["a", "b"], 40, 2.5, False, (), ["40 dialogues tell two models apart from about 14 points "
-         "of win rate on; 160 from about 7."]),
-        (["a", "b"], 19, 2.5, True, (), []),
-        (["a", "bot:parrot"], 40, 2.5, True, (), []),
-        (["a", "b"], 40, 2.5, True, [UNIEVAL], []),
-    ],
-)  # fmt: skip
+    rows("a_plan_tells_what_it_can_show"),
+)
 def test_a_plan_tells_what_it_can_show(models, topics, usd, is_fresh, protocols, line):
     """From its topics and models, at the price of a run of which nothing is stored."""
     seeds = [Seed(f"s{i}", tuple("abcd"), topic=f"t{i % topics}") for i in range(40)]
-    run = ResolvedRun(
-        Workspace("."), SeedSet("s", seeds), NO_LIMITS, models=models, protocols=protocols
-    )
+    asked = [protocol for protocol in RANKING if protocol.name in protocols]
+    seed_set = SeedSet("s", seeds)
+    run = ResolvedRun(Workspace("."), seed_set, NO_LIMITS, models=models, protocols=asked)
     planned = Plan([PlannedCalls("a", "generate", 1, 1, usd, True)], [], [], is_fresh)
     assert resolution(run, planned) == line
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from botchat.boards.board import Board
+from botchat.boards.protocols import ProtocolResult
 from botchat.boards.tables import is_floor_bot
 from botchat.metrics.statistics import level_of_best, level_of_pairs, rank_correlations
 from botchat.protocols.catalogue import RANKING, VOTES
@@ -44,14 +45,19 @@ def more_dialogues(board: Board, leader: str | None, usd: float | None) -> str:
     return ""
 
 
+def _of_paper(board: Board) -> list[ProtocolResult]:
+    """Return the results of the paper's protocols that were judged, each at its largest N."""
+    by_base = {part.protocol.base: part for part in reversed(board.parts)}
+    return [by_base[each.name] for each in RANKING if each.name in by_base]
+
+
 def protocol_agreement(board: Board) -> str:
     """Say how alike the paper's three protocols order the models, and which pairs contradict.
 
     A pair contradicts where one protocol has it significantly one way, another the other way. Empty
     for fewer protocols, fewer than three models, or a protocol to which all are equal.
     """
-    by_base = {part.protocol.base: part for part in reversed(board.parts)}  # the largest N last
-    parts = [by_base[each.name] for each in RANKING if each.name in by_base]
+    parts = _of_paper(board)
     if len(parts) < len(RANKING):
         return ""
     ranks = pd.concat([part.ranks["rank"] for part in parts], axis=1, join="inner")
