@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 from statistics import fmean
@@ -19,9 +19,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from botchat.errors import DataError, MissingDataError
-from botchat.estimates import Codes, Estimate, Flags, Floats, Indices
+from botchat.estimates import UNKNOWN, Codes, Estimate, Flags, Floats, Indices
 from botchat.metrics import statistics
+from botchat.metrics.skill import SkillDifferences, skill, skill_differences
 from botchat.metrics.statistics import (
+    LEVEL,
     bootstrap,
     clustered_proportions,
     proportion,
@@ -49,11 +51,16 @@ class JudgeAgreement:
     n: int
     """Readable verdicts with a label."""
     unreadable: int
+    n_decided: int
+    """Verdicts with a label that is no tie, unreadable ones among them."""
+    skill: Estimate
+    """Half of the mean verdict (1, -1; 0 for a tie or an unreadable one) where the label is 1, less
+    that where it is -1. A label is 1 for the side shown first, or a human dialogue."""
     accuracy: Estimate
     accuracy_decided: Estimate
     """Accuracy where neither is a tie."""
     kappa: Estimate
-    """Cohen's kappa."""
+    """Cohen's kappa; not known where the verdicts, or the labels, are all alike."""
     spearman: Estimate | None
     kendall: Estimate | None
     """Correlations of the contestants' mean results (win 1, tie ½, loss 0) by judge and by labels;
@@ -89,10 +96,8 @@ class PairAgreement:
     n: int
     agreement: Estimate
     kappa: Estimate
-    accuracy_difference: Estimate
-    """Accuracy of a less that of b."""
-    p: float | None
-    """`statistics.sign_flip` of that; None without labels."""
+    skill_difference: Estimate
+    """Skill of a less that of b, where both were asked."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +131,10 @@ class Agreement:
     annotator_kappa: AnnotatorKappa | None = None
     rankings: Sequence[Placed] = ()
     """Rankings by each judge and by the labels (under the truth's name), best first."""
+    differences: SkillDifferences = field(default_factory=dict)
+    """Differences of any two judges, and of each and `GUESSING`; none without labels."""
+    one_answer: Mapping[str, int] = field(default_factory=dict)
+    """Annotator who gave one answer to all dialogues judged alone -> how many."""
 
 
 def compare(
@@ -147,6 +156,11 @@ def compare(
         raise _too_few(truth_name, table.outcomes)
     truth = table.majority(annotators)
     tables = _Tables(table.by_topic(topics or {}), _longer(table, lengths or {}))
+    judged = {name: table.outcomes[name].ravel() for name in table.judges}
+    differences: SkillDifferences = {}
+    if truth_name is not None:
+        of_items = np.repeat(table.item, 2)
+        differences = skill_differences(of_items, tables.item.ravel(), truth.ravel(), judged)
     rankings = []
     if truth_name is not None:
         # The majority is one label, held by both columns: count it once.
@@ -160,9 +174,11 @@ def compare(
     return Agreement(
         judges=[tables.judge(judge, truth) for judge in table.judges],
         annotators=tables.annotators(),
-        pairs=[tables.pair(a, b, truth) for a, b in combinations(table.judges, 2)],
+        pairs=[tables.pair(a, b, differences) for a, b in combinations(table.judges, 2)],
         annotator_kappa=kappa,
         rankings=rankings,
+        differences=differences,
+        one_answer=_one_answer(table),
     )
 
 
@@ -191,6 +207,7 @@ class _Tables:
         item = self.item
         readable = codes < PairOutcome.UNREADABLE
         known = readable & (truth < PairOutcome.UNREADABLE)
+        labelled = (codes != PairOutcome.ABSENT) & (np.abs(truth) == 1)
         decided = known & (codes != PairOutcome.TIE) & (truth != PairOutcome.TIE)
         unequal = readable & (codes != PairOutcome.TIE) & (self.longer != 0)
         rates = verdict_rates(codes, self.table.item)
@@ -198,12 +215,14 @@ class _Tables:
         positives = {}
         if NO_CONTESTANT in self.table.contestants:
             for label in (-1, 1):
-                labelled = known & (truth == label)
-                positives[label] = proportion((codes == -1)[labelled], item[labelled])
+                of_class = known & (truth == label)
+                positives[label] = proportion((codes == -1)[of_class], item[of_class])
         return JudgeAgreement(
             judge=name,
             n=int(known.sum()),
             unreadable=int((codes == PairOutcome.UNREADABLE).sum()),
+            n_decided=int(labelled.sum()),
+            skill=skill(codes[labelled], truth[labelled], item[labelled]),
             accuracy=proportion((codes == truth)[known], item[known]),
             accuracy_decided=proportion((codes == truth)[decided], item[decided]),
             kappa=_kappa(codes[known], truth[known], item[known]),
@@ -218,27 +237,22 @@ class _Tables:
             false_positive_rate=positives.get(1),
         )
 
-    def pair(self, a: str, b: str, truth: Codes) -> PairAgreement:
+    def pair(self, a: str, b: str, differences: SkillDifferences) -> PairAgreement:
         """Compare two judges."""
         codes_a = self.table.outcomes[a]
         codes_b = self.table.outcomes[b]
-        item = self.item
         both = (codes_a < PairOutcome.UNREADABLE) & (codes_b < PairOutcome.UNREADABLE)
-        known = both & (truth < PairOutcome.UNREADABLE)
-        lead: Floats = (codes_a == truth)[known].astype(np.float64) - (codes_b == truth)[known]
-        leads = np.asarray(np.bincount(item[known], lead), np.float64)
-        (difference,) = bootstrap(item[known], [lead, np.ones_like(lead)], _mean_lead)
-        p = None
-        if len(leads):
-            p = statistics.sign_flip(leads)
+        item = self.item[both]
+        difference = UNKNOWN
+        if (a, b) in differences:
+            difference = differences[a, b].at(LEVEL)
         return PairAgreement(
             a,
             b,
             int(both.sum()),
-            agreement=proportion((codes_a == codes_b)[both], item[both]),
-            kappa=_kappa(codes_a[both], codes_b[both], item[both]),
-            accuracy_difference=difference,
-            p=p,
+            agreement=proportion((codes_a == codes_b)[both], item),
+            kappa=_kappa(codes_a[both], codes_b[both], item),
+            skill_difference=difference,
         )
 
     def annotators(self) -> list[JudgeAgreement]:
@@ -337,6 +351,16 @@ def verdict_rates(codes: Codes, item: Indices) -> VerdictRates:
     )
 
 
+def _one_answer(table: JudgedPairs) -> dict[str, int]:
+    """Return how many answers each annotator gave to lone dialogues, of those always the same."""
+    counts = {}
+    for name in table.annotators:
+        answers = table.outcomes[name][table.outcomes[name] < PairOutcome.UNREADABLE]
+        if NO_CONTESTANT in table.contestants and len(answers) > 1 and not _vary(answers):
+            counts[name] = len(answers)
+    return counts
+
+
 def _longer(table: JudgedPairs, lengths: TextNumbers) -> Floats:
     """1 where the side shown first is longer, -1 where the other is, else 0; shape (c, 2)."""
     longer = np.zeros(len(table.item))
@@ -347,8 +371,14 @@ def _longer(table: JudgedPairs, lengths: TextNumbers) -> Floats:
     return np.stack([longer, -longer], 1)
 
 
+def _vary(codes: Codes) -> bool:
+    return bool((codes != codes[:1]).any())
+
+
 def _kappa(codes: Codes, others: Codes, item: Indices) -> Estimate:
-    """Return Cohen's kappa of two raters."""
+    """Return Cohen's kappa of two raters; not known where one gave one answer to all."""
+    if not (_vary(codes) and _vary(others)):
+        return UNKNOWN
     cell = codes % 3 * 3 + others % 3
     (kappa,) = bootstrap(item, (cell == number for number in range(9)), _cohen_kappa)
     return kappa
@@ -361,11 +391,6 @@ def _cohen_kappa(sums: Floats) -> list[Floats]:
 def _fleiss_kappa(sums: Floats) -> list[Floats]:
     """Return the figure of sums of agreeing pairs, of units, and of each label."""
     return [statistics.fleiss_kappa(ratio(sums[:, 0], sums[:, 1]), sums[:, 2:])]
-
-
-def _mean_lead(sums: Floats) -> list[Floats]:
-    """Return the figure of sums of leads and of cases."""
-    return [ratio(sums[:, 0], sums[:, 1])]
 
 
 class ItemScore(NamedTuple):

@@ -25,7 +25,7 @@ from botchat.boards.judge_agreement import (
     AgreementReport,
     agreement_signature,
     agreement_tables,
-    by_accuracy,
+    by_skill,
     known_fields,
     with_price,
 )
@@ -37,6 +37,7 @@ from botchat.interfaces import Cells
 from botchat.metrics import lengths
 from botchat.metrics.agreement import ItemScore, ScoreAgreement, compare, compare_scores
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts, verdicts_digest
+from botchat.pipeline.contestants import single_judges
 from botchat.pipeline.judging import ProtocolCases
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labels
@@ -55,6 +56,12 @@ Files = Mapping[str, bytes]
 
 Judgments = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments of one protocol."""
+
+AS_PRINTED = [
+    replace(column, detail=column.detail and column.key not in ("accuracy", "kappa"))
+    for column in JUDGES
+]
+"""Columns of judges where a paper prints accuracy and kappa."""
 
 _SCORED = (
     "Spearman and Kendall of all texts' scores with the mean human scores. "
@@ -143,9 +150,11 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
         )
     subject = {"benchmark": name.lower()}
     report = AgreementReport(
-        agreement=replace(agreement, judges=by_accuracy(judges), annotators=()),
+        agreement=replace(agreement, judges=by_skill(judges), annotators=()),
         prices=answered.costs(ANSWERS),
         one_order={each.judge: each for each in by_order.judges},
+        singles=single_judges(answered.workspace, [each.judge for each in judges]),
+        columns=AS_PRINTED,
         subject=name,
         labels=HUMAN_LABELS,
         signature=agreement_signature("bench", subject, verdicts_digest(verdicts), HUMAN_LABELS),
@@ -167,11 +176,11 @@ def _by_category(
             judges = compare(verdicts.only(category == name), HUMAN_LABELS).judges
         except MissingDataError:
             continue  # nobody has judged these questions yet
-        for judge in by_accuracy(judges):
+        for judge in by_skill(judges):
             rows.append({"category": name, **known_fields(judge)})
     if not rows:
         return []
-    columns = (Column("category", "Category", "name"), *JUDGES)
+    columns = (Column("category", "Category", "name"), *AS_PRINTED)
     title = "Accuracy by category of the question (layout of ChatEval, Figure 3)"
     return [table("categories", title, columns, rows, [signature]).filled()]
 
@@ -196,7 +205,7 @@ class RatedTexts(NamedTuple):
                 ItemScore(j.seed_id, j.contestants[0], j.judge, score_of(j, protocol, place))
                 for j in answered.all(protocol)
             ]
-            prices[part] = answered.costs(protocol)
+            prices[protocol.name] = answered.costs(protocol)
         return self.correlate(scores, prices)
 
     def correlate(
@@ -205,18 +214,17 @@ class RatedTexts(NamedTuple):
         prices: Mapping[str, Mapping[str, VerdictPrice]],
         printed: Mapping[str, Cells] | None = None,
     ) -> Comparison:
-        """Correlate with human scores, by part; ``prices`` are by part and judge.
+        """Correlate with human scores, by part; ``prices`` are by protocol and judge.
 
         ``printed``: judge -> the paper's row of it, which stands below.
         """
         data = []
         judges = []
-        lines = {}
         by_judge = defaultdict[str, dict[str, ScoreAgreement]](dict)
-        for part, (_, _, labels) in self.parts.items():
+        for part, (protocol, _, labels) in self.parts.items():
             rated = list(labels) + list(scores[part])
             data += [(part, score._asdict()) for score in rated]
-            of_part = prices.get(part, {})
+            of_part = prices.get(protocol.name, {})
             for compared in compare_scores(rated, HUMAN_LABELS):
                 judge = compared.judge
                 by_judge[judge][part] = compared
@@ -224,15 +232,19 @@ class RatedTexts(NamedTuple):
                 if judge in of_part:
                     row |= vars(of_part[judge])
                 judges.append(spread(row))
-                lines[judge] = row  # the price is the last part's
         signed = agreement_signature("bench", {"benchmark": self.name}, data, HUMAN_LABELS)
         columns = [Column("judge", "Judge", "name")]
         for part in (*self.parts, "average"):
             columns += [printed_column(f"{part}_spearman"), printed_column(f"{part}_kendall")]
         columns += [Column("unreadable", "Unreadable", "count"), *PRICE]
         rows = []
-        for judge, line in lines.items():
-            rows.append(with_price(line | _correlations(by_judge[judge])))
+        for judge, by_part in by_judge.items():
+            line: dict[str, Any] = {"judge": judge, **_correlations(by_part)}
+            asked = [vars(costs[judge]) for costs in prices.values() if judge in costs]
+            if asked:  # of all questions on a text; of a missing figure the sum is missing
+                sums = np.array([list(price.values()) for price in asked], np.float64).sum(0)
+                line |= dict(zip(asked[0], sums.tolist(), strict=True))
+            rows.append(with_price(line))
             if printed and judge in printed:
                 rows.append({**printed[judge], "judge": f"{judge}, as printed"})
         correlations = table(self.table, self.title, columns, rows, [signed], _SCORED).filled()
