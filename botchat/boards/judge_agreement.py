@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,7 @@ from botchat.boards.tables import (
 )
 from botchat.estimates import UNKNOWN, Estimate, VerdictPrice
 from botchat.interfaces import round_floats, settings_digest
-from botchat.metrics.agreement import Agreement, JudgeAgreement, ScoreAgreement
-from botchat.metrics.skill import GUESSING
+from botchat.metrics.agreement import GUESSING, Agreement, JudgeAgreement, ScoreAgreement
 from botchat.metrics.statistics import LEAST, LEVEL
 from botchat.records import SIGNED, JudgeId, JudgeRole, Names
 
@@ -46,7 +45,7 @@ def agreement_signature(
     return "|".join([SIGNED, command, *parts, f"truth:{labels}", f"data:{digest}"])
 
 
-_UNPRICED = VerdictPrice(0.0, None, None, None)
+_UNPRICED = VerdictPrice(math.inf, None, None, None)
 """Price of a verdict of which nothing is known."""
 
 _CONTROLS: Mapping[JudgeRole, str] = {
@@ -93,6 +92,12 @@ JUDGES = (
     Column("kendall", "Kendall", "decimal", detail=True, interval=True),
     *PRICE,
 )
+AS_PRINTED = [
+    replace(column, detail=column.detail and column.key not in ("accuracy", "kappa"))
+    for column in JUDGES
+]
+"""Columns of judges where a paper prints accuracy and kappa."""
+
 _PRINTED = ("judge", "n", "accuracy", "skill", "ties", "kappa", "usd_per_1000")
 """Keys of the columns on the terminal and the page, unless they are details."""
 
@@ -133,7 +138,7 @@ class AgreementReport:
         for name, other in self.agreement.differences:
             if other == GUESSING and not JudgeId.parse(name).is_annotator():
                 missing[name] = _missing(self, name, GUESSING)
-        if len(missing) < 2:
+        if len(missing) < 2 or not self.labels:
             return []
         names = [name for name, why in missing.items() if not why]
         if len(names) < 2:
@@ -295,19 +300,24 @@ def _by_price(report: AgreementReport, names: Sequence[str]) -> tuple[list[str],
 
     If the USD of one are not known, by calls, unknown ones last, and none is named.
     """
-    priced = {name: report.prices[name] for name in names if name in report.prices}
-    usd = {name: price.usd for name, price in priced.items() if price.usd is not None}
-    if len(usd) == len(names):
-        by_price = sorted(usd, key=lambda name: (usd[name], name))
-        return by_price, by_price[0]
-    calls = dict.fromkeys(names, math.inf) | {name: priced[name].calls for name in priced}
-    return sorted(calls, key=lambda name: (calls[name], name)), ""
+    calls = {name: report.price(name).calls for name in sorted(names)}
+    usd = {}
+    for name in calls:
+        price = report.price(name).usd
+        if price is not None:
+            usd[name] = price
+    if len(usd) < len(calls):
+        return sorted(calls, key=calls.__getitem__), ""
+    by_price = sorted(usd, key=usd.__getitem__)
+    return by_price, by_price[0]
 
 
 def _times(report: AgreementReport, judge: str, other: str) -> str:
     """Say how much more a verdict costs; empty if that is not known."""
-    a = report.price(judge)
-    b = report.price(other)
+    if not report.prices.keys() >= {judge, other}:
+        return ""
+    a = report.prices[judge]
+    b = report.prices[other]
     for of_a, of_b, name in (
         (a.usd, b.usd, "money"),
         (a.tokens, b.tokens, "tokens"),

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import combinations
+from itertools import combinations, permutations
 from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
@@ -21,14 +21,16 @@ import numpy as np
 from botchat.errors import DataError, MissingDataError
 from botchat.estimates import UNKNOWN, Codes, Estimate, Flags, Floats, Indices
 from botchat.metrics import statistics
-from botchat.metrics.skill import SkillDifferences, skill, skill_differences
 from botchat.metrics.statistics import (
     LEVEL,
+    SkillDifference,
     bootstrap,
     clustered_proportions,
     proportion,
     rank_correlations,
     ratio,
+    skill,
+    skill_difference,
 )
 from botchat.metrics.verdicts import (
     NO_CONTESTANT,
@@ -41,6 +43,12 @@ from botchat.records import HUMAN, JudgeId, natural_sort_key
 
 TextNumbers: TypeAlias = Mapping[tuple[str, str], float]
 """(item, contestant) -> a number of the text."""
+
+GUESSING = ""
+"""The judge that calls everything a tie; its skill is 0."""
+
+SkillDifferences: TypeAlias = Mapping[tuple[str, str], SkillDifference]
+"""(judge a, judge b or `GUESSING`) -> skill of a less that of b."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,9 +140,7 @@ class Agreement:
     rankings: Sequence[Placed] = ()
     """Rankings by each judge and by the labels (under the truth's name), best first."""
     differences: SkillDifferences = field(default_factory=dict)
-    """Differences of any two judges, and of each and `GUESSING`; none without labels."""
-    one_answer: Mapping[str, int] = field(default_factory=dict)
-    """Annotator who gave one answer to all dialogues judged alone -> how many."""
+    """Differences of any two judges, and of each and `GUESSING`."""
 
 
 def compare(
@@ -156,11 +162,7 @@ def compare(
         raise _too_few(truth_name, table.outcomes)
     truth = table.majority(annotators)
     tables = _Tables(table.by_topic(topics or {}), _longer(table, lengths or {}))
-    judged = {name: table.outcomes[name].ravel() for name in table.judges}
-    differences: SkillDifferences = {}
-    if truth_name is not None:
-        of_items = np.repeat(table.item, 2)
-        differences = skill_differences(of_items, tables.item.ravel(), truth.ravel(), judged)
+    differences = tables.differences(truth, _Tables(table, tables.longer).item)
     rankings = []
     if truth_name is not None:
         # The majority is one label, held by both columns: count it once.
@@ -178,8 +180,12 @@ def compare(
         annotator_kappa=kappa,
         rankings=rankings,
         differences=differences,
-        one_answer=_one_answer(table),
     )
+
+
+def _verdicts(codes: Codes) -> Codes:
+    """Return 1, -1, or 0 for a tie or an unreadable verdict."""
+    return codes * (codes < PairOutcome.UNREADABLE)
 
 
 def _too_few(truth_name: str | None, names: Iterable[str]) -> MissingDataError:
@@ -222,7 +228,7 @@ class _Tables:
             n=int(known.sum()),
             unreadable=int((codes == PairOutcome.UNREADABLE).sum()),
             n_decided=int(labelled.sum()),
-            skill=skill(codes[labelled], truth[labelled], item[labelled]),
+            skill=skill(_verdicts(codes[labelled]), truth[labelled], item[labelled]),
             accuracy=proportion((codes == truth)[known], item[known]),
             accuracy_decided=proportion((codes == truth)[decided], item[decided]),
             kappa=_kappa(codes[known], truth[known], item[known]),
@@ -243,17 +249,28 @@ class _Tables:
         codes_b = self.table.outcomes[b]
         both = (codes_a < PairOutcome.UNREADABLE) & (codes_b < PairOutcome.UNREADABLE)
         item = self.item[both]
-        difference = UNKNOWN
-        if (a, b) in differences:
-            difference = differences[a, b].at(LEVEL)
         return PairAgreement(
             a,
             b,
             int(both.sum()),
             agreement=proportion((codes_a == codes_b)[both], item),
             kappa=_kappa(codes_a[both], codes_b[both], item),
-            skill_difference=difference,
+            skill_difference=differences[a, b].at(LEVEL),
         )
+
+    def differences(self, truth: Codes, item: Indices) -> SkillDifferences:
+        """Compare judges where both were asked and the label is no tie.
+
+        ``truth`` and ``item``, which may be less than a cluster, have shape (c, 2).
+        """
+        codes = {**self.table.outcomes, GUESSING: np.zeros_like(truth)}
+        differences = {}
+        for a, b in permutations((GUESSING, *self.table.judges), 2):
+            asked = (codes[a] != PairOutcome.ABSENT) & (codes[b] != PairOutcome.ABSENT)
+            asked &= np.abs(truth) == 1
+            lead = _verdicts(codes[a][asked]) - _verdicts(codes[b][asked])
+            differences[a, b] = skill_difference(item[asked], self.item[asked], truth[asked], lead)
+        return differences
 
     def annotators(self) -> list[JudgeAgreement]:
         """Compare each annotator with the majority of the others."""
@@ -351,16 +368,6 @@ def verdict_rates(codes: Codes, item: Indices) -> VerdictRates:
     )
 
 
-def _one_answer(table: JudgedPairs) -> dict[str, int]:
-    """Return how many answers each annotator gave to lone dialogues, of those always the same."""
-    counts = {}
-    for name in table.annotators:
-        answers = table.outcomes[name][table.outcomes[name] < PairOutcome.UNREADABLE]
-        if NO_CONTESTANT in table.contestants and len(answers) > 1 and not _vary(answers):
-            counts[name] = len(answers)
-    return counts
-
-
 def _longer(table: JudgedPairs, lengths: TextNumbers) -> Floats:
     """1 where the side shown first is longer, -1 where the other is, else 0; shape (c, 2)."""
     longer = np.zeros(len(table.item))
@@ -371,13 +378,9 @@ def _longer(table: JudgedPairs, lengths: TextNumbers) -> Floats:
     return np.stack([longer, -longer], 1)
 
 
-def _vary(codes: Codes) -> bool:
-    return bool((codes != codes[:1]).any())
-
-
 def _kappa(codes: Codes, others: Codes, item: Indices) -> Estimate:
     """Return Cohen's kappa of two raters; not known where one gave one answer to all."""
-    if not (_vary(codes) and _vary(others)):
+    if not ((codes != codes[:1]).any() and (others != others[:1]).any()):
         return UNKNOWN
     cell = codes % 3 * 3 + others % 3
     (kappa,) = bootstrap(item, (cell == number for number in range(9)), _cohen_kappa)

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from botchat.boards.judge_agreement import (
+    AS_PRINTED,
     HUMAN_LABELS,
-    JUDGES,
     PRICE,
     AgreementReport,
     agreement_signature,
@@ -57,12 +57,6 @@ Files = Mapping[str, bytes]
 Judgments = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments of one protocol."""
 
-AS_PRINTED = [
-    replace(column, detail=column.detail and column.key not in ("accuracy", "kappa"))
-    for column in JUDGES
-]
-"""Columns of judges where a paper prints accuracy and kappa."""
-
 _SCORED = (
     "Spearman and Kendall of all texts' scores with the mean human scores. "
     "Unreadable scores are counted and left out."
@@ -88,9 +82,13 @@ class Answered(NamedTuple):
         """Return the judgments of every judge."""
         return list(chain.from_iterable(self.judged[protocol.name].values()))
 
-    def costs(self, protocol: Protocol) -> dict[str, VerdictPrice]:
-        """Return the price of a verdict by judge."""
-        return cost_per_verdict(self.workspace, self.judged[protocol.name])
+    def costs(self, *protocols: Protocol) -> dict[str, VerdictPrice]:
+        """Return the price of a verdict in each of some protocols together, by judge."""
+        judged = defaultdict[str, list[Judgment]](list)
+        for protocol in protocols:
+            for judge, judgments in self.judged[protocol.name].items():
+                judged[judge] += judgments
+        return cost_per_verdict(self.workspace, judged, len(protocols))
 
 
 class Comparison(NamedTuple):
@@ -148,7 +146,6 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
                 longer_preferred=in_order.longer_preferred,
             )
         )
-    subject = {"benchmark": name.lower()}
     report = AgreementReport(
         agreement=replace(agreement, judges=by_skill(judges), annotators=()),
         prices=answered.costs(ANSWERS),
@@ -157,11 +154,12 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
         columns=AS_PRINTED,
         subject=name,
         labels=HUMAN_LABELS,
-        signature=agreement_signature("bench", subject, verdicts_digest(verdicts), HUMAN_LABELS),
+        signature=agreement_signature(
+            "bench", {"benchmark": name.lower()}, verdicts_digest(verdicts), HUMAN_LABELS
+        ),
     )
-    tables = agreement_tables(report)
-    tables += _by_category(pairs, verdicts, report.signature)
-    return Comparison(report, tables)
+    categories = _by_category(pairs, verdicts, report.signature)
+    return Comparison(report, agreement_tables(report) + categories)
 
 
 def _by_category(
@@ -200,31 +198,35 @@ class RatedTexts(NamedTuple):
         """Correlate judges' scores with human ones, in the paper's layout."""
         scores = {}
         prices = {}
+        protocols = {}
         for part, (protocol, place, _) in self.parts.items():
             scores[part] = [
                 ItemScore(j.seed_id, j.contestants[0], j.judge, score_of(j, protocol, place))
                 for j in answered.all(protocol)
             ]
-            prices[protocol.name] = answered.costs(protocol)
-        return self.correlate(scores, prices)
+            prices[part] = answered.costs(protocol)
+            protocols[protocol.name] = protocol
+        of_all = answered.costs(*protocols.values())
+        return self.correlate(scores, prices, {judge: vars(of_all[judge]) for judge in of_all})
 
     def correlate(
         self,
         scores: Mapping[str, Sequence[ItemScore]],
         prices: Mapping[str, Mapping[str, VerdictPrice]],
+        of_text: Mapping[str, Cells],
         printed: Mapping[str, Cells] | None = None,
     ) -> Comparison:
-        """Correlate with human scores, by part; ``prices`` are by protocol and judge.
+        """Correlate with human scores, by part; ``prices``: by part, ``of_text``: of all parts.
 
         ``printed``: judge -> the paper's row of it, which stands below.
         """
         data = []
         judges = []
         by_judge = defaultdict[str, dict[str, ScoreAgreement]](dict)
-        for part, (protocol, _, labels) in self.parts.items():
+        for part, (_, _, labels) in self.parts.items():
             rated = list(labels) + list(scores[part])
             data += [(part, score._asdict()) for score in rated]
-            of_part = prices.get(protocol.name, {})
+            of_part = prices.get(part, {})
             for compared in compare_scores(rated, HUMAN_LABELS):
                 judge = compared.judge
                 by_judge[judge][part] = compared
@@ -239,12 +241,8 @@ class RatedTexts(NamedTuple):
         columns += [Column("unreadable", "Unreadable", "count"), *PRICE]
         rows = []
         for judge, by_part in by_judge.items():
-            line: dict[str, Any] = {"judge": judge, **_correlations(by_part)}
-            asked = [vars(costs[judge]) for costs in prices.values() if judge in costs]
-            if asked:  # of all questions on a text; of a missing figure the sum is missing
-                sums = np.array([list(price.values()) for price in asked], np.float64).sum(0)
-                line |= dict(zip(asked[0], sums.tolist(), strict=True))
-            rows.append(with_price(line))
+            price = of_text.get(judge, {})
+            rows.append(with_price({"judge": judge, **_correlations(by_part), **price}))
             if printed and judge in printed:
                 rows.append({**printed[judge], "judge": f"{judge}, as printed"})
         correlations = table(self.table, self.title, columns, rows, [signed], _SCORED).filled()

@@ -120,7 +120,7 @@ def recorded(files: Files) -> Benchmark:
     printed: dict[str, Cells] = {}
     for name in files:
         printed |= printed_rows(PurePosixPath(name).name.partition("_")[0])
-    comparison = _rated(stories, asked_in(language)).correlate(scores, {}, printed)
+    comparison = _rated(stories, asked_in(language)).correlate(scores, {}, {}, printed)
     return Benchmark((), lambda _: comparison, needs_judges=False)
 
 

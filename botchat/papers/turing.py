@@ -19,17 +19,15 @@ from botchat.boards.judge_agreement import (
     AgreementReport,
     agreement_signature,
     by_skill,
-    known_fields,
     with_price,
 )
 from botchat.boards.tables import Column, Record, spread, table
 from botchat.errors import DataError, MissingDataError, listed, quoted
-from botchat.estimates import UNKNOWN, Estimate, VerdictPrice
+from botchat.estimates import UNKNOWN, Estimate
 from botchat.importers.tables import json_rows
 from botchat.interfaces import MakeCase
 from botchat.metrics import lengths
-from botchat.metrics.agreement import JudgeAgreement, compare
-from botchat.metrics.skill import SkillDifferences
+from botchat.metrics.agreement import Agreement, JudgeAgreement, SkillDifferences, compare
 from botchat.metrics.statistics import LEVEL
 from botchat.metrics.verdicts import LOSS, NO_CONTESTANT, WIN, PairVerdict, PairVerdicts
 from botchat.papers.benchmarks import Answered, Benchmark, Comparison, Files
@@ -146,7 +144,14 @@ def _compare(
         except MissingDataError:  # nobody has judged it, and one class has no traps
             unjudged.append(source)
             continue
-        rows += _rows(source, compared.judges, kappas, costs)
+        of_source = AgreementReport(
+            subject=source,
+            labels=BUILT_IN,
+            signature="",
+            agreement=Agreement(judges=_shown(compared.judges, kappas)),
+            prices=costs,
+        )
+        rows += [spread({"source": source, **row}) for row in of_source.judge_rows]
         for pair in _unbeaten(compared.differences):
             if pair[0] in costs:
                 unbeaten[pair].append(source)
@@ -184,21 +189,16 @@ def _unbeaten(differences: SkillDifferences) -> list[tuple[str, str]]:
     return [pair for pair in pairs if not differences[pair].at(LEVEL).low > 0]
 
 
-def _rows(
-    source: str,
-    judges: Sequence[JudgeAgreement],
-    kappas: Mapping[str, Estimate],
-    costs: Mapping[str, VerdictPrice],
-) -> Iterator[Record]:
-    """Yield the row of each judge on one source."""
+def _shown(
+    judges: Sequence[JudgeAgreement], kappas: Mapping[str, Estimate]
+) -> list[JudgeAgreement]:
+    """Return judges by skill, with these kappas; who wrote a dialogue ranks no contestant."""
+    shown = []
     for judge in by_skill(judges):
         if judge.judge != _OTHERS:
-            # Who wrote a dialogue ranks no contestant.
             kappa = kappas.get(judge.judge, UNKNOWN)
-            known = known_fields(replace(judge, kappa=kappa, spearman=None, kendall=None))
-            if judge.judge in costs:
-                known |= vars(costs[judge.judge])
-            yield spread({"source": source, **known})
+            shown.append(replace(judge, kappa=kappa, spearman=None, kendall=None))
+    return shown
 
 
 def _annotations(items: Sequence[Item]) -> Iterator[PairVerdict]:
@@ -228,11 +228,12 @@ def _traps(items: Sequence[Item]) -> Iterator[PairVerdict]:
     for trap, number in TRAPS.items():
         numbers = np.array([number(dialogue) for dialogue, _ in items])
         above = numbers[:, None] >= np.unique(numbers)
-        skill = np.zeros(above.shape)
-        for of_class, direction in ((machine, 1), (~machine, -1)):
+        rates = []
+        for of_class in (machine, ~machine):
             called = above * of_class[:, None]
             n_others = np.maximum(of_class.sum() - of_class, 1)[:, None]
-            skill += direction * (called.sum(0) - called) / n_others
+            rates.append((called.sum(0) - called) / n_others)
+        skill = rates[0] - rates[1]
         row = np.arange(len(items))
         best = np.abs(skill).argmax(1)
         leads = np.sign(skill[row, best]) * (1 - 2 * above[row, best])

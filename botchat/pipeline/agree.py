@@ -27,7 +27,7 @@ from botchat.boards.tables import Table
 from botchat.errors import ConfigError, MissingDataError, UsageError, did_you_mean, listed
 from botchat.estimates import UNKNOWN
 from botchat.interfaces import Row
-from botchat.metrics.agreement import TextNumbers, compare
+from botchat.metrics.agreement import Agreement, TextNumbers, compare
 from botchat.metrics.lengths import mean_words
 from botchat.metrics.verdicts import PairVerdicts, verdicts_digest
 from botchat.pipeline.contestants import single_judges, stored_name, with_controls
@@ -188,7 +188,7 @@ def _report(
         subject=", ".join(subject),
         labels={None: "", BUILT_IN: BUILT_IN}.get(labels, HUMAN_LABELS),
         signature=agreement_signature("agree", signed, verdicts_digest(verdicts), labels),
-        notes=list(notes) + list(_notes(outdated, judged, labels, compared.one_answer)),
+        notes=list(notes) + list(_notes(outdated, judged, labels, compared)),
     )
 
 
@@ -247,7 +247,7 @@ def _notes(
     outdated: Mapping[str, int],
     judged: Judged,
     labels: str | None,
-    one_answer: Mapping[str, int],
+    compared: Agreement,
 ) -> Iterator[str]:
     for name in judged:
         n = outdated.get(name)
@@ -262,10 +262,10 @@ def _notes(
                 f"The judgments of {name} were made with {len(kinds)} different settings; judge "
                 "again to make them one."
             )
-    for name, n in one_answer.items():
-        if name != BUILT_IN:
-            who = JudgeId.parse(name).annotator or name
-            yield f"{who} gave one answer to all {n}: kappa is undefined."
+    rows = [*compared.judges, *compared.annotators]
+    alike = [row.judge for row in rows if row.n and not row.kappa.is_known]
+    if alike:
+        yield f"No kappa of {listed(alike)}: these verdicts, or their labels, are all alike."
     if labels is None:
         yield "No truth is known: judges are compared with each other only; see --truth."
 

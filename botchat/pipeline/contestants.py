@@ -122,46 +122,40 @@ def self_judged_models(
     """Return the contestants that are the judge's own model, whatever it is called."""
     if isinstance(judge, JudgeFunction):
         return []  # whatever models it asks, it asks them by itself
-    own = _models_of(workspace, judge)
-    same = []
-    for name in contestants:
-        if not own.isdisjoint([_identity(workspace, part) for part in name.split(" + ")]):
-            same.append(name)
-    return same
-
-
-def _models_of(workspace: Workspace, judge: str) -> set[object]:
-    """Return the identities of the models that a judge asks."""
     asked = JudgeId.parse(judge)
     panel = panel_of(workspace, asked.name)
     if panel is not None:
-        names = {member.model or asked.model for member in panel.members}
+        names = {asked.model, *[member.model or "" for member in panel.members]}
     else:
         entry = workspace.config.judges.get(asked.asked_once)
         names = {asked.asked_once if entry is None else entry.model}
-    return {_identity(workspace, name) for name in names}
+
+    def identity(name: str) -> object:
+        entry = workspace.config.models.get(name)
+        if entry:
+            return entry.model, entry.base_url
+        return stored_name(name, workspace)
+
+    own = {identity(name) for name in names}
+    return [name for name in contestants if not own.isdisjoint(map(identity, name.split(" + ")))]
 
 
-def _identity(workspace: Workspace, model: str) -> object:
-    """Return what tells a model from others, whatever it is called."""
-    entry = workspace.config.models.get(model)
-    if entry:
-        return entry.model, entry.base_url
-    return stored_name(model, workspace)
-
-
-def single_judges(workspace: Workspace, judges: Iterable[str]) -> dict[str, Names]:
-    """Return debate -> the judges without a debate that ask no other models than it does.
+def single_judges(workspace: Workspace, judges: Sequence[str]) -> dict[str, Names]:
+    """Return debate -> the judges that are one of its models alone.
 
     A debate is a judge whose votes before it are judges too.
     """
-    ids = [JudgeId.parse(judge) for judge in judges]
-    debates = [id_.name for id_ in ids if id_.role == "votes_before_debate"]
-    plain = [id_.name for id_ in ids if id_.role == "judge" and id_.name not in debates]
+    models = {}
+    for judge in judges:
+        asked = JudgeId.parse(judge)
+        if asked.role == "judge":
+            entry = workspace.config.judges.get(asked.asked_once)
+            models[judge] = asked.asked_once if entry is None else entry.model
     singles = {}
-    for debate in debates:
-        models = _models_of(workspace, debate)
-        singles[debate] = tuple([name for name in plain if _models_of(workspace, name) <= models])
+    for debate in models:
+        if str(JudgeId(debate, "votes_before_debate")) in judges:
+            own = self_judged_models(workspace, debate, models.values())
+            singles[debate] = tuple([name for name, model in models.items() if model in own])
     return singles
 
 

@@ -63,7 +63,7 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
     return {key: Bill(*usage) for key, *usage in rows}
 
 
-def share(ledger: Ledger, calls: Collection[str], n: int) -> Bill:
+def share(ledger: Ledger, calls: Collection[str], n: float) -> Bill:
     """Return the usage of several calls in sum, over n; None what is not known of each."""
     paid = bills(ledger, calls)
     unknown = Bill(None, None, None)

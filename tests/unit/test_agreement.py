@@ -23,7 +23,7 @@ from botchat.estimates import Estimate, VerdictPrice
 from botchat.importers.tables import read_table
 from botchat.importers.vote_files import votes_of
 from botchat.metrics.agreement import Agreement, ItemScore, compare, compare_scores
-from botchat.metrics.skill import skill, skill_difference
+from botchat.metrics.statistics import skill, skill_difference
 from botchat.metrics.verdicts import NO_CONTESTANT, PairVerdict, PairVerdicts
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.rates import preferences, truth
@@ -54,7 +54,7 @@ def row_of(agreement: Agreement, judge: str):
 
 def report(agreement: Agreement) -> AgreementReport:
     """The comparison as it is published."""
-    return AgreementReport(subject="votes", labels="", signature="s", agreement=agreement)
+    return AgreementReport(subject="votes", labels="labels", signature="s", agreement=agreement)
 
 
 def test_dialogues_judged_alone_have_true_and_false_positives():
@@ -141,54 +141,46 @@ def test_an_annotator_is_measured_against_the_others_only():
     assert (two.annotator_kappa.raters, two.annotator_kappa.units) == (2, 1)
 
 
-def table_of(*cells):
-    """Labels and verdicts, 1 and -1, of a table of counts: hits, misses, false alarms, others."""
-    labels = np.repeat([1, 1, -1, -1], cells).astype(np.int8)
-    return labels, np.repeat([1, -1, 1, -1], cells).astype(np.int8)
-
-
 def test_skill_is_peirces_score_of_finleys_tornadoes():
     """28 of 51 tornadoes foretold, 72 false alarms in 2,752: 0.523 (Peirce, Science 4, 1884)."""
-    labels, verdicts = table_of(28, 23, 72, 2680)
-    score = skill(verdicts, labels, np.arange(len(labels)))
+    labels = np.repeat([1, -1], [51, 2752]).astype(np.int8)
+    verdicts = np.repeat([1, -1, 1, -1], [28, 23, 72, 2680]).astype(np.int8)
+    score = skill(verdicts, labels, np.arange(2803))
     assert score.value == pytest.approx(0.523, abs=5e-4)
     assert score.low < 0.523 < score.high
-    expected = 2 * balanced_accuracy_score(labels, verdicts) - 1
-    for constant, value in ((verdicts, expected), (labels, 1), (-labels, -1), (labels * 0 + 1, 0)):
-        assert skill(constant, labels, np.arange(len(labels))).value == pytest.approx(value)
+    assert score.value == pytest.approx(2 * balanced_accuracy_score(labels, verdicts) - 1)
+    for answers, value in ((labels, 1), (-labels, -1), (labels * 0 + 1, 0), (labels * 0, 0)):
+        assert skill(answers, labels, np.arange(2803)).value == value
     assert not skill(verdicts[:51], labels[:51], np.arange(51)).is_known, "one class only"
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.9983])
 def test_a_difference_of_skill_has_the_interval_of_paired_differences(level):
-    """Where classes are balanced and alike it is scipy's; items with several cases count once."""
-    right_a, right_b = np.tile([1, 1, 1, 0, 1], 12), np.tile([1, 0, 1, 1, 0], 12)
+    """Where classes are balanced and alike it is scipy's; the cases of an item count once."""
     labels = np.repeat([1, -1], 60).astype(np.int8)
-    a, b = (labels * np.tile(2 * right - 1, 2).astype(np.int8) for right in (right_a, right_b))
+    lead = labels * np.tile([0, 2, 0, -2, 2], 24).astype(np.int8)
     item = np.arange(120)
-    found = skill_difference(item, item, labels, a, b)
-    ours = found.at(level)
-    apart = stats.ttest_1samp(labels * (a - b), 0)
-    theirs = apart.confidence_interval(level)
-    assert [ours.value, ours.low, ours.high] == pytest.approx([0.4, theirs.low, theirs.high])
-    assert (found.n_items, [*found.n_of_class]) == (120, [60, 60])
-    twice = [np.tile(values, 2) for values in (item, item, labels, a, b)]
-    assert skill_difference(*twice).at(level) == ours
-    assert (-found).at(level) == -ours
+    found = skill_difference(item, item, labels, lead)
+    theirs = stats.ttest_1samp(labels * lead, 0).confidence_interval(level)
+    value, low, high = vars(found.at(level)).values()
+    assert (value, low, high) == pytest.approx((0.4, theirs.low, theirs.high))
+    assert (found.n_items, found.n_of_class) == (120, [60, 60])
+    twice = [np.tile(values, 2) for values in (item, item, labels, lead)]
+    assert skill_difference(*twice).at(level).low == pytest.approx(low)
 
 
 def test_two_judges_on_the_same_items_are_compared_pairwise():
-    """A copy differs by nothing; unreadable verdicts are ties; cases of one judge do not count."""
+    """A copy differs by nothing; unreadable verdicts are ties; what one did not judge is out."""
     good = [PairVerdict(str(i), "a", "b", "good", float(i % 2 or i > 9)) for i in range(40)]
     human = [PairVerdict(str(i), "a", "b", "human", float(i % 2)) for i in range(30)]
     copy = [row._replace(judge="copy") for row in good[:25]]
     silent = [row._replace(judge="silent", result=math.nan) for row in good]
-    same, none, _ = compare(PairVerdicts.of(good + copy + silent + human)).pairs
-    assert (same.judge_a, same.judge_b) == ("good", "copy")
+    same, other, _ = compare(PairVerdicts.of(good + copy + silent + human)).pairs
+    assert (same.judge_a, same.judge_b, same.agreement.value) == ("good", "copy", 1.0)
     assert same.skill_difference == Estimate(0.0, 0.0, 0.0)
-    assert same.agreement.value == 1.0
-    assert none.skill_difference.value == pytest.approx((15 / 15 - 5 / 15) / 2 + 0.0)
-    assert none.skill_difference.low < 1 / 3 < none.skill_difference.high
+    # Always right where b is not better, on 5 of 15 where it is: 1 and -1/3.
+    assert other.skill_difference.value == pytest.approx((1 - 1 / 3) / 2)
+    assert other.skill_difference.low < 1 / 3 < other.skill_difference.high
 
 
 def sentences(n, right, labels=0, second="b", topics=0, singles=(), **paid):
@@ -196,17 +188,15 @@ def sentences(n, right, labels=0, second="b", topics=0, singles=(), **paid):
 
     ``labels``: of 1, default half. ``singles``: of every debate. ``paid``: calls and USD.
     """
-    verdicts = []
-    for i in range(n):
-        label = int(i < (labels or n // 2))
-        verdicts.append(PairVerdict(str(i), "a", second, "human", label))
-        for k, (judge, percent) in enumerate(right.items()):
+    verdicts, prices = [], {}
+    for k, (judge, percent) in enumerate({"human": 100, **right}.items(), -1):
+        for i in range(n):
             wrong = (37 * i + 14 * k) % 200 >= 2 * percent
+            label = int(i < (labels or n // 2))
             verdicts.append(PairVerdict(str(i), "a", second, judge, label ^ wrong))
-    prices = {}
-    for judge in {**paid.get("usd", {}), **paid.get("calls", {})}:
         calls, usd = (paid.get(key, {}).get(judge) for key in ("calls", "usd"))
-        prices[judge] = VerdictPrice(calls or 1, None, usd, None)
+        if calls or usd is not None:
+            prices[judge] = VerdictPrice(calls or 1, None, usd, None)
     by_topic = {str(i): str(i % topics) for i in range(n * bool(topics))}
     compared = report(compare(PairVerdicts.of(verdicts), topics=by_topic))
     return replace(compared, prices=prices, singles=dict.fromkeys(right, singles)).sentences
@@ -250,7 +240,6 @@ def test_judges_are_compared_without_labels_too():
     assert not row.longer_preferred.is_known
     assert agreement.pairs[0].agreement.value == pytest.approx(2 / 3)
     assert not agreement.pairs[0].skill_difference.is_known
-    assert report(agreement).sentences == []
     json.dumps(agreement_json(report(agreement)), allow_nan=False)
 
 
