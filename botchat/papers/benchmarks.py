@@ -32,7 +32,7 @@ from botchat.boards.judge_agreement import (
 from botchat.boards.tables import Column, Kind, Table, spread, table
 from botchat.errors import ConfigError, DataError, MissingDataError, listed
 from botchat.estimates import UNKNOWN, VerdictPrice
-from botchat.importers.tables import COLUMNS, SUFFIXES, FileRow, json_rows, read_text, rows
+from botchat.importers.tables import COLUMNS, SUFFIXES, read_text, rows
 from botchat.interfaces import Cells
 from botchat.metrics import lengths
 from botchat.metrics.agreement import ItemScore, ScoreAgreement, compare, compare_scores
@@ -61,15 +61,6 @@ _SCORED = (
     "Spearman and Kendall of all texts' scores with the mean human scores. "
     "Unreadable scores are counted and left out."
 )
-
-
-def json_files(files: Files) -> Iterator[tuple[str, list[FileRow]]]:
-    """Yield (name, records) of every JSON file whose first record has named fields."""
-    for name in sorted(files):
-        if name.lower().endswith(".json"):
-            records = json_rows(files[name], name)
-            if records and isinstance(records[0].fields, dict):
-                yield name, records
 
 
 class Answered(NamedTuple):
@@ -146,6 +137,7 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
                 longer_preferred=in_order.longer_preferred,
             )
         )
+    subject = {"benchmark": name.lower()}
     report = AgreementReport(
         agreement=replace(agreement, judges=by_skill(judges), annotators=()),
         prices=answered.costs(ANSWERS),
@@ -154,9 +146,7 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
         columns=AS_PRINTED,
         subject=name,
         labels=HUMAN_LABELS,
-        signature=agreement_signature(
-            "bench", {"benchmark": name.lower()}, verdicts_digest(verdicts), HUMAN_LABELS
-        ),
+        signature=agreement_signature("bench", subject, verdicts_digest(verdicts), HUMAN_LABELS),
     )
     categories = _by_category(pairs, verdicts, report.signature)
     return Comparison(report, agreement_tables(report) + categories)

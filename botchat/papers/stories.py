@@ -28,10 +28,10 @@ from botchat.papers.benchmarks import (
     Benchmark,
     Files,
     RatedTexts,
-    json_files,
     printed_rows,
     refuse_several,
 )
+from botchat.papers.chateval import json_files
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.error_reports import KindReport, read_kinds
 from botchat.protocols.frame import neutralise_template
