@@ -28,31 +28,11 @@ def row(found: dict, judge: str) -> dict:
     return next(row for row in found["judges"] if row["judge"] == judge)
 
 
-SMALL = """\
-1,a,b,human,1
-2,a,b,human,2
-3,a,b,human,1
-1,a,b,sharp,1
-1,b,a,sharp,2
-2,a,b,sharp,2
-2,b,a,sharp,1
-3,a,b,sharp,1
-3,b,a,sharp,
-1,a,b,lazy,1
-1,b,a,lazy,1
-2,a,b,lazy,1
-2,b,a,lazy,1
-3,a,b,lazy,1
-3,b,a,lazy,1
-"""
-
-
 @pytest.fixture
 def small(tmp_path):
     """Three items, a person, a judge that is right and one that says 1."""
-    path = tmp_path / "small.csv"
-    path.write_text(HEADER + SMALL)
-    return path
+    three_items = Path(__file__).parents[1] / "data" / "three_items.csv"
+    return shutil.copy(three_items, tmp_path / "small.csv")
 
 
 def test_tables_and_figures_are_written_where_asked(small, tmp_path, capsys):
@@ -252,15 +232,10 @@ def test_an_annotator_who_gives_one_answer_has_no_kappa(judged, tmp_path, capsys
     """It is a dash and a word, not 0; and labels of one class know no skill."""
     folder = shutil.copytree(judged, tmp_path / "amy")
     (path,) = (folder / "judgments" / "small" / "unieval").iterdir()
-    labels = (
-        path.read_text()
-        .replace('"umpire"', '"human:amy"')
-        .replace('"verdict":"3"', '"verdict":"No"')
-    )
+    labels = path.read_text().replace('"umpire"', '"human:amy"').replace('"3"', '"No"')
     path.with_name("human-amy.jsonl").write_text(labels)
     found = agreed(capsys, folder, "unieval")
-    why = "No kappa of umpire: these verdicts, or their labels, are all alike."
-    assert why in found["notes"]
+    assert "No kappa of umpire: these verdicts, or their labels, are all alike." in found["notes"]
     assert row(found, "umpire")["kappa"] is row(found, "umpire")["skill"] is None
 
 
