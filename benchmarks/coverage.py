@@ -56,7 +56,7 @@ def shares() -> Iterator[Line]:
 
 
 def judges() -> Iterator[Line]:
-    """Cohen's kappa of a judge with labels, and the difference of two judges' accuracies."""
+    """Cohen's kappa of a judge with labels, and the difference of two judges' skill."""
     for n, (a, b) in product((20, 60, 222), ((0.5, 0.5), (0.7, 0.6), (0.9, 0.8), (0.98, 0.9))):
         rng = np.random.default_rng([2, n, int(100 * a)])
         kappas, differences = [], []
@@ -75,11 +75,11 @@ def judges() -> Iterator[Line]:
             kappa = found.judges[0].kappa
             if kappa.is_bounded:
                 kappas.append(kappa.low <= 2 * a - 1 <= kappa.high)
-            lead = found.pairs[0].accuracy_difference
-            held = lead.low - 1e-9 <= a - b <= lead.high + 1e-9
-            differences.append(held or not lead.is_bounded)
+            lead = found.pairs[0].skill_difference
+            held = lead.low - 1e-9 <= 2 * (a - b) <= lead.high + 1e-9
+            differences.append(held or lead.low == lead.high)
         yield "kappa", f"right {a:.2f}", n, kappas, 0.95
-        yield "accuracy, difference", f"right {a:.2f} and {b:.2f}", n, differences, 0.95
+        yield "skill, difference", f"right {a:.2f} and {b:.2f}", n, differences, 0.95
 
 
 def board(

@@ -5,12 +5,10 @@ A new column is a `Column` here, and its value in a row of the table.
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,23 +18,15 @@ from botchat.boards.tables import (
     Record,
     Table,
     TableRow,
-    interval_text,
     share,
     spread,
     table,
 )
-from botchat.estimates import Estimate, VerdictPrice
+from botchat.estimates import UNKNOWN, Estimate, VerdictPrice
 from botchat.interfaces import round_floats, settings_digest
-from botchat.metrics.agreement import (
-    Agreement,
-    JudgeAgreement,
-    PairAgreement,
-    ScoreAgreement,
-    TextNumbers,
-)
-from botchat.metrics.lengths import mean_words
-from botchat.metrics.statistics import LEVEL, holm
-from botchat.records import SIGNED, Dialogues, Judged, JudgeId, JudgeRole
+from botchat.metrics.agreement import GUESSING, Agreement, JudgeAgreement, ScoreAgreement
+from botchat.metrics.statistics import LEAST, LEVEL
+from botchat.records import SIGNED, JudgeId, JudgeRole, Names
 
 HUMAN_LABELS = "human labels"
 """Name of the labels where annotators gave them; no judge has such a name."""
@@ -55,7 +45,7 @@ def agreement_signature(
     return "|".join([SIGNED, command, *parts, f"truth:{labels}", f"data:{digest}"])
 
 
-_UNPRICED = VerdictPrice(0.0, None, None, None)
+_UNPRICED = VerdictPrice(math.inf, None, None, None)
 """Price of a verdict of which nothing is known."""
 
 _CONTROLS: Mapping[JudgeRole, str] = {
@@ -64,26 +54,52 @@ _CONTROLS: Mapping[JudgeRole, str] = {
 }
 """Role of a debate's control -> what it is."""
 
+_MARGIN = 0.10
+"""Skill that a recommended judge may be behind another: 5 points of accuracy."""
 
-class Gain(NamedTuple):
-    """Accuracy of one judge less that of another one, against the same labels."""
+_LEAST_OF_CLASS = 5
+"""Items of each label below which judges are not compared."""
 
-    estimate: Estimate
-    p: float
-    """Corrected for all pairs of judges (Holm)."""
+_MAKERS = ("human items", "AI items")
+_SIDES = ("items that the first side wins", "items that the second side wins")
+"""Items with the label 1, and with the label -1."""
 
-    @property
-    def is_significant(self) -> bool:
-        """Whether it is not 0 at 95 %."""
-        return self.p <= 1 - LEVEL
 
-    @property
-    def points(self) -> str:
-        """``+17 points (+5 to +28)``."""
-        points = self.estimate.stretched(0.0, 100.0)
-        return (f"{points.value:+.0f} points ({points.low:+.0f} to {points.high:+.0f})").replace(
-            "-", "−"
-        )
+PRICE = (
+    Column("calls", "Calls", "number"),
+    Column("tokens", "Tokens", "number"),
+    Column("usd_per_1000", "USD/1000", "decimal"),
+    Column("seconds", "Seconds", "decimal"),
+)
+"""Prices of one verdict; USD of a thousand, since one verdict's have too many decimals."""
+
+JUDGES = (
+    Column("judge", "Judge", "name"),
+    N,
+    Column("unreadable", "Unreadable", "count"),
+    share("skill", "Skill"),
+    share("ties", "Ties"),
+    share("true_positive_rate", "True positives"),
+    share("false_positive_rate", "False positives"),
+    Column("n_decided", "Labels, no ties", "count", detail=True),
+    share("accuracy", "Accuracy", detail=True),
+    Column("kappa", "Kappa", "decimal", detail=True, interval=True),
+    share("accuracy_decided", "Accuracy, no ties", detail=True),
+    share("consistency", "Consistency", detail=True),
+    share("first_preferred", "First preferred", detail=True),
+    share("longer_preferred", "Longer preferred", detail=True),
+    Column("spearman", "Spearman", "decimal", detail=True, interval=True),
+    Column("kendall", "Kendall", "decimal", detail=True, interval=True),
+    *PRICE,
+)
+AS_PRINTED = [
+    replace(column, detail=column.detail and column.key not in ("accuracy", "kappa"))
+    for column in JUDGES
+]
+"""Columns of judges where a paper prints accuracy and kappa."""
+
+_PRINTED = ("judge", "n", "accuracy", "skill", "ties", "kappa", "usd_per_1000")
+"""Keys of the columns on the terminal and the page, unless they are details."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,11 +112,15 @@ class AgreementReport:
     """Labels that judges are compared with, in a few words; empty if only with each other."""
     signature: str
     agreement: Agreement = field(default_factory=Agreement)
-    """Judges in the order of `by_accuracy`."""
+    """Judges in the order of `by_skill`."""
     prices: Mapping[str, VerdictPrice] = field(default_factory=dict)
     """Judge -> price, where it is known."""
     one_order: Mapping[str, JudgeAgreement] = field(default_factory=dict)
     """Judge -> its results in one order, where it was asked in both."""
+    singles: Mapping[str, Names] = field(default_factory=dict)
+    """Debate -> the judges without a debate that ask its models only."""
+    columns: Sequence[Column] = JUDGES
+    """Columns of the tables of judges; those that are no details are printed."""
     notes: Sequence[str] = ()
     """Sentences that a reader must know."""
 
@@ -108,44 +128,22 @@ class AgreementReport:
         """Return the price of a judge's verdict, as far as it is known."""
         return self.prices.get(judge, _UNPRICED)
 
-    @cached_property
-    def corrected_pairs(self) -> list[PairAgreement]:
-        """Pairs with ``p`` corrected for all of them (Holm)."""
-        adjusted = iter(holm([pair.p for pair in self.agreement.pairs if pair.p is not None]))
-        pairs = []
-        for pair in self.agreement.pairs:
-            if pair.p is not None:
-                pair = replace(pair, p=next(adjusted))
-            pairs.append(pair)
-        return pairs
-
-    @cached_property
-    def gains(self) -> dict[tuple[str, str], Gain]:
-        """(judge a, judge b) -> what a gains over b, where that is known."""
-        gains = {}
-        for pair in self.corrected_pairs:
-            if pair.accuracy_difference.is_bounded and pair.p is not None:
-                gains[pair.judge_a, pair.judge_b] = Gain(pair.accuracy_difference, pair.p)
-                gains[pair.judge_b, pair.judge_a] = Gain(-pair.accuracy_difference, pair.p)
-        return gains
-
     @property
     def sentences(self) -> list[str]:
-        """Sentences on the best debate's gain, on the debate itself, and on the judge to take."""
-        accuracy = {}
-        for judge in self.agreement.judges:
-            if judge.accuracy.is_known:
-                accuracy[judge.judge] = judge.accuracy.value
-        debates = [
-            name for name in accuracy if str(JudgeId(name, "votes_before_debate")) in accuracy
-        ]
-        texts = []
-        if debates:
-            debate = max(debates, key=accuracy.__getitem__)
-            others = accuracy.keys() - debates
-            singles = [name for name in others if not JudgeId.parse(name).is_control]
-            texts = [_debate_gain(self, singles, debate), _debate_itself(self, debate)]
-        texts.append(_recommendation(self, accuracy))
+        """Sentences on the best debate's gain, on its talk, and on the judge to take.
+
+        Where judges cannot be compared, one that says why.
+        """
+        missing = {}
+        for name, other in self.agreement.differences:
+            if other == GUESSING and not JudgeId.parse(name).is_annotator():
+                missing[name] = _missing(self, name, GUESSING)
+        if len(missing) < 2 or not self.labels:
+            return []
+        names = [name for name, why in missing.items() if not why]
+        if len(names) < 2:
+            return [why for why in missing.values() if why][:1]
+        texts = [*_debate_sentences(self, names), _recommendation(self, names)]
         return [text for text in texts if text]
 
     @property
@@ -165,26 +163,12 @@ class AgreementReport:
 
     @property
     def printed_rows(self) -> list[Record]:
-        """A row a judge: accuracy with its interval and kappa where known, and the price."""
-        rows = []
-        for judge in self.agreement.judges:
-            row = {
-                "judge": judge.judge,
-                "n": judge.n,
-                "accuracy (95 % CI)": "–",
-                "kappa": "–",
-                "USD/1000": "–",
-            }
-            if judge.accuracy.is_bounded:
-                percent = judge.accuracy.stretched(0.0, 100.0)
-                row["accuracy (95 % CI)"] = f"{percent.value:.0f} ({interval_text(percent, '.0f')})"
-            if judge.kappa.is_known:
-                row["kappa"] = f"{judge.kappa.value:.2f}"
-            usd = self.price(judge.judge).usd
-            if usd is not None:
-                row["USD/1000"] = f"{1000 * usd:.2f}"
-            rows.append(row)
-        return rows
+        """A row a judge, for readers: heading -> text, as far as anything is known."""
+        columns = [column for column in self.columns if column.key in _PRINTED]
+        rows = [with_price(row) for row in self.judge_rows]
+        printed = table("judges", "", columns, rows, []).filled()
+        headings = [column.heading for column in printed.headline]
+        return [dict(zip(headings, cells, strict=True)) for cells in printed.cells]
 
 
 def known_fields(record: JudgeAgreement | ScoreAgreement) -> Record:
@@ -192,73 +176,148 @@ def known_fields(record: JudgeAgreement | ScoreAgreement) -> Record:
     return {key: value for key, value in vars(record).items() if value is not None}
 
 
-def _debate_gain(report: AgreementReport, singles: Iterable[str], debate: str) -> str:
-    """Say what a debate gains over the judge with the fewest calls that has no debate."""
-    single = min(singles, key=lambda name: (report.price(name).calls, name), default="")
-    gain = report.gains.get((debate, single))
-    if gain is None:
-        return ""
-    verb = f"does not beat {single}: {gain.points}"
-    if gain.is_significant:
-        verb = f"gains {gain.points} over {single}"
-    return f"The debate {debate} {verb}, p {gain.p:.2g} (Holm){_times(report, debate, single)}."
-
-
-def _debate_itself(report: AgreementReport, debate: str) -> str:
-    """Compare a debate with its agents' votes before it, and with as many calls without one."""
-    parts = []
-    for role, over in _CONTROLS.items():
-        control = str(JudgeId(debate, role))
-        gain = report.gains.get((debate, control))
-        if gain is None:
-            continue
-        nothing = ""
-        if gain.estimate.low <= 0 <= gain.estimate.high:
-            nothing = "nothing measurable: "
-        parts.append(f"{nothing}{gain.points} over {over}{_times(report, debate, control)}")
-    if parts:
-        return f"The debate itself adds {' and '.join(parts)}."
+def _missing(report: AgreementReport, judge: str, other: str) -> str:
+    """Say why two judges, or one and guessing, cannot be compared; empty if they can."""
+    difference = report.agreement.differences[judge, other]
+    n = difference.n_items
+    n_least = min(difference.n_of_class)
+    if n < LEAST:
+        return f"Too few items to compare judges: {n} of {LEAST}."
+    if n_least == 0:
+        return "All labels are alike: judges cannot be compared."
+    if n_least < _LEAST_OF_CLASS:
+        classes = _SIDES
+        if any(each.true_positive_rate is not None for each in report.agreement.judges):
+            classes = _MAKERS
+        items = classes[difference.n_of_class.index(n_least)]
+        return f"Too few {items} to compare judges: {n_least} of {_LEAST_OF_CLASS}."
+    if difference.n_clusters == 1:
+        return "All items have one topic: judges cannot be compared."
     return ""
 
 
-def _recommendation(report: AgreementReport, accuracy: Mapping[str, float]) -> str:
-    """Name the cheapest judge not significantly worse than the best; controls are candidates."""
-    if len(accuracy) < 2:
-        return ""
-    best = max(accuracy, key=accuracy.__getitem__)
-    price = _prices(report, accuracy)
-    if not any(price.values()):
-        return f"Best judge: {best} ({100 * accuracy[best]:.0f} %)."
-    candidates = [best]
-    for name in accuracy:
-        gain = report.gains.get((best, name))
-        if gain and not (gain.is_significant and gain.estimate.value > 0):
-            candidates.append(name)
-    candidates.sort(key=accuracy.__getitem__, reverse=True)
-    cheap = min(candidates, key=price.__getitem__)
-    usd = report.price(cheap).usd
-    costs = ""
-    if usd:
-        costs = f", USD {1000 * usd:,.2f} per 1,000"
-    return (
-        f"Cheapest judge not significantly worse than the best: {cheap} "
-        f"({100 * accuracy[cheap]:.0f} %{costs})."
-    )
+def _difference(report: AgreementReport, judge: str, other: str, level: float) -> Estimate:
+    """Return what a judge has more in skill than another; not known of too few items."""
+    difference = report.agreement.differences.get((judge, other))
+    if difference is None or _missing(report, judge, other):
+        return UNKNOWN
+    return difference.at(level)
 
 
-def _prices(report: AgreementReport, judges: Iterable[str]) -> dict[str, float]:
-    """Return judge -> USD of a verdict, or its calls where those of some are all that is known."""
-    calls = {name: report.price(name).calls for name in judges}
-    usd = {name: report.price(name).usd or 0.0 for name in judges}
-    if all(usd[name] for name in calls if usd[name] or calls[name]):
-        return usd
-    return calls
+def _debate_sentences(report: AgreementReport, names: Sequence[str]) -> list[str]:
+    """Compare the best debate with the best single judge of its models, and with its controls."""
+    skill = {name: report.agreement.differences[name, GUESSING].value for name in names}
+    debates = [name for name in names if str(JudgeId(name, "votes_before_debate")) in skill]
+    if not debates:
+        return []
+    debate = max(debates, key=skill.__getitem__)
+    singles = []
+    for name in report.singles.get(debate, ()):
+        if _difference(report, debate, name, LEVEL).is_known:
+            singles.append(name)
+    texts = []
+    talk = f"The talk of {debate}"
+    if singles:
+        single = max(singles, key=skill.__getitem__)
+        # Both are chosen on the same items.
+        level = 1 - (1 - LEVEL) / (len(debates) * len(singles))
+        gain = _difference(report, debate, single, level)
+        words = _in_words(gain, single, "gains {} over", "loses {} against")
+        texts.append(f"The debate {debate} {words}{_times(report, debate, single)}.")
+        talk = "Its talk"
+    parts = []
+    for role, control in _CONTROLS.items():
+        gain = _difference(report, debate, str(JudgeId(debate, role)), LEVEL)
+        if gain.is_known:
+            parts.append(_in_words(gain, control, "adds {} over", "takes {} from"))
+    if parts:
+        texts.append(f"{talk} {' and '.join(parts)}.")
+    return texts
+
+
+def _in_words(gain: Estimate, rival: str, more: str, less: str) -> str:
+    """Return ``gains 17 points over gpt (5 to 28)``; ``more``, ``less`` have a place for points."""
+    value, low, high = (_points(number) for number in vars(gain).values())
+    points = f"{value} points"
+    if value in ("1", "−1"):
+        points = f"{value} point"
+    ends = f"({low} to {high})"
+    if gain.low > 0:
+        return f"{more.format(points)} {rival} {ends}"
+    if gain.high < 0:
+        return f"{less.format(points.removeprefix('−'))} {rival} {ends}"
+    return f"is not shown to differ from {rival}: {points} {ends}"
+
+
+def _points(number: float) -> str:
+    """Return points of 100, without decimals unless that would be 0."""
+    points = round(100 * number, 1)
+    form = ".0f"
+    if abs(points) < 0.5:
+        form = "z.1g"
+    return f"{points:{form}}".replace("-", "−")
+
+
+def _recommendation(report: AgreementReport, names: Sequence[str]) -> str:
+    """Name the first, by price, that beats guessing and is at most a margin behind all others."""
+    by_price, cheapest = _by_price(report, names)
+    able = [name for name in by_price if _difference(report, name, GUESSING, LEVEL).low > 0]
+    if not able:
+        return "No judge here is shown to be better than guessing."
+    behind = {name: _behind(report, name, names) for name in able}
+    fit = [name for name in able if behind[name][0] < _MARGIN]
+    judge = [*fit, *able][0]
+    named = judge
+    if judge == cheapest:
+        named += ", the cheapest"
+    n = report.agreement.differences[judge, GUESSING].n_items
+    usd = report.price(judge).usd
+    if fit:
+        if usd is not None:
+            named += f" (USD {1000 * usd:,.2f} per 1,000)"
+        most = f"{50 * _MARGIN:.0f} in 100 verdicts"
+        return f"Take {named}: at most {most} worse than any other, on {n} items."
+    if judge == cheapest:
+        named += ","
+    lead, rival = behind[judge]
+    most = f"{math.ceil(round(50 * lead, 6))} in 100 verdicts"
+    return f"{n} items cannot name a judge: {named} may be up to {most} worse than {rival}."
+
+
+def _behind(report: AgreementReport, judge: str, names: Sequence[str]) -> tuple[float, str]:
+    """Return how far a judge may be behind another, at most, and behind which."""
+    level = 1 - 2 * (1 - LEVEL) / (len(names) - 1)  # one-sided, and for all others together
+    behind = []
+    for name in names:
+        if name != judge:
+            low = _difference(report, judge, name, level).low
+            behind.append((-float(np.nan_to_num(low, nan=-2.0)), name))  # not known: all the way
+    return max(behind)
+
+
+def _by_price(report: AgreementReport, names: Sequence[str]) -> tuple[list[str], str]:
+    """Sort judges by USD, which may be 0, and name the cheapest.
+
+    If the USD of one are not known, by calls, unknown ones last, and none is named.
+    """
+    calls = {name: report.price(name).calls for name in sorted(names)}
+    usd = {}
+    for name in calls:
+        price = report.price(name).usd
+        if price is not None:
+            usd[name] = price
+    if len(usd) < len(calls):
+        return sorted(calls, key=calls.__getitem__), ""
+    by_price = sorted(usd, key=usd.__getitem__)
+    return by_price, by_price[0]
 
 
 def _times(report: AgreementReport, judge: str, other: str) -> str:
     """Say how much more a verdict costs; empty if that is not known."""
-    a = report.price(judge)
-    b = report.price(other)
+    if not report.prices.keys() >= {judge, other}:
+        return ""
+    a = report.prices[judge]
+    b = report.prices[other]
     for of_a, of_b, name in (
         (a.usd, b.usd, "money"),
         (a.tokens, b.tokens, "tokens"),
@@ -269,29 +328,15 @@ def _times(report: AgreementReport, judge: str, other: str) -> str:
     return ""
 
 
-def shown_lengths(dialogues: Dialogues, judged: Judged) -> TextNumbers:
-    """Return (seed, contestant) -> words an utterance of the texts that comparisons show."""
-    ends = defaultdict[tuple[str, str], int](int)
-    for judgment in chain.from_iterable(judged.values()):
-        if len(judgment.contestants) > 1:
-            for name in judgment.contestants:
-                key = (judgment.seed_id, name)
-                ends[key] = max(ends[key], judgment.shown)
-    shown = {}
-    for (seed_id, name), end in ends.items():
-        shown[seed_id, name] = mean_words(dialogues[name][seed_id].utterances[:end])
-    return shown
-
-
-def by_accuracy(judges: Sequence[JudgeAgreement]) -> list[JudgeAgreement]:
-    """Return judges, the most accurate first, each debate followed by its controls."""
-    accuracy = {judge.judge: judge.accuracy.value for judge in judges}
+def by_skill(judges: Iterable[JudgeAgreement]) -> list[JudgeAgreement]:
+    """Return judges, the highest skill first, each debate followed by its controls."""
+    skill = {judge.judge: judge.skill.value for judge in judges}
 
     def key(judge: JudgeAgreement) -> tuple[float, str, bool]:
         name = JudgeId.parse(judge.judge).name
-        if name not in accuracy:
+        if name not in skill:
             name = judge.judge
-        return -np.nan_to_num(accuracy[name], nan=-1.0), name, name != judge.judge
+        return -np.nan_to_num(skill[name], nan=-2.0), name, name != judge.judge
 
     return sorted(judges, key=key)
 
@@ -302,9 +347,9 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
     title = f"Judges against {report.labels or 'each other'}: {report.subject}"
     judges = [with_price(row) for row in report.judge_rows]
     signed = [report.signature]
-    tables = [table("judges", title, JUDGES, judges, signed, _HOW_READ)]
+    tables = [table("judges", title, report.columns, judges, signed, _HOW_READ)]
     pairs = []
-    for pair in report.corrected_pairs:
+    for pair in agreement.pairs:
         row = vars(pair)
         usd_a = report.price(pair.judge_a).usd
         usd_b = report.price(pair.judge_b).usd
@@ -315,7 +360,7 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
     if len(agreement.annotators) > 1:
         title = "Annotators against the majority of the others"
         annotators = [known_fields(each) for each in agreement.annotators]
-        tables.append(table("annotators", title, JUDGES, annotators, signed))
+        tables.append(table("annotators", title, report.columns, annotators, signed))
     kappa = agreement.annotator_kappa
     if kappa is not None:
         title = "Fleiss' kappa of the annotators"
@@ -350,39 +395,13 @@ def with_price(row: dict[str, Any]) -> TableRow:
     return {**row, "usd_per_1000": 1000 * row["usd"]}
 
 
-PRICE = (
-    Column("calls", "Calls", "number"),
-    Column("tokens", "Tokens", "number"),
-    Column("usd_per_1000", "USD/1000", "decimal"),
-    Column("seconds", "Seconds", "decimal"),
-)
-"""Prices of one verdict; USD of a thousand, since one verdict's have too many decimals."""
-
-JUDGES = [
-    Column("judge", "Judge", "name"),
-    N,
-    Column("unreadable", "Unreadable", "count"),
-    share("accuracy", "Accuracy"),
-    share("true_positive_rate", "True positives"),
-    share("false_positive_rate", "False positives"),
-    Column("kappa", "Kappa", "decimal", interval=True),
-    share("accuracy_decided", "Accuracy, no ties", detail=True),
-    share("consistency", "Consistency", detail=True),
-    share("first_preferred", "First preferred", detail=True),
-    share("longer_preferred", "Longer preferred", detail=True),
-    share("ties", "Ties", detail=True),
-    Column("spearman", "Spearman", "decimal", detail=True, interval=True),
-    Column("kendall", "Kendall", "decimal", detail=True, interval=True),
-    *PRICE,
-]
 _PAIRS = [
     Column("judge_a", "Judge", "name"),
     Column("judge_b", "Against", "name"),
     N,
+    share("skill_difference", "Skill, difference"),
     share("agreement", "Agreement"),
     Column("kappa", "Kappa", "decimal", interval=True),
-    share("accuracy_difference", "Accuracy, difference"),
-    Column("p", "p (Holm)", "exact"),
     Column("price_ratio", "Price ratio", "decimal"),
 ]
 _KAPPA = [
@@ -397,11 +416,12 @@ _RANKINGS = [
     N,
 ]
 _HOW_READ = (
-    "Rates in percent; brackets are 95 % CIs clustered by item; kappa is Cohen's. Calls, tokens "
+    "Skill in points of 100: 0 is guessing, 100 always right. Rates in percent; brackets are 95 % "
+    "CIs clustered by item; kappa is Cohen's. Calls, tokens "
     "and seconds are of one verdict. (before debate): the same agents' votes before the debate; "
     "(control): single judges with as many calls."
 )
 _HOW_PAIRED = (
-    "On the cases that both judged. Accuracy, difference: the first less the second; p: a "
-    "sign-flip test by item, corrected for all pairs (Holm)."
+    "On the cases that both judged. Skill, difference: the first less the second, each pair with a "
+    "95 % CI of its own; unreadable verdicts count as ties."
 )

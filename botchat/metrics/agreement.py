@@ -10,23 +10,27 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import combinations
+from itertools import combinations, permutations
 from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from botchat.errors import DataError, MissingDataError
-from botchat.estimates import Codes, Estimate, Flags, Floats, Indices
+from botchat.estimates import UNKNOWN, Codes, Estimate, Flags, Floats, Indices
 from botchat.metrics import statistics
 from botchat.metrics.statistics import (
+    LEVEL,
+    SkillDifference,
     bootstrap,
     clustered_proportions,
     proportion,
     rank_correlations,
     ratio,
+    skill,
+    skill_difference,
 )
 from botchat.metrics.verdicts import (
     NO_CONTESTANT,
@@ -40,6 +44,12 @@ from botchat.records import HUMAN, JudgeId, natural_sort_key
 TextNumbers: TypeAlias = Mapping[tuple[str, str], float]
 """(item, contestant) -> a number of the text."""
 
+GUESSING = ""
+"""The judge that calls everything a tie; its skill is 0."""
+
+SkillDifferences: TypeAlias = Mapping[tuple[str, str], SkillDifference]
+"""(judge a, judge b or `GUESSING`) -> skill of a less that of b."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeAgreement:
@@ -49,11 +59,16 @@ class JudgeAgreement:
     n: int
     """Readable verdicts with a label."""
     unreadable: int
+    n_decided: int
+    """Verdicts with a label that is no tie, unreadable ones among them."""
+    skill: Estimate
+    """Half of the mean verdict (1, -1; 0 for a tie or an unreadable one) where the label is 1, less
+    that where it is -1. A label is 1 for the side shown first, or a human dialogue."""
     accuracy: Estimate
     accuracy_decided: Estimate
     """Accuracy where neither is a tie."""
     kappa: Estimate
-    """Cohen's kappa."""
+    """Cohen's kappa; not known where the verdicts, or the labels, are all alike."""
     spearman: Estimate | None
     kendall: Estimate | None
     """Correlations of the contestants' mean results (win 1, tie ½, loss 0) by judge and by labels;
@@ -89,10 +104,8 @@ class PairAgreement:
     n: int
     agreement: Estimate
     kappa: Estimate
-    accuracy_difference: Estimate
-    """Accuracy of a less that of b."""
-    p: float | None
-    """`statistics.sign_flip` of that; None without labels."""
+    skill_difference: Estimate
+    """Skill of a less that of b, where both were asked."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +139,8 @@ class Agreement:
     annotator_kappa: AnnotatorKappa | None = None
     rankings: Sequence[Placed] = ()
     """Rankings by each judge and by the labels (under the truth's name), best first."""
+    differences: SkillDifferences = field(default_factory=dict)
+    """Differences of any two judges, and of each and `GUESSING`."""
 
 
 def compare(
@@ -147,6 +162,7 @@ def compare(
         raise _too_few(truth_name, table.outcomes)
     truth = table.majority(annotators)
     tables = _Tables(table.by_topic(topics or {}), _longer(table, lengths or {}))
+    differences = tables.differences(truth, _Tables(table, tables.longer).item)
     rankings = []
     if truth_name is not None:
         # The majority is one label, held by both columns: count it once.
@@ -160,10 +176,16 @@ def compare(
     return Agreement(
         judges=[tables.judge(judge, truth) for judge in table.judges],
         annotators=tables.annotators(),
-        pairs=[tables.pair(a, b, truth) for a, b in combinations(table.judges, 2)],
+        pairs=[tables.pair(a, b, differences) for a, b in combinations(table.judges, 2)],
         annotator_kappa=kappa,
         rankings=rankings,
+        differences=differences,
     )
+
+
+def _verdicts(codes: Codes) -> Codes:
+    """Return 1, -1, or 0 for a tie or an unreadable verdict."""
+    return codes * (codes < PairOutcome.UNREADABLE)
 
 
 def _too_few(truth_name: str | None, names: Iterable[str]) -> MissingDataError:
@@ -191,6 +213,7 @@ class _Tables:
         item = self.item
         readable = codes < PairOutcome.UNREADABLE
         known = readable & (truth < PairOutcome.UNREADABLE)
+        labelled = (codes != PairOutcome.ABSENT) & (np.abs(truth) == 1)
         decided = known & (codes != PairOutcome.TIE) & (truth != PairOutcome.TIE)
         unequal = readable & (codes != PairOutcome.TIE) & (self.longer != 0)
         rates = verdict_rates(codes, self.table.item)
@@ -198,12 +221,14 @@ class _Tables:
         positives = {}
         if NO_CONTESTANT in self.table.contestants:
             for label in (-1, 1):
-                labelled = known & (truth == label)
-                positives[label] = proportion((codes == -1)[labelled], item[labelled])
+                of_class = known & (truth == label)
+                positives[label] = proportion((codes == -1)[of_class], item[of_class])
         return JudgeAgreement(
             judge=name,
             n=int(known.sum()),
             unreadable=int((codes == PairOutcome.UNREADABLE).sum()),
+            n_decided=int(labelled.sum()),
+            skill=skill(_verdicts(codes[labelled]), truth[labelled], item[labelled]),
             accuracy=proportion((codes == truth)[known], item[known]),
             accuracy_decided=proportion((codes == truth)[decided], item[decided]),
             kappa=_kappa(codes[known], truth[known], item[known]),
@@ -218,28 +243,34 @@ class _Tables:
             false_positive_rate=positives.get(1),
         )
 
-    def pair(self, a: str, b: str, truth: Codes) -> PairAgreement:
+    def pair(self, a: str, b: str, differences: SkillDifferences) -> PairAgreement:
         """Compare two judges."""
         codes_a = self.table.outcomes[a]
         codes_b = self.table.outcomes[b]
-        item = self.item
         both = (codes_a < PairOutcome.UNREADABLE) & (codes_b < PairOutcome.UNREADABLE)
-        known = both & (truth < PairOutcome.UNREADABLE)
-        lead: Floats = (codes_a == truth)[known].astype(np.float64) - (codes_b == truth)[known]
-        leads = np.asarray(np.bincount(item[known], lead), np.float64)
-        (difference,) = bootstrap(item[known], [lead, np.ones_like(lead)], _mean_lead)
-        p = None
-        if len(leads):
-            p = statistics.sign_flip(leads)
+        item = self.item[both]
         return PairAgreement(
             a,
             b,
             int(both.sum()),
-            agreement=proportion((codes_a == codes_b)[both], item[both]),
-            kappa=_kappa(codes_a[both], codes_b[both], item[both]),
-            accuracy_difference=difference,
-            p=p,
+            agreement=proportion((codes_a == codes_b)[both], item),
+            kappa=_kappa(codes_a[both], codes_b[both], item),
+            skill_difference=differences[a, b].at(LEVEL),
         )
+
+    def differences(self, truth: Codes, item: Indices) -> SkillDifferences:
+        """Compare judges where both were asked and the label is no tie.
+
+        ``truth`` and ``item``, which may be less than a cluster, have shape (c, 2).
+        """
+        codes = {**self.table.outcomes, GUESSING: np.zeros_like(truth)}
+        differences = {}
+        for a, b in permutations((GUESSING, *self.table.judges), 2):
+            asked = (codes[a] != PairOutcome.ABSENT) & (codes[b] != PairOutcome.ABSENT)
+            asked &= np.abs(truth) == 1
+            lead = _verdicts(codes[a][asked]) - _verdicts(codes[b][asked])
+            differences[a, b] = skill_difference(item[asked], self.item[asked], truth[asked], lead)
+        return differences
 
     def annotators(self) -> list[JudgeAgreement]:
         """Compare each annotator with the majority of the others."""
@@ -348,7 +379,9 @@ def _longer(table: JudgedPairs, lengths: TextNumbers) -> Floats:
 
 
 def _kappa(codes: Codes, others: Codes, item: Indices) -> Estimate:
-    """Return Cohen's kappa of two raters."""
+    """Return Cohen's kappa of two raters; not known where one gave one answer to all."""
+    if not ((codes != codes[:1]).any() and (others != others[:1]).any()):
+        return UNKNOWN
     cell = codes % 3 * 3 + others % 3
     (kappa,) = bootstrap(item, (cell == number for number in range(9)), _cohen_kappa)
     return kappa
@@ -361,11 +394,6 @@ def _cohen_kappa(sums: Floats) -> list[Floats]:
 def _fleiss_kappa(sums: Floats) -> list[Floats]:
     """Return the figure of sums of agreeing pairs, of units, and of each label."""
     return [statistics.fleiss_kappa(ratio(sums[:, 0], sums[:, 1]), sums[:, 2:])]
-
-
-def _mean_lead(sums: Floats) -> list[Floats]:
-    """Return the figure of sums of leads and of cases."""
-    return [ratio(sums[:, 0], sums[:, 1])]
 
 
 class ItemScore(NamedTuple):

@@ -17,11 +17,12 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from botchat.estimates import Estimate, Estimates, Flags, Floats, Indices
+from botchat.estimates import Codes, Estimate, Estimates, Flags, Floats, Indices
 
 LEVEL = 0.95  # coverage of every interval
 Z = NormalDist().inv_cdf(0.5 + LEVEL / 2)  # half its width in standard errors where these are known
@@ -158,6 +159,43 @@ def holm(p: Sequence[float]) -> list[float]:
     each = np.minimum(1.0, np.arange(len(p), 0, -1) * np.asarray(p, np.float64)[order])
     adjusted[order] = np.maximum.accumulate(each)
     return adjusted.tolist()
+
+
+class SkillDifference(NamedTuple):
+    """Skill of one judge less that of another, or of guessing; NaN: not known."""
+
+    value: float
+    error: float
+    """Standard error."""
+    n_clusters: int
+    n_items: int
+    n_of_class: Sequence[int]
+    """Items with the label 1, and with the label -1."""
+
+    def at(self, level: float) -> Estimate:
+        """Return it with a two-sided interval, by Student's t of clusters - 1."""
+        reach = student_t(level, max(1, self.n_clusters - 1)) * self.error
+        return Estimate(self.value, self.value - reach, self.value + reach)
+
+
+def skill_difference(
+    item: Indices, cluster: Indices, labels: Codes, lead: Codes
+) -> SkillDifference:
+    """Return the difference in skill of two judges; all arguments have shape (cases,).
+
+    Skill is Peirce's score (1884): half of the mean verdict (1, -1 or 0) where the label is 1, less
+    half of that where it is -1. 0 is whoever does not look, 1 is always right. ``labels``: 1 or -1.
+    ``lead``: the one's verdict less the other's. The error is that of the cases' influences.
+    """
+    side = (labels < 0).astype(np.intp)
+    apart = labels * lead / 2
+    n = np.bincount(side, minlength=2)
+    mean = ratio(np.bincount(side, apart, 2), n)
+    sums = np.bincount(distinct(cluster)[1], (apart - mean[side]) / n[side])
+    variance = sums @ sums * ratio(len(sums), len(sums) - 1)
+    of_class = [len(distinct(item[side == i])[0]) for i in (0, 1)]
+    n_items = len(distinct(item)[0])
+    return SkillDifference(mean.sum(), math.sqrt(variance), len(sums), n_items, of_class)
 
 
 def clustered_proportions(
@@ -306,3 +344,14 @@ def _percentiles(values: Floats, tail: float) -> Estimate:
         if high - low > _NOTHING:
             estimate = Estimate(estimate.value, low, high)
     return estimate
+
+
+def skill(verdicts: Codes, labels: Codes, item: Indices) -> Estimate:
+    """Return the skill of verdicts, see `skill_difference`; not known of labels all alike."""
+    of_class = np.stack([labels > 0, labels < 0]).astype(np.float64)
+    columns = [*of_class, *(labels * verdicts * of_class)]
+    return bootstrap(item, columns, _mean_of_classes)[0]
+
+
+def _mean_of_classes(sums: Floats) -> list[Floats]:
+    return [ratio(sums[:, 2:], sums[:, :2]).mean(1)]

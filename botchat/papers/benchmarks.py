@@ -19,24 +19,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from botchat.boards.judge_agreement import (
+    AS_PRINTED,
     HUMAN_LABELS,
-    JUDGES,
     PRICE,
     AgreementReport,
     agreement_signature,
     agreement_tables,
-    by_accuracy,
+    by_skill,
     known_fields,
     with_price,
 )
 from botchat.boards.tables import Column, Kind, Table, spread, table
 from botchat.errors import ConfigError, DataError, MissingDataError, listed
 from botchat.estimates import UNKNOWN, VerdictPrice
-from botchat.importers.tables import COLUMNS, SUFFIXES, FileRow, json_rows, read_text, rows
+from botchat.importers.tables import COLUMNS, SUFFIXES, read_text, rows
 from botchat.interfaces import Cells
 from botchat.metrics import lengths
 from botchat.metrics.agreement import ItemScore, ScoreAgreement, compare, compare_scores
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts, verdicts_digest
+from botchat.pipeline.contestants import single_judges
 from botchat.pipeline.judging import ProtocolCases
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labels
@@ -62,15 +63,6 @@ _SCORED = (
 )
 
 
-def json_files(files: Files) -> Iterator[tuple[str, list[FileRow]]]:
-    """Yield (name, records) of every JSON file whose first record has named fields."""
-    for name in sorted(files):
-        if name.lower().endswith(".json"):
-            records = json_rows(files[name], name)
-            if records and isinstance(records[0].fields, dict):
-                yield name, records
-
-
 class Answered(NamedTuple):
     """Verdicts of judges on a benchmark."""
 
@@ -81,9 +73,13 @@ class Answered(NamedTuple):
         """Return the judgments of every judge."""
         return list(chain.from_iterable(self.judged[protocol.name].values()))
 
-    def costs(self, protocol: Protocol) -> dict[str, VerdictPrice]:
-        """Return the price of a verdict by judge."""
-        return cost_per_verdict(self.workspace, self.judged[protocol.name])
+    def costs(self, *protocols: Protocol) -> dict[str, VerdictPrice]:
+        """Return the price of a verdict in each of some protocols together, by judge."""
+        judged = defaultdict[str, list[Judgment]](list)
+        for protocol in protocols:
+            for judge, judgments in self.judged[protocol.name].items():
+                judged[judge] += judgments
+        return cost_per_verdict(self.workspace, judged, len(protocols))
 
 
 class Comparison(NamedTuple):
@@ -143,16 +139,17 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
         )
     subject = {"benchmark": name.lower()}
     report = AgreementReport(
-        agreement=replace(agreement, judges=by_accuracy(judges), annotators=()),
+        agreement=replace(agreement, judges=by_skill(judges), annotators=()),
         prices=answered.costs(ANSWERS),
         one_order={each.judge: each for each in by_order.judges},
+        singles=single_judges(answered.workspace, [each.judge for each in judges]),
+        columns=AS_PRINTED,
         subject=name,
         labels=HUMAN_LABELS,
         signature=agreement_signature("bench", subject, verdicts_digest(verdicts), HUMAN_LABELS),
     )
-    tables = agreement_tables(report)
-    tables += _by_category(pairs, verdicts, report.signature)
-    return Comparison(report, tables)
+    categories = _by_category(pairs, verdicts, report.signature)
+    return Comparison(report, agreement_tables(report) + categories)
 
 
 def _by_category(
@@ -167,11 +164,11 @@ def _by_category(
             judges = compare(verdicts.only(category == name), HUMAN_LABELS).judges
         except MissingDataError:
             continue  # nobody has judged these questions yet
-        for judge in by_accuracy(judges):
+        for judge in by_skill(judges):
             rows.append({"category": name, **known_fields(judge)})
     if not rows:
         return []
-    columns = (Column("category", "Category", "name"), *JUDGES)
+    columns = (Column("category", "Category", "name"), *AS_PRINTED)
     title = "Accuracy by category of the question (layout of ChatEval, Figure 3)"
     return [table("categories", title, columns, rows, [signature]).filled()]
 
@@ -191,27 +188,30 @@ class RatedTexts(NamedTuple):
         """Correlate judges' scores with human ones, in the paper's layout."""
         scores = {}
         prices = {}
+        protocols = {}
         for part, (protocol, place, _) in self.parts.items():
             scores[part] = [
                 ItemScore(j.seed_id, j.contestants[0], j.judge, score_of(j, protocol, place))
                 for j in answered.all(protocol)
             ]
             prices[part] = answered.costs(protocol)
-        return self.correlate(scores, prices)
+            protocols[protocol.name] = protocol
+        of_all = answered.costs(*protocols.values())
+        return self.correlate(scores, prices, {judge: vars(of_all[judge]) for judge in of_all})
 
     def correlate(
         self,
         scores: Mapping[str, Sequence[ItemScore]],
         prices: Mapping[str, Mapping[str, VerdictPrice]],
+        of_text: Mapping[str, Cells],
         printed: Mapping[str, Cells] | None = None,
     ) -> Comparison:
-        """Correlate with human scores, by part; ``prices`` are by part and judge.
+        """Correlate with human scores, by part; ``prices``: by part, ``of_text``: of all parts.
 
         ``printed``: judge -> the paper's row of it, which stands below.
         """
         data = []
         judges = []
-        lines = {}
         by_judge = defaultdict[str, dict[str, ScoreAgreement]](dict)
         for part, (_, _, labels) in self.parts.items():
             rated = list(labels) + list(scores[part])
@@ -224,15 +224,15 @@ class RatedTexts(NamedTuple):
                 if judge in of_part:
                     row |= vars(of_part[judge])
                 judges.append(spread(row))
-                lines[judge] = row  # the price is the last part's
         signed = agreement_signature("bench", {"benchmark": self.name}, data, HUMAN_LABELS)
         columns = [Column("judge", "Judge", "name")]
         for part in (*self.parts, "average"):
             columns += [printed_column(f"{part}_spearman"), printed_column(f"{part}_kendall")]
         columns += [Column("unreadable", "Unreadable", "count"), *PRICE]
         rows = []
-        for judge, line in lines.items():
-            rows.append(with_price(line | _correlations(by_judge[judge])))
+        for judge, by_part in by_judge.items():
+            price = of_text.get(judge, {})
+            rows.append(with_price({"judge": judge, **_correlations(by_part), **price}))
             if printed and judge in printed:
                 rows.append({**printed[judge], "judge": f"{judge}, as printed"})
         correlations = table(self.table, self.title, columns, rows, [signed], _SCORED).filled()

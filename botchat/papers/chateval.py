@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import PurePosixPath
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from botchat import prompts
 from botchat.boards.judge_agreement import HUMAN_LABELS
 from botchat.errors import DataError, MissingDataError, listed
-from botchat.importers.tables import json_rows, named, read_text
+from botchat.importers.tables import FileRow, json_rows, named, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics.agreement import ItemScore
@@ -25,7 +25,6 @@ from botchat.papers.benchmarks import (
     Files,
     RatedTexts,
     answer_pairs,
-    json_files,
     refuse_several,
 )
 from botchat.pipeline.judging import ProtocolCases
@@ -56,6 +55,15 @@ ASPECTS = {
 
 _ALL_ASPECTS = Scale(0, 3, tuple(_SCALES))
 _FIELDS = "source, context, system_id, system_output and scores"
+
+
+def json_files(files: Files) -> Iterator[tuple[str, list[FileRow]]]:
+    """Yield (name, records) of every JSON file whose first record has named fields."""
+    for name in sorted(files):
+        if name.lower().endswith(".json"):
+            records = json_rows(files[name], name)
+            if records and isinstance(records[0].fields, dict):
+                yield name, records
 
 
 _REVIEW = re.compile(r"review_(.+)_(.+)_human\.txt")

@@ -28,10 +28,10 @@ from botchat.papers.benchmarks import (
     Benchmark,
     Files,
     RatedTexts,
-    json_files,
     printed_rows,
     refuse_several,
 )
+from botchat.papers.chateval import json_files
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.error_reports import KindReport, read_kinds
 from botchat.protocols.frame import neutralise_template
@@ -120,7 +120,7 @@ def recorded(files: Files) -> Benchmark:
     printed: dict[str, Cells] = {}
     for name in files:
         printed |= printed_rows(PurePosixPath(name).name.partition("_")[0])
-    comparison = _rated(stories, asked_in(language)).correlate(scores, {}, printed)
+    comparison = _rated(stories, asked_in(language)).correlate(scores, {}, {}, printed)
     return Benchmark((), lambda _: comparison, needs_judges=False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from itertools import chain
@@ -17,19 +18,22 @@ from botchat.boards.judge_agreement import (
     JUDGES,
     AgreementReport,
     agreement_signature,
+    by_skill,
     with_price,
 )
-from botchat.boards.tables import Column, spread, table
+from botchat.boards.tables import Column, Record, spread, table
 from botchat.errors import DataError, MissingDataError, listed, quoted
-from botchat.estimates import UNKNOWN
+from botchat.estimates import UNKNOWN, Estimate
 from botchat.importers.tables import json_rows
-from botchat.interfaces import Cells, MakeCase
+from botchat.interfaces import MakeCase
 from botchat.metrics import lengths
-from botchat.metrics.agreement import JudgeAgreement, compare
+from botchat.metrics.agreement import Agreement, JudgeAgreement, SkillDifferences, compare
+from botchat.metrics.statistics import LEVEL
 from botchat.metrics.verdicts import LOSS, NO_CONTESTANT, WIN, PairVerdict, PairVerdicts
 from botchat.papers.benchmarks import Answered, Benchmark, Comparison, Files
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.catalogue import UNIEVAL
+from botchat.protocols.kinds import result_of
 from botchat.protocols.rates import preferences
 from botchat.records import HUMAN, Dialogue
 
@@ -124,8 +128,10 @@ def _compare(
     """Compare judges, annotators and traps with the truth, source by source."""
     verdicts = preferences(answered.all(UNIEVAL), UNIEVAL)
     costs = answered.costs(UNIEVAL)
-    rows = []
+    rows: list[Record] = []
     notes = []
+    unjudged = []
+    unbeaten = defaultdict[tuple[str, str], list[str]](list)
     if left_out:
         notes.append(f"Left out: {listed(left_out)}.")
     for source, items in sources.items():
@@ -133,19 +139,26 @@ def _compare(
         kappas = {}
         if MAJORITY in in_columns.judges:
             kappas = {each.judge: each.kappa for each in compare(in_columns, MAJORITY).judges}
-        by_judge = {each.judge: each for each in compare(in_columns, BUILT_IN).judges}
-        by_judge.pop(_OTHERS, None)
-        for judge, compared in by_judge.items():
-            row = _row(source, compared)
-            if judge in kappas:
-                row["kappa"] = kappas[judge]
-            if judge in costs:
-                row |= vars(costs[judge])
-            rows.append(spread(row))
-            least = np.nan_to_num(compared.accuracy.value)
-            equal = [trap for trap in TRAPS if by_judge[trap].accuracy.value >= least]
-            if equal and judge in costs:
-                notes.append(f"{judge} is not more accurate than {' or '.join(equal)} on {source}.")
+        try:
+            compared = compare(in_columns, BUILT_IN)
+        except MissingDataError:  # nobody has judged it, and one class has no traps
+            unjudged.append(source)
+            continue
+        of_source = AgreementReport(
+            subject=source,
+            labels=BUILT_IN,
+            signature="",
+            agreement=Agreement(judges=_shown(compared.judges, kappas)),
+            prices=costs,
+        )
+        rows += [spread({"source": source, **row}) for row in of_source.judge_rows]
+        for pair in _unbeaten(compared.differences):
+            if pair[0] in costs:
+                unbeaten[pair].append(source)
+    if unjudged:
+        notes.append(f"Nobody has judged {', '.join(unjudged)}.")
+    for (judge, trap), where in unbeaten.items():
+        notes.append(f"{judge} does not beat {trap} on {', '.join(where)}.")
     signed = agreement_signature("bench", {"benchmark": "turing"}, rows, BUILT_IN)
     rates_table = table(
         "turing",
@@ -170,17 +183,22 @@ def _on_items(items: Sequence[Item], verdicts: Iterable[PairVerdict]) -> PairVer
     return PairVerdicts.of(known)
 
 
-def _row(source: str, compared: JudgeAgreement) -> Cells:
-    """Return the row of a judge on one source."""
-    return {
-        "source": source,
-        "judge": compared.judge,
-        "n": compared.n,
-        "unreadable": compared.unreadable,
-        "accuracy": compared.accuracy,
-        "true_positive_rate": compared.true_positive_rate or UNKNOWN,
-        "false_positive_rate": compared.false_positive_rate or UNKNOWN,
-    }
+def _unbeaten(differences: SkillDifferences) -> list[tuple[str, str]]:
+    """Return the (judge, trap) of which the judge is not shown to have more skill."""
+    pairs = [pair for pair in differences if pair[1] in TRAPS]
+    return [pair for pair in pairs if not differences[pair].at(LEVEL).low > 0]
+
+
+def _shown(
+    judges: Sequence[JudgeAgreement], kappas: Mapping[str, Estimate]
+) -> list[JudgeAgreement]:
+    """Return judges by skill, with these kappas; who wrote a dialogue ranks no contestant."""
+    shown = []
+    for judge in by_skill(judges):
+        if judge.judge != _OTHERS:
+            kappa = kappas.get(judge.judge, UNKNOWN)
+            shown.append(replace(judge, kappa=kappa, spearman=None, kendall=None))
+    return shown
 
 
 def _annotations(items: Sequence[Item]) -> Iterator[PairVerdict]:
@@ -200,16 +218,28 @@ def _annotations(items: Sequence[Item]) -> Iterator[PairVerdict]:
 
 
 def _traps(items: Sequence[Item]) -> Iterator[PairVerdict]:
-    """Yield verdicts by one number alone, at the threshold that is best on these items."""
+    """Yield verdicts by one number alone, at the threshold of most skill on all other items.
+
+    A tie where no threshold has any; nothing for dialogues that are all human or all AI.
+    """
     machine = np.array([dialogue.model == MACHINE for dialogue, _ in items])
+    if machine.all() or not machine.any():
+        return
     for trap, number in TRAPS.items():
         numbers = np.array([number(dialogue) for dialogue, _ in items])
         above = numbers[:, None] >= np.unique(numbers)
-        right = (above == machine[:, None]).mean(0)
-        best = int(np.abs(right - 0.5).argmax())
-        called_ai = above[:, best] == (right[best] > 0.5)
-        for (dialogue, _), is_ai in zip(items, called_ai.tolist(), strict=True):
-            yield _annotation(dialogue, dialogue.model, trap, is_ai)
+        rates = []
+        for of_class in (machine, ~machine):
+            called = above * of_class[:, None]
+            n_others = np.maximum(of_class.sum() - of_class, 1)[:, None]
+            rates.append((called.sum(0) - called) / n_others)
+        skill = rates[0] - rates[1]
+        row = np.arange(len(items))
+        best = np.abs(skill).argmax(1)
+        leads = np.sign(skill[row, best]) * (1 - 2 * above[row, best])
+        for (dialogue, _), lead in zip(items, leads.tolist(), strict=True):
+            result = result_of(lead)
+            yield PairVerdict(dialogue.seed_id, dialogue.model, NO_CONTESTANT, trap, result)
 
 
 def _annotation(dialogue: Dialogue, contestant: str, judge: str, is_ai: bool) -> PairVerdict:

@@ -5,9 +5,10 @@ GTEval and UniEval know the truth themselves: one side, or the whole dialogue, i
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -20,16 +21,16 @@ from botchat.boards.judge_agreement import (
     agreement_json,
     agreement_signature,
     agreement_tables,
-    by_accuracy,
-    shown_lengths,
+    by_skill,
 )
 from botchat.boards.tables import Table
 from botchat.errors import ConfigError, MissingDataError, UsageError, did_you_mean, listed
 from botchat.estimates import UNKNOWN
 from botchat.interfaces import Row
-from botchat.metrics.agreement import compare
+from botchat.metrics.agreement import Agreement, TextNumbers, compare
+from botchat.metrics.lengths import mean_words
 from botchat.metrics.verdicts import PairVerdicts, verdicts_digest
-from botchat.pipeline.contestants import stored_name, with_controls
+from botchat.pipeline.contestants import single_judges, stored_name, with_controls
 from botchat.pipeline.leaderboard import write_charts
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.pipeline.load import SeedSetData, load
@@ -78,7 +79,8 @@ def agree(
     kept = _select(workspace, [*judged, *votes.judges], judges, truth)
     judged = {name: judgments for name, judgments in judged.items() if name in kept}
     votes = votes.by(kept).with_turns_named()
-    report = _report(data, name, judged, [votes], [path.name for path in files], truth, notes)
+    names = [path.name for path in files]
+    report = _report(workspace, data, name, judged, [votes], names, truth, notes)
     return publish(report, agreement_tables(report), out, formats=formats)
 
 
@@ -104,7 +106,7 @@ def set_reports(data: SeedSetData) -> dict[str, AgreementReport]:
     for name, judged in _judged_protocols(data).items():
         n_annotators = sum(JudgeId.parse(judge).is_annotator() for judge in judged)
         if len(judged) > max(1, n_annotators):
-            reports[name] = _report(data, name, judged)
+            reports[name] = _report(data.workspace, data, name, judged)
     return reports
 
 
@@ -133,6 +135,7 @@ def _judged_protocols(data: SeedSetData) -> dict[str, Judged]:
 
 
 def _report(
+    workspace: Workspace,
     data: SeedSetData | None,
     name: str,
     judged: Judged,
@@ -161,14 +164,14 @@ def _report(
         signed["set"] = data.seed_set
         subject.insert(0, f"{name} on {data.seed_set}")
         if protocol is not None:
-            judged = with_controls(data.workspace, judged, protocol)
+            judged = with_controls(workspace, judged, protocol)
             parts += [PairVerdicts.of(preferences(each, protocol)) for each in judged.values()]
-        costs = cost_per_verdict(data.workspace, judged)
+        costs = cost_per_verdict(workspace, judged)
     verdicts = PairVerdicts.together(parts)
     labels = _labels(verdicts, protocol, truth)
     if labels == BUILT_IN:
         verdicts = PairVerdicts.together([verdicts, truth_of(verdicts, BUILT_IN)])
-    compared = compare(verdicts, labels, shown_lengths(dialogues, judged), topics)
+    compared = compare(verdicts, labels, _shown_lengths(dialogues, judged), topics)
     if labels == BUILT_IN:  # these labels are no verdicts
         # Who wrote a dialogue ranks no contestant.
         compared = replace(
@@ -177,20 +180,38 @@ def _report(
             rankings=[each for each in compared.rankings if each.judge != BUILT_IN],
             annotators=(),
         )
+    names = [judge.judge for judge in compared.judges]
     return AgreementReport(
-        agreement=replace(compared, judges=by_accuracy(compared.judges)),
+        agreement=replace(compared, judges=by_skill(compared.judges)),
         prices=costs,
+        singles=single_judges(workspace, names),
         subject=", ".join(subject),
         labels={None: "", BUILT_IN: BUILT_IN}.get(labels, HUMAN_LABELS),
         signature=agreement_signature("agree", signed, verdicts_digest(verdicts), labels),
-        notes=list(notes) + list(_notes(outdated, judged, labels)),
+        notes=list(notes) + list(_notes(outdated, judged, labels, compared)),
     )
+
+
+def _shown_lengths(dialogues: Dialogues, judged: Judged) -> TextNumbers:
+    """Return (seed, contestant) -> words an utterance of the texts that comparisons show."""
+    ends = defaultdict[tuple[str, str], int](int)
+    for judgment in chain.from_iterable(judged.values()):
+        if len(judgment.contestants) > 1:
+            for name in judgment.contestants:
+                key = (judgment.seed_id, name)
+                ends[key] = max(ends[key], judgment.shown)
+    shown = {}
+    for (seed_id, name), end in ends.items():
+        shown[seed_id, name] = mean_words(dialogues[name][seed_id].utterances[:end])
+    return shown
 
 
 def _labels(verdicts: PairVerdicts, protocol: Protocol | None, truth: str | None) -> str | None:
     """Return whose verdicts are the labels: annotators', or `BUILT_IN`; None if nobody's are."""
     if truth not in (None, OF_WRITERS):
         return truth
+    if truth == OF_WRITERS and len(truth_of(verdicts, BUILT_IN)):
+        return BUILT_IN
     present = np.unique(verdicts.judge).tolist()
     kinds = {JudgeId.parse(verdicts.judges[i]).is_annotator() for i in present}
     if truth is None and len(kinds) > 1:
@@ -222,7 +243,12 @@ def _select(
     return kept
 
 
-def _notes(outdated: Mapping[str, int], judged: Judged, labels: str | None) -> Iterator[str]:
+def _notes(
+    outdated: Mapping[str, int],
+    judged: Judged,
+    labels: str | None,
+    compared: Agreement,
+) -> Iterator[str]:
     for name in judged:
         n = outdated.get(name)
         if n:
@@ -236,6 +262,10 @@ def _notes(outdated: Mapping[str, int], judged: Judged, labels: str | None) -> I
                 f"The judgments of {name} were made with {len(kinds)} different settings; judge "
                 "again to make them one."
             )
+    rows = [*compared.judges, *compared.annotators]
+    alike = [row.judge for row in rows if row.n and not row.kappa.is_known]
+    if alike:
+        yield f"No kappa of {listed(alike)}: these verdicts, or their labels, are all alike."
     if labels is None:
         yield "No truth is known: judges are compared with each other only; see --truth."
 

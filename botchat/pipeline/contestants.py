@@ -23,6 +23,7 @@ from botchat.records import (
     Judged,
     JudgeId,
     Judgment,
+    Names,
     Seed,
     Verdict,
     human_dialogue,
@@ -137,6 +138,25 @@ def self_judged_models(
 
     own = {identity(name) for name in names}
     return [name for name in contestants if not own.isdisjoint(map(identity, name.split(" + ")))]
+
+
+def single_judges(workspace: Workspace, judges: Sequence[str]) -> dict[str, Names]:
+    """Return debate -> the judges that are one of its models alone.
+
+    A debate is a judge whose votes before it are judges too.
+    """
+    models = {}
+    for judge in judges:
+        asked = JudgeId.parse(judge)
+        if asked.role == "judge":
+            entry = workspace.config.judges.get(asked.asked_once)
+            models[judge] = asked.asked_once if entry is None else entry.model
+    singles = {}
+    for debate in models:
+        if str(JudgeId(debate, "votes_before_debate")) in judges:
+            own = self_judged_models(workspace, debate, models.values())
+            singles[debate] = tuple([name for name, model in models.items() if model in own])
+    return singles
 
 
 def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:

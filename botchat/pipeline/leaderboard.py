@@ -180,13 +180,19 @@ def _views(
     data: SeedSetData, meter: Meter, judges: Texts
 ) -> tuple[list[View], Mapping[str, AgreementReport]]:
     """Return the page's view of some judges, and the agreement of all by protocol."""
+    from botchat.boards.judge_agreement import HUMAN_LABELS
     from botchat.boards.judge_checks import LabelSkill
     from botchat.pipeline.agree import set_reports
     from botchat.report.page import View
 
     meter.begin("count and rate", len(judges))
     reports = set_reports(data)
-    labelled: dict[str, LabelSkill] = {}
+    labelled = {}
+    for name, report in reversed(reports.items()):
+        protocol = data.catalogue.find(name)
+        if report.labels == HUMAN_LABELS and protocol is not None:
+            for judged in report.agreement.judges:
+                labelled[judged.judge] = LabelSkill(protocol, judged.skill, judged.n_decided)
     costs = cost_per_dialogue(data.workspace, data.dialogues)
     views = []
     for judge in judges:

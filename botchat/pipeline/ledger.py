@@ -207,14 +207,16 @@ def total_cost(
     return _share(workspace, keys - {""}, 1).cost_usd
 
 
-def cost_per_verdict(workspace: Workspace, judged: Judged) -> dict[str, VerdictPrice]:
-    """Return judge -> the price of one verdict.
+def cost_per_verdict(
+    workspace: Workspace, judged: Judged, n_together: int = 1
+) -> dict[str, VerdictPrice]:
+    """Return judge -> the price of one verdict, or of several that belong together.
 
     A call that several verdicts rest on counts once.
     """
     prices = {}
     for name, judgments in judged.items():
-        n = len(judgments)
+        n = len(judgments) / n_together
         keys = _calls(judgments)
         bill = _share(workspace, keys, n)
         prices[name] = VerdictPrice(len(keys) / n, bill.tokens, bill.cost_usd, bill.latency_s)
@@ -246,7 +248,7 @@ def call_texts(workspace: Workspace, keys: Texts) -> dict[str, PageCall]:
     return calls
 
 
-def _share(workspace: Workspace, calls: Collection[str], n: int) -> usage.Bill:
+def _share(workspace: Workspace, calls: Collection[str], n: float) -> usage.Bill:
     with closing(workspace.ledger(readonly=True)) as ledger:
         return usage.share(ledger, calls, n)
 

@@ -275,17 +275,17 @@ def judge_charts(report: AgreementReport) -> Iterator[Chart]:
     priced = {}
     for judge in judges:
         usd = report.price(judge.judge).usd
-        if judge.accuracy.is_known:
-            percent = judge.accuracy.stretched(0.0, 100.0)
+        if judge.skill.is_known:
+            percent = judge.skill.stretched(0.0, 100.0)
             priced[names[judge.judge]] = {"x": 1000 * usd if usd else math.nan, **vars(percent)}
     points = pd.DataFrame.from_dict(priced, orient="index")
     if priced and points["x"].notna().all():
         yield Chart(
             "cost-agreement",
-            "Accuracy over the price of a verdict",
-            f"Accuracy against {report.labels}, with its 95 % interval.",
+            "Skill over the price of a verdict",
+            f"Skill against {report.labels}, with its 95 % interval; 0 is guessing.",
             [report.signature],
-            partial(_points, points, "USD per 1,000 verdicts", "accuracy (%)"),
+            partial(_points, points, "USD per 1,000 verdicts", "skill (of 100)"),
             6 + len(points),
         )
     if report.agreement.pairs:

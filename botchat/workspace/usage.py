@@ -76,7 +76,7 @@ def keep_pace(ledger: Ledger, started: float) -> None:
     )
 
 
-def share(ledger: Ledger, calls: Collection[str], n: int) -> Bill:
+def share(ledger: Ledger, calls: Collection[str], n: float) -> Bill:
     """Return the usage of several calls in sum, over n; None what is not known of each."""
     paid = bills(ledger, calls)
     unknown = Bill(None, None, None)

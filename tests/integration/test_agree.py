@@ -12,8 +12,10 @@ import msgspec
 import pytest
 
 from botchat.cli.main import main
+from botchat.pipeline.contestants import single_judges
 from botchat.records import Judgment, Seed
 from botchat.workspace import jsonl
+from botchat.workspace.folder import Workspace
 from tests.commands import refused, said
 from tests.openai_server import Server, text
 
@@ -26,35 +28,15 @@ def row(found: dict, judge: str) -> dict:
     return next(row for row in found["judges"] if row["judge"] == judge)
 
 
-SMALL = """\
-1,a,b,human,1
-2,a,b,human,2
-3,a,b,human,1
-1,a,b,sharp,1
-1,b,a,sharp,2
-2,a,b,sharp,2
-2,b,a,sharp,1
-3,a,b,sharp,1
-3,b,a,sharp,
-1,a,b,lazy,1
-1,b,a,lazy,1
-2,a,b,lazy,1
-2,b,a,lazy,1
-3,a,b,lazy,1
-3,b,a,lazy,1
-"""
-
-
 @pytest.fixture
 def small(tmp_path):
     """Three items, a person, a judge that is right and one that says 1."""
-    path = tmp_path / "small.csv"
-    path.write_text(HEADER + SMALL)
-    return path
+    three_items = Path(__file__).parents[1] / "data" / "three_items.csv"
+    return shutil.copy(three_items, tmp_path / "small.csv")
 
 
 def test_tables_and_figures_are_written_where_asked(small, tmp_path, capsys):
-    """One csv a table, one md, one json, the figure of accuracy; the most accurate first."""
+    """One csv a table, one md, one json, a figure; the highest skill first."""
     out = tmp_path / "out"
     found = said(capsys, "agree", small, "--out", out)
     assert {path.name for path in out.iterdir()} == {
@@ -63,11 +45,13 @@ def test_tables_and_figures_are_written_where_asked(small, tmp_path, capsys):
     }  # fmt: skip
     assert found["signature"] in (out / "meta.json").read_text()
     rows = list(csv.DictReader((out / "judges.csv").read_text().splitlines()))
-    assert [(r["judge"], r["accuracy"]) for r in rows] == [("sharp", "1.0"), ("lazy", "0.5")]
+    assert [(r["judge"], r["skill"]) for r in rows] == [("sharp", "0.8333"), ("lazy", "0.0")]
+    assert "| Judge | n | Unreadable | Skill | Ties |" in (out / "agreement.md").read_text()
     assert json.loads((out / "agreement.json").read_text()) == found
     assert main(["agree", str(small)]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("Judges against human labels: small.csv\njudge ")
+    assert printed.startswith("Judges against human labels: small.csv\nJudge  n ")
+    assert "Too few items to compare judges: 3 of 20." in printed
     assert found["signature"] not in printed
 
 
@@ -173,9 +157,10 @@ def test_gteval_knows_the_truth_itself(judged, capsys):
     """One side is human: no annotator is needed, none is made up."""
     found = agreed(capsys, judged, "gteval")
     assert found["labels"] == "the truth"
-    assert row(found, "umpire")["accuracy"] == row(found, "umpire")["kappa"] == 1.0
+    assert row(found, "umpire")["skill"] == row(found, "umpire")["kappa"] == 1.0
     assert row(found, "umpire")["n"] == N_GTEVAL
-    assert (row(found, "lazy")["accuracy"], row(found, "lazy")["kappa"]) == (0.5, 0.0)
+    # One answer to all: half of them right, no skill, and no kappa.
+    assert [row(found, "lazy")[key] for key in ("accuracy", "skill", "kappa")] == [0.5, 0.0, None]
     assert (found["annotators"], row(found, "umpire")["kendall"]) == ([], None)
     assert {r["judge"] for r in found["rankings"]} == {r["judge"] for r in found["judges"]}
     out = judged / "leaderboards" / "small" / "agreement-gteval"
@@ -192,18 +177,20 @@ def test_the_votes_before_the_talk_stand_beside_the_panel(judged, capsys):
     assert row(found, "pair (control)")["ties"] == 1.0
     names = [r["judge"] for r in found["judges"]]
     assert names == ["umpire", "pair", "pair (before debate)", "pair (control)", "lazy"]
-    gains = {
-        p["judge_b"]: p["accuracy_difference"] for p in found["pairs"] if p["judge_a"] == "pair"
-    }
-    assert (gains["pair (before debate)"], gains["pair (control)"]) == (0.375, 0.875)
+    gains = {p["judge_b"]: p["skill_difference"] for p in found["pairs"] if p["judge_a"] == "pair"}
+    assert (gains["pair (before debate)"], gains["pair (control)"]) == (0.75, 0.75)
     alone = agreed(capsys, judged, "gteval", "--judge", "pair")
     assert [r["judge"] for r in alone["judges"]] == names[1:4], "its controls are kept"
-    debate, itself, cheapest = found["sentences"]
-    assert debate.startswith("The debate pair does not beat lazy: +38 points (")
-    assert itself.startswith("The debate itself adds nothing measurable: +38 points (")
-    assert " over the same agents' votes before it, for " in itself
-    assert " over single judges with as many calls, for " in itself
-    assert "not significantly worse than the best: " in cheapest
+    assert found["sentences"] == [f"Too few items to compare judges: {N_SEEDS} of 20."]
+
+
+def test_a_debate_is_compared_with_judges_of_its_own_models(judged):
+    """Not with others, panels and samples among them where they ask no other model."""
+    names = ["umpire", "lazy", "rules", "human:amy", "pair", "pair (control)"]
+    named = Workspace(judged)
+    assert single_judges(named, names) == {}
+    names += ["pair (before debate)", "umpire (3 samples)", "chateval-default@lazy", "gpt"]
+    assert single_judges(named, names) == {"pair": ("umpire", "umpire (3 samples)")}
 
 
 def test_a_verdict_has_its_price(judged, tmp_path, capsys):
@@ -237,6 +224,19 @@ def test_people_who_were_asked_stand_beside_the_stage_files(judged, tmp_path, ca
     assert agreed(capsys, judged, "gteval", str(path))["judges"] == by_people["judges"]
     known = agreed(capsys, judged, "gteval", str(path), "--truth", "built-in")
     assert row(known, "human:amy")["accuracy"] == 0.25
+    alone = said(capsys, "agree", path, "--truth", "built-in")
+    assert (alone["labels"], row(alone, "human:amy")["n"]) == ("the truth", N_SEEDS)
+
+
+def test_an_annotator_who_gives_one_answer_has_no_kappa(judged, tmp_path, capsys):
+    """It is a dash and a word, not 0; and labels of one class know no skill."""
+    folder = shutil.copytree(judged, tmp_path / "amy")
+    (path,) = (folder / "judgments" / "small" / "unieval").iterdir()
+    labels = path.read_text().replace('"umpire"', '"human:amy"').replace('"3"', '"No"')
+    path.with_name("human-amy.jsonl").write_text(labels)
+    found = agreed(capsys, folder, "unieval")
+    assert "No kappa of umpire: these verdicts, or their labels, are all alike." in found["notes"]
+    assert row(found, "umpire")["kappa"] is row(found, "umpire")["skill"] is None
 
 
 def test_seeds_of_one_topic_are_one_case(judged, tmp_path, capsys):

@@ -123,6 +123,9 @@ def test_a_scripted_judge_has_the_accuracy_and_kappa_worked_out_by_hand(faireval
     out = tmp_path / "w" / "leaderboards" / "bench-faireval"
     page = (out / "agreement.md").read_text()
     assert "Judges against human labels: FairEval" in page
+    # Accuracy and kappa, which the paper prints, beside skill.
+    assert all(f"| {key} |" in page for key in ("Accuracy", "Kappa", "Skill", "Ties"))
+    assert row["skill"] == pytest.approx((2 / 3 + 1 / 1) / 2)
     assert {"judges.csv", "published.csv"} <= {path.name for path in out.iterdir()}
     by_category = pd.read_csv(out / "categories.csv", index_col="category")["accuracy"]
     assert by_category.to_dict() == {"a": 0.3333, "b": 1.0}
@@ -180,6 +183,10 @@ def test_aspects_are_rated_in_the_layout_of_table_2(tmp_path, capsys):
     assert row["kendall"] == pytest.approx(stats.kendalltau(scores, RATED)[0])
     assert by_aspect["groundedness"]["unreadable"] == 1
     assert by_aspect["groundedness"]["spearman"] == pytest.approx(1.0)
+    # The price is of all four questions, in the table as in sum.
+    table = pd.read_csv(tmp_path / "w/leaderboards/bench-topicalchat/chateval-table-2.csv")
+    paid = sum(each["tokens"] for each in found["judges"])
+    assert (table["calls"][0], table["tokens"][0]) == (4.0, pytest.approx(paid, abs=1e-3))
     assert "Naturalness ρ" in printed
     assert "Average τ" in printed
 
@@ -198,6 +205,8 @@ def test_a_judge_rates_stories_in_the_layout_of_matevals_table(tmp_path, capsys)
         bench = ["bench", "mateval", "--data", folder, "--judge", url(server)]
         found = said(capsys, *bench, "--dir", tmp_path / "w")
         assert server.n_received == 5
+    table = pd.read_csv(tmp_path / "w/leaderboards/bench-mateval/mateval-table-1.csv")
+    assert table["calls"][0] == 1.0, "one call has all five scores"
     by_kind = {row["error_type"]: row for row in found["judges"]}
     assert {row["judge"] for row in found["judges"]} == {url(server)}
     assert (by_kind["LINC"]["spearman"], by_kind["REP"]["spearman"]) == (1.0, None)

@@ -89,17 +89,34 @@ def test_judges_stand_beside_annotators_and_traps(place, tmp_path, capsys):
     assert (one["n"], one["accuracy"]) == (24, pytest.approx(2 / 3))
     # Nobody but the wrong one is contradicted; beside the wrong one the right ones tie.
     assert one["kappa"] == pytest.approx(-1.0)
+    # Thresholds are of the other seven; all dialogues have four turns, which tells nothing.
     assert rows["length alone"]["accuracy"] == pytest.approx(7 / 8)
-    assert rows["number of turns alone"]["accuracy"] == 0.5
-    assert found["notes"] == [
-        f"{url(server)} is not more accurate than length alone on mine.jsonl."
-    ]
+    assert rows["length alone"]["skill"] == pytest.approx(3 / 4)
+    turns = rows["number of turns alone"]
+    assert (turns["ties"], turns["skill"]) == (1.0, 0.0)
+    assert judge["skill"] == pytest.approx(3 / 8)  # the unreadable one is a tie
+    traps = ("length alone", "number of turns alone")
+    assert found["notes"] == [f"{url(server)} does not beat {t} on mine.jsonl." for t in traps]
+
+
+def test_traps_need_both_kinds_and_are_named_once_for_all_sources(place, tmp_path, capsys):
+    """A source of one class has none, and nobody to compare if nobody has judged it."""
+    human = {"source": "people", "id": "h", "turns": [["x", "word 0"]] * 4, "who": WHO[0]}
+    both = [record(n) | {"source": "copy"} for n in range(8)]
+    with (place / "mine.jsonl").open("a") as file:
+        file.writelines(json.dumps(each) + "\n" for each in (human, *both))
+    bench = ["bench", "turing", "--data", place, "--dir", tmp_path / "w"]
+    assert said(capsys, *bench)["notes"] == ["Nobody has judged people."]
+    with Server(umpire) as server:
+        found = said(capsys, *bench, "--judge", url(server))
+    assert {row["judge"] for row in found["judges"] if row["source"] == "people"} == {url(server)}
+    assert f"{url(server)} does not beat length alone on mine.jsonl, copy." in found["notes"]
 
 
 def test_an_odd_row_is_left_out_and_named(place, tmp_path, capsys):
     """With its file and row; the others count."""
     with (place / "mine.jsonl").open("a") as file:
-        file.write('{"id": "1", "turns": ["hi"], "who": {}}\n')
+        file.write('{"id": "1", "turns": [["x", ["a", "b"]]], "who": {"x": "human"}}\n')
     found = said(capsys, "bench", "turing", "--data", place, "--dir", tmp_path / "w")
     assert {row["n"] for row in found["judges"] if row["judge"] == "length alone"} == {8}
     assert found["notes"][0].startswith("Left out: mine.jsonl row 10: {'id': '1'")

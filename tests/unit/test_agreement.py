@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import random
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -14,18 +14,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import balanced_accuracy_score, cohen_kappa_score
 
 from botchat.boards.judge_agreement import AgreementReport, agreement_json
 from botchat.boards.tables import spread
 from botchat.errors import DataError, MissingDataError
+from botchat.estimates import Estimate, VerdictPrice
 from botchat.importers.tables import read_table
 from botchat.importers.vote_files import votes_of
 from botchat.metrics.agreement import Agreement, ItemScore, compare, compare_scores
+from botchat.metrics.statistics import skill, skill_difference
 from botchat.metrics.verdicts import NO_CONTESTANT, PairVerdict, PairVerdicts
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.rates import preferences, truth
 from botchat.records import HUMAN, Judgment
+from tests.rows import rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 
@@ -51,7 +54,7 @@ def row_of(agreement: Agreement, judge: str):
 
 def report(agreement: Agreement) -> AgreementReport:
     """The comparison as it is published."""
-    return AgreementReport(subject="votes", labels="", signature="s", agreement=agreement)
+    return AgreementReport(subject="votes", labels="labels", signature="s", agreement=agreement)
 
 
 def test_dialogues_judged_alone_have_true_and_false_positives():
@@ -107,8 +110,10 @@ def test_every_figure_of_a_small_example_by_hand():
     row = row_of(compare(lines(SMALL), lengths=lengths), "j")
     # Labels in the order shown: 1 2 1 2 tie; verdicts: 1 2 1 1 tie.
     kappa = cohen_kappa_score(["1", "2", "1", "2", "tie"], ["1", "2", "1", "1", "tie"])
-    assert (row.n, row.unreadable) == (5, 1)
+    assert (row.n, row.unreadable, row.n_decided) == (5, 1, 4)
     expected = {
+        # Right on both that the first side wins, on one of two that the second wins.
+        "skill": (2 / 2 + 0 / 2) / 2,
         "accuracy": 4 / 5,
         "accuracy_decided": 3 / 4,
         "kappa": kappa,
@@ -136,26 +141,71 @@ def test_an_annotator_is_measured_against_the_others_only():
     assert (two.annotator_kappa.raters, two.annotator_kappa.units) == (2, 1)
 
 
+def test_skill_is_peirces_score_of_finleys_tornadoes():
+    """28 of 51 tornadoes foretold, 72 false alarms in 2,752: 0.523 (Peirce, Science 4, 1884)."""
+    labels = np.repeat([1, -1], [51, 2752]).astype(np.int8)
+    verdicts = np.repeat([1, -1, 1, -1], [28, 23, 72, 2680]).astype(np.int8)
+    score = skill(verdicts, labels, np.arange(2803))
+    assert score.value == pytest.approx(0.523, abs=5e-4)
+    assert score.low < 0.523 < score.high
+    assert score.value == pytest.approx(2 * balanced_accuracy_score(labels, verdicts) - 1)
+    for answers, value in ((labels, 1), (-labels, -1), (labels * 0 + 1, 0), (labels * 0, 0)):
+        assert skill(answers, labels, np.arange(2803)).value == value
+    assert not skill(verdicts[:51], labels[:51], np.arange(51)).is_known, "one class only"
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.9983])
+def test_a_difference_of_skill_has_the_interval_of_paired_differences(level):
+    """Where classes are balanced and alike it is scipy's; the cases of an item count once."""
+    labels = np.repeat([1, -1], 60).astype(np.int8)
+    lead = labels * np.tile([0, 2, 0, -2, 2], 24).astype(np.int8)
+    item = np.arange(120)
+    theirs = stats.ttest_1samp(labels * lead, 0).confidence_interval(level)
+    for times in (1, 2):
+        cases = [np.tile(values, times) for values in (item, item, labels, lead)]
+        found = skill_difference(*cases)
+        ours = [*vars(found.at(level)).values()]
+        assert ours == pytest.approx([0.4, theirs.low, theirs.high])
+        assert (found.n_items, found.n_of_class) == (120, [60, 60])
+
+
 def test_two_judges_on_the_same_items_are_compared_pairwise():
-    """A copy differs by nothing; against a worse judge the difference has an interval."""
-    rng = random.Random(5)
+    """A copy differs by nothing; unreadable verdicts are ties; what one did not judge is out."""
+    good = [PairVerdict(str(i), "a", "b", "good", float(i % 2 or i > 9)) for i in range(40)]
+    human = [PairVerdict(str(i), "a", "b", "human", float(i % 2)) for i in range(30)]
+    copy = [row._replace(judge="copy") for row in good[:25]]
+    silent = [row._replace(judge="silent", result=math.nan) for row in good]
+    same, other, _ = compare(PairVerdicts.of(good + copy + silent + human)).pairs
+    assert (same.judge_a, same.judge_b, same.agreement.value) == ("good", "copy", 1.0)
+    assert same.skill_difference == Estimate(0.0, 0.0, 0.0)
+    # Always right where b is not better, on 5 of 15 where it is: 1 and -1/3.
+    assert other.skill_difference.value == pytest.approx((1 - 1 / 3) / 2)
+    assert other.skill_difference.low < 1 / 3 < other.skill_difference.high
 
-    def coin(judge, right):
-        results = [float(rng.random() < right) for _ in range(200)]
-        return [PairVerdict(str(i), "a", "b", judge, result) for i, result in enumerate(results)]
 
-    good, bad, human = coin("good", 0.8), coin("bad", 0.55), coin("human", 1)
-    copy = [row._replace(judge="copy") for row in good]
-    agreement = compare(PairVerdicts.of(good + copy + bad + human))
-    same, other, _ = agreement.pairs
-    assert (same.judge_a, same.judge_b, same.p) == ("good", "copy", 1.0)
-    assert same.accuracy_difference.value == 0
-    assert same.agreement.value == same.kappa.value == 1.0
-    gap = row_of(agreement, "good").accuracy.value - row_of(agreement, "bad").accuracy.value
-    difference = other.accuracy_difference
-    assert difference.value == pytest.approx(gap)
-    assert 0 < difference.low < gap < difference.high
-    assert other.p < 0.001
+def sentences(n, right, labels=0, second="b", topics=0, singles=(), **paid):
+    """What is said of judges that are right in so many percent of n items.
+
+    ``labels``: of 1, default half. ``singles``: of every debate. ``paid``: calls and USD.
+    """
+    verdicts, prices = [], {}
+    for k, (judge, percent) in enumerate({"human": 100, **right}.items(), -1):
+        for i in range(n):
+            wrong = (37 * i + 14 * k) % 200 >= 2 * percent
+            label = int(i < (labels or n // 2))
+            verdicts.append(PairVerdict(str(i), "a", second, judge, label ^ wrong))
+        calls, usd = (paid.get(key, {}).get(judge) for key in ("calls", "usd"))
+        if calls or usd is not None:
+            prices[judge] = VerdictPrice(calls or 1, None, usd, None)
+    by_topic = {str(i): str(i % topics) for i in range(n * bool(topics))}
+    compared = report(compare(PairVerdicts.of(verdicts), topics=by_topic))
+    return replace(compared, prices=prices, singles=dict.fromkeys(right, singles)).sentences
+
+
+@pytest.mark.parametrize(("spec", "expected"), rows("sentences_on_judges"))
+def test_a_sentence_says_what_its_interval_says(spec, expected):
+    """Of more, less, no and unknown difference; prices of 0 and unknown ones; too few items."""
+    assert sentences(**spec) == expected
 
 
 def test_rankings_stand_beside_each_other():
@@ -180,27 +230,20 @@ def test_rankings_stand_beside_each_other():
 
 
 def test_judges_are_compared_without_labels_too():
-    """No accuracy and no p, but consistency, agreement and rankings."""
+    """No skill, but consistency, agreement and rankings."""
     text = "1 a b j 1\n1 b a j 2\n1 a b k 2\n1 b a k 2\n2 a b j 1\n2 a b k 1"
     agreement = compare(lines(text), truth_name=None)
     row = row_of(agreement, "j")
     assert not row.accuracy.is_known
+    assert not row.skill.is_known
     assert row.consistency.value == 1.0
     assert not row.longer_preferred.is_known
     assert agreement.pairs[0].agreement.value == pytest.approx(2 / 3)
-    assert agreement.pairs[0].p is None
+    assert not agreement.pairs[0].skill_difference.is_known
     json.dumps(agreement_json(report(agreement)), allow_nan=False)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1 a b human:1 1", "nothing to compare: .* called 'human'.*; found human:1$"),
-        ("1 a b humanoid-7b 1", "nothing to compare: .* called 'human'.*; found humanoid-7b$"),
-        ("", "nothing to compare: .*; found none$"),
-        ("1 a b j 1\n1 a b j 2\n1 a b human 1", "j has judged item 1, a before b, twice"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), rows("comparisons_of_nobody"))
 def test_a_comparison_needs_judges_and_annotators(text, message):
     """The message names those that it has."""
     with pytest.raises((MissingDataError, DataError), match=message):
