@@ -23,7 +23,7 @@ GOOD: Final = 0.50
 POOR: Final = 0.25
 """Skill from which a judge passes, and below which it fails."""
 LABEL_GOOD: Final = 0.20
-"""The same against people's labels: people agree only in part."""
+"""Skill from which it passes against labels: people agree only in part."""
 ALIKE: Final = 0.20
 """Skill on a model within which it and people are alike to the judge."""
 PLACED: Final = 0.60

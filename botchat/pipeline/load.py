@@ -70,7 +70,7 @@ class SeedSetData:
     verdicts: Mapping[str, ByProtocol]
     """Judge -> protocol -> verdicts, also those that test the judge."""
     judgments: Mapping[str, dict[str, list[Judgment]]]
-    """The same with their reasons."""
+    """Judge -> protocol -> judgments with their reasons, in the same way."""
     outdated: Mapping[str, int]
     """Judge -> number of judgments of dialogues that have changed."""
     unanswered: Mapping[str, int]

@@ -17,7 +17,7 @@ from botchat.boards.judge_checks import judge_trust
 from botchat.boards.tables import is_floor_bot
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, Dialogue
+from botchat.records import HUMAN, SHUFFLED, Dialogue
 from botchat.report.remarks import more_dialogues, protocol_agreement
 from tests.judges import PROTOCOLS, USELESS, Judge, World, always
 from tests.rows import rows
@@ -33,7 +33,7 @@ def world() -> World:
 
 def prefers(order: Sequence[str], n_ties: Sequence[int] = ()) -> Judge:
     """Calls the later one in an order AI; ties at each N of ``n_ties``."""
-    place = {name: i for i, name in enumerate((HUMAN, *order))}
+    place = {name: i for i, name in enumerate((HUMAN, *order, SHUFFLED))}
 
     def judge(protocol: Protocol, dialogues: Sequence[Dialogue]) -> str:
         if protocol.is_alone:
@@ -55,10 +55,8 @@ def test_who_leads_and_how_it_is_put(world):
     assert ("weir", True) in heading.pieces
     assert ("brook", True) in heading.pieces
     assert heading.title == "made-up: weir leads clearly"
-    share = board.main.values("success_n16")["weir"]
     assert heading.lead == (
-        f"In {100 * share:.0f} of 100 dialogues of 16 utterances weir passes for human; "
-        "humans pass in 100."
+        "24 dialogues are too few to say whether the judge tells weir from people."
     )
     assert heading.scope == "24 dialogues of made-up, 3 models, 1 bot, judge j."
     assert heading.leader == "weir"
@@ -90,14 +88,12 @@ NO_BOT = {"mill": 0.3, "brook": 0.6}
         # Without an Arena the success rate decides, and rates of one level rule nobody out.
         (QUALITY, 24, "ideal", (UNIEVAL,), "weir leads clearly (next: brook).", "weir"),
         (QUALITY, 24, always("No", "both"), (ARENA.at(16),),
-         "brook leads; mill and weir are not ruled out (won 0, tied 48, lost 0 against mill).",
-         "brook"),
+         "No difference: brook, mill, weir.", "brook"),
         ({"weir (instant)": 0.9, "mill": 0.3}, 24, prefers(["weir (instant)", "mill"]),
          (ARENA.at(16),), "weir (instant) leads clearly (next: mill, won 48, tied 0, lost 0).",
          "weir (instant)"),
         ({f"m{i}": 0.5 for i in range(6)}, 24, always("No", "both"), (ARENA.at(16),),
-         "m0 leads; m1, m2, m3 and 2 more are not ruled out (won 0, tied 48, lost 0 against m1).",
-         "m0"),
+         "No difference: m0, m1, m2 and 3 more.", "m0"),
     ],
 )  # fmt: skip
 def test_the_sentence_of_each_kind_of_board(quality, n_seeds, judge, protocols, sentence, leader):
@@ -175,20 +171,11 @@ def test_an_imported_model_is_expected_on_its_own_dialogues(world):
     assert any("comparisons were judged" in note for note in half.board_of(fewer).notes)
 
 
-@pytest.mark.parametrize(
-    ("judge", "fault"),
-    [
-        (USELESS["never accuses"], "passes bots as human"),
-        (USELESS["always accuses"], "calls human dialogues AI"),
-        (always(None, None), "gives verdicts that cannot be read"),  # type: ignore[arg-type]
-    ],
-)
-def test_a_failed_judge_takes_the_headline(world, judge, fault):
+def test_a_failed_judge_takes_the_headline(world):
     """And the title; it makes nobody the leader."""
-    board = world.board(judge)
+    board = world.board(USELESS["never accuses"])
     heading = headline(board, judge_trust(board))
-    assert heading.sentence == f"No ranking: the judge {fault}."
-    assert heading.title == f"made-up: No ranking: the judge {fault}"
+    assert heading.title == "made-up: No ranking: the judge does not notice shuffled dialogues"
     assert heading.leader is None
 
 
@@ -207,8 +194,8 @@ def test_sentence_table_and_trust_never_contradict(qualities, judge, protocols):
     heading = headline(board, trust)
     assert heading.sentence == "".join(text for text, _ in heading.pieces)
     assert len(heading.title) < 90
-    is_trusted = trust.level not in ("do not trust", "not usable")
-    assert heading.sentence.startswith("No ranking: the judge ") != is_trusted
+    is_trusted = trust.level != "do not trust"
+    assert heading.sentence.startswith("No ranking: ") != is_trusted
     if not is_trusted:
         assert heading.leader is None
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from botchat.boards.arena import rate
 from botchat.boards.board import protocol_verdicts
 from botchat.boards.protocols import (
     DetectionResult,
+    DialogueEnds,
     ProtocolVerdicts,
     SuccessCurve,
     detection_result,
@@ -198,7 +200,8 @@ ENDS = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_si
 @example([*[(1, False)] * 3, *[(1, True)] * 3, (2, False), (2, False), (2, True)])
 def test_the_curve_is_scipys_kaplan_meier(ends):
     """Wherever scipy gives one; it never rises, and no dialogue is lost."""
-    curve = SuccessCurve.of([(*each, str(i)) for i, each in enumerate(ends)], 12)
+    rows = [(end, end * is_ai, str(i)) for i, (end, is_ai) in enumerate(ends)]
+    curve = SuccessCurve.of_model(DialogueEnds.of(rows), 12)
     times, is_censored = [end for end, _ in ends], [not is_ai for _, is_ai in ends]
     survival = ecdf(CensoredData.right_censored(times, is_censored)).sf
     for time, share in zip(survival.quantiles, survival.probabilities, strict=True):
@@ -263,26 +266,27 @@ def test_topics_of_ten_are_clusters(has_topics, least, most):
     assert (covered / 20 <= most).all()
 
 
-def test_a_human_dialogue_that_ends_has_passed():
-    """A model's is cut short; a human one counts at every later N, in curve and table alike."""
-    records = make_records({"a": 0.9}, 4)
-    dialogues = {
-        s.id: msgspec.structs.replace(records.dialogues["a"][s.id], utterances=("x",) * n)
-        for s, n in zip(records.seeds, (4, 16, 16, 16), strict=True)
-    }
-    judgments = [
-        judgment("unieval", s.id, (name,), v)
-        for name in ("a", HUMAN)
-        for s, v in zip(records.seeds, ("No", "No", "9", "16"), strict=True)
-    ]
+def test_people_count_as_far_as_they_go():
+    """At N those with N utterances or more, while there are 20; a model's is cut short."""
+    verdicts = [(4, "No"), (8, "3"), (8, "No"), (16, "9"), (16, "No")] * 5
+    records = make_records({"a": 0.9}, len(verdicts))
+    dialogues, judgments = {}, []
+    for s, (n, verdict) in zip(records.seeds, verdicts, strict=True):
+        dialogue = records.dialogues["a"][s.id]
+        dialogues[s.id] = msgspec.structs.replace(dialogue, utterances=("x",) * n)
+        judgments += [judgment("unieval", s.id, (name,), verdict) for name in ("a", HUMAN)]
     human = {i: msgspec.structs.replace(d, model=HUMAN) for i, d in dialogues.items()}
     both = replace(
         records, dialogues={"a": dialogues, HUMAN: human}, judgments={"unieval": judgments}
     )
     (part,) = both.board().of(DetectionResult)
-    assert part.curves["a"].rate[-1] == pytest.approx(1 / 3)
-    assert part.curves[HUMAN].rate[-1] == pytest.approx(1 / 2)
-    assert part.table.values("success_n16") == pytest.approx({"a": 1 / 3, HUMAN: 1 / 2})
+    assert part.table.values("success_n4") == pytest.approx({"a": 0.8, HUMAN: 0.8})
+    rates = part.table.values("success_n8")
+    assert rates == pytest.approx({"a": 0.8, HUMAN: 0.75})
+    assert math.isnan(part.table.values("success_n16")[HUMAN])  # of ten
+    assert np.isnan(part.curves[HUMAN].rate[8:]).all()
+    assert part.table.values("success_n16")["a"] == pytest.approx(0.4)
+    assert part.table.values("n")[HUMAN] == 25
 
 
 @pytest.mark.parametrize("verdict", [None, "Undecided"])
