@@ -332,7 +332,7 @@ def resolution(run: ResolvedRun, planned: Plan) -> list[str]:
     """Return the gap in win rate at which the Arena separates two models in half of all runs.
 
     Of this run and of four times its dialogues, topics counted once each; docs/statistics.md has
-    what is assumed. Nothing for fewer than two models or `LEAST` topics, or without pairs of models.
+    what is assumed. Nothing for fewer than two models or `LEAST` topics, or without pairs.
     """
     n_models = sum(name.partition(":")[0] not in ("bot", HUMAN) for name in run.models)
     seeds = first_seeds(run.seed_set.seeds, run.limit)
