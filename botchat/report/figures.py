@@ -363,7 +363,7 @@ def dots(
 ) -> None:
     """Draw numbers with their intervals, a row each; the first series is filled."""
     main = next(iter(series.values()))
-    names = list(main.index)
+    names = list(dict.fromkeys(chain.from_iterable(frame.index for frame in series.values())))
     step = 0.6 / max(1, len(series) - 1)
     middle = 0.3 if len(series) > 1 else 0
     for i, (title, frame) in enumerate(series.items()):
@@ -377,7 +377,10 @@ def dots(
         draw(frame["value"], y, c=fill, edgecolors=colors, linewidths=1, zorder=3)
         draw([], [], c="white" if i else shade, edgecolors=shade, label=title)
     _name_rows(axes, names)
-    values = [f"{main['value'][name]:.0f}  {notes.get(name, '')}".strip() for name in names]
+    values = []
+    for name, value in main["value"].reindex(names).items():
+        text = f"{value:.0f}  {notes.get(str(name), '')}"
+        values.append("" if np.isnan(value) else text.strip())
     _write_beside(axes, range(len(names)), values)
     axes.grid(axis="x")
     axes.set_xlabel(unit)

@@ -114,7 +114,9 @@ def contrary(protocol: Protocol, dialogues: Sequence[Dialogue]) -> str:
     if protocol.is_alone:
         return "3" if "mill" in names else "No"
     order = (
-        ["weir", "brook", HUMAN, "mill"] if protocol.against_human else ["mill", "brook", "weir"]
+        ["weir", "brook", SHUFFLED, HUMAN, "mill"]
+        if protocol.against_human
+        else ["mill", "brook", "weir", SHUFFLED, HUMAN]
     )
     return str(1 + names.index(min(names, key=order.index)))
 
