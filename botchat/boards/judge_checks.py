@@ -250,6 +250,11 @@ def judge_trust(board: Board, labelled: LabelSkill | None = None) -> JudgeTrust:
             reasons = [_untested(board, checks, is_rules)]
         case "no fault found":
             reasons = [_praise(checks)]
+    if board.self_judged:
+        verb = "is a contestant"
+        if len(board.self_judged) > 1:
+            verb = "are contestants"
+        reasons.append(f"It judges itself: {listed(board.self_judged)} {verb}.")
     return JudgeTrust(decided, reasons, checks, board.self_judged, turned, is_rules)
 
 
@@ -304,7 +309,7 @@ def _checks(board: Board, labelled: LabelSkill | None) -> list[Check]:
     if labelled is not None:
         outcome = state(labelled.skill, labelled.n, labelled.n, LABEL_GOOD)
         checks.append(Check("skill_labels", outcome, labelled.skill, labelled.n, labelled.protocol))
-    facts = [each for name, each in board.judge_facts.items() if name in board.verdicts]
+    facts = {name: board.judge_facts[name] for name in board.verdicts}
     if facts:
         checks.append(_unreadable_check(board, facts))
     return checks
@@ -330,10 +335,10 @@ def _skill_check(key: Key, protocol: Protocol, cases: SkillCases) -> Check:
     return Check(key, outcome, skill, n, protocol, cases.good, cases.bad, cases.habit)
 
 
-def _unreadable_check(board: Board, facts: Sequence[JudgeFacts]) -> Check:
+def _unreadable_check(board: Board, facts: Mapping[str, JudgeFacts]) -> Check:
     """Check the protocol with the most unreadable verdicts."""
-    worst = max(facts, key=_least_unreadable)
-    rate = worst.rate("unreadable_rate")
+    name = max(facts, key=lambda name: _least_unreadable(facts[name]))
+    rate = facts[name].rate("unreadable_rate")
     outcome: State = "warns"
     if rate.value == 1 or rate.low > MOST_UNREADABLE:
         outcome = "fails"
@@ -341,8 +346,9 @@ def _unreadable_check(board: Board, facts: Sequence[JudgeFacts]) -> Check:
         outcome = "passes"
     if rate.value < 1 and board.test.n_seeds < LEAST:
         outcome = "unknown"
-    protocol = board.verdicts[worst.protocol].protocol
-    return Check("unreadable_rate", outcome, rate, worst.judged, protocol)
+    return Check(
+        "unreadable_rate", outcome, rate, facts[name].judged, board.verdicts[name].protocol
+    )
 
 
 def _least_unreadable(facts: JudgeFacts) -> float:
@@ -378,11 +384,6 @@ def _doubts(board: Board, checks: Sequence[Check], turned: str | None) -> list[s
             f"It takes people for AI more often than {turned}: {100 * cases.bad:.0f} % against "
             f"{100 * cases.good:.0f} %."
         )
-    if board.self_judged:
-        verb = "is a contestant"
-        if len(board.self_judged) > 1:
-            verb = "are contestants"
-        reasons.append(f"It judges itself: {listed(board.self_judged)} {verb}.")
     for check in checks:
         if check.key == "skill" and check.state == "unknown" and check.protocol is not None:
             reasons.append(_sentence(check.reason or f"{check.protocol.label} was not tested"))

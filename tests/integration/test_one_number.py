@@ -121,13 +121,13 @@ def test_a_number_has_one_interval_everywhere(folder: Path, capsys: Any) -> None
             for end, text, most in zip(ends, texts, _ROUNDED, strict=True):
                 assert abs(scale * end - float(text)) <= most, (model, key, texts, ends)
             on_page += 1
-        assert on_page > 20
+        assert on_page > 15
     for protocol in ("arena-n16", "arena-n8", "gteval", "unieval"):
         printed = said(capsys, "agree", *where, "--protocol", protocol)
         places.walk("", protocol, [*printed["judges"], *printed["pairs"]], "agree --json")
     numbers = {key for _, _, _, key in places.numbers}
     rates = {"consistency", "first_preferred", "ties", "unreadable_rate"}
-    assert rates | {"false_positive_rate", "true_positive_rate"} <= numbers
+    assert rates <= numbers
     twice = {number: dict(ends) for number, ends in places.numbers.items() if len(ends) > 1}
     assert not twice, twice
 

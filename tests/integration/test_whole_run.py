@@ -256,15 +256,15 @@ def test_init_asks_a_server_what_it_serves(tmp_path, server, capsys):
 
 
 def test_init_writes_several_providers_and_imports_dialogues(tmp_path, monkeypatch, capsys):
-    """All are contestants; the first judges, which the file, `run` and the board say."""
+    """Of three the last judges and the others are contestants."""
     monkeypatch.chdir(tmp_path)
     Path("chats.jsonl").write_text('{"id": "a", "utterances": ["Hi.", "Hello.", "So?", "Fine."]}\n')
     assert main(["init", "openai", "vllm", "anthropic", "--data", "chats.jsonl"]) == 0
     assert "first look" not in capsys.readouterr().out  # there are real dialogues
     settings = load(Path("botchat.toml"))
-    assert settings.run.models == ("gpt", "by-vllm", "claude", "bot:parrot")
-    assert (settings.run.seeds, settings.run.judge) == ("chats", "gpt")
-    assert "judges itself" in Path("botchat.toml").read_text("utf-8")
+    assert settings.run.models == ("gpt", "by-vllm", "bot:parrot")
+    assert (settings.run.seeds, settings.run.judge) == ("chats", "claude")
+    assert "A model of its own judges" in Path("botchat.toml").read_text("utf-8")
     assert main(["seeds", "--json"]) == 0
     rows = {row["set"]: row["invented"] for row in json.loads(capsys.readouterr().out)["rows"]}
     assert rows == {"sample": True, "chats": False}
@@ -280,7 +280,8 @@ def test_a_judge_that_is_a_contestant_is_told(place, capsys):
     said = capsys.readouterr()
     assert "one is a contestant and its own judge" in said.err
     whole = json.loads(said.out)
-    assert any("it judges itself (one), name another" in note for note in whole["notes"])
+    assert whole["judge"]["self_judged"] == ["one"]
+    assert "It judges itself: one is a contestant." in whole["judge"]["reasons"]
 
 
 def test_an_invented_set_is_said_wherever_it_is_met(place, capsys):
