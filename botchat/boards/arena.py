@@ -79,6 +79,8 @@ class Arena(ProtocolResult):
     """See `Comparisons.is_hard`."""
     counts: ComparisonCounts
     fitted: BradleyTerryResult
+    controlled: BradleyTerryResult | None
+    """Ratings at equal length; None where lengths are not known."""
 
     def pair(self, a: str, b: str) -> list[int]:
         """Return the wins, ties and losses of one contestant against another, in both orders."""
@@ -194,6 +196,7 @@ def _arena(
     fitted = fit(comparisons)
     ratings = [_bradley_terry(fitted, "bt")]
     known = np.isfinite(length)
+    controlled = None
     if known.any():
         controlled = fit(comparisons.select(known), length[known])
         ratings.append(_bradley_terry(controlled, "bt_length_controlled"))
@@ -232,7 +235,18 @@ def _arena(
         rows.reset_index(),
         [signature],
     )
-    return Arena(protocol, standing, pairs, results, has_elo, is_hard, counts, fitted, keys=["bt"])
+    return Arena(
+        protocol,
+        standing,
+        pairs,
+        results,
+        has_elo,
+        is_hard,
+        counts,
+        fitted,
+        controlled,
+        keys=["bt"],
+    )
 
 
 def _bradley_terry(fitted: BradleyTerryResult, key: str) -> pd.DataFrame:

@@ -37,6 +37,14 @@ class SavedBoard(msgspec.Struct, frozen=True):
     n: int = PASS_AT[-1]
     """The largest N of its success rates; older versions did not write it."""
     path: str = ""
+    headline: str = ""
+    judge: Row = {}
+    """What was found of the judge."""
+
+    @property
+    def is_unranked(self) -> bool:
+        """Whether its judge ranks nobody."""
+        return self.judge.get("trust") == "do not trust"
 
     @property
     def models(self) -> list[str]:

@@ -80,6 +80,9 @@ def _failure(
     boards: Boards, to_test: set[str], p: Mapping[str, float], fell: Texts
 ) -> GateFailed | None:
     """Return why the gate is shut, if it is."""
+    for board in (boards.old, boards.new):
+        if board.is_unranked:
+            return GateFailed(f"{board.path}: {board.headline}")
     if fell:
         return GateFailed(f"{len(fell)} of {len(p)} models fell")
     if to_test and not p:

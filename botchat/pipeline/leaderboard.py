@@ -86,7 +86,12 @@ def leaderboard(
         loaded = paged + list(by_judge)
     data = load(workspace, seed_set, loaded, large=large, seeds=seeds, files=by_judge)
     from botchat.boards import files as board_files
-    from botchat.report.remarks import more_dialogues, protocol_agreement
+    from botchat.report.remarks import (
+        judge_remarks,
+        more_dialogues,
+        protocol_agreement,
+        stopped_remarks,
+    )
 
     views, reports = _views(data, meter, paged)
     view = views[0]
@@ -106,9 +111,12 @@ def leaderboard(
     if opens:
         webbrowser.open(page.absolute().as_uri())
     lines = list(view.board.notes)
-    more = more_dialogues(view.board, view.headline.leader, usd)
+    leader = view.headline.leader
+    more = more_dialogues(view.board, leader, usd)
+    remarks = [*judge_remarks(view.board, leader), *stopped_remarks(view.board)]
     if more:
-        lines.insert(0, more)
+        remarks.insert(0, more)
+    lines = remarks + lines
     if large:
         lines.append(_NO_READER.format(*sizes, *MOST_IN_READER))
     lines.append(_coverage(view, len(seeds), judgments, usd))

@@ -39,7 +39,12 @@ from botchat.report.first_screen import (
     percent,
     success_curve,
 )
-from botchat.report.remarks import more_dialogues, protocol_agreement
+from botchat.report.remarks import (
+    judge_remarks,
+    more_dialogues,
+    protocol_agreement,
+    stopped_remarks,
+)
 
 if TYPE_CHECKING:
     from botchat.report.figures import Chart
@@ -169,6 +174,7 @@ def _page(
         done=_done(view, usd),
         more=more_dialogues(board, view.headline.leader, usd),
         agreement=protocol_agreement(board),
+        remarks=judge_remarks(board, view.headline.leader) + stopped_remarks(board),
         heads=heads,
         lines=lines,
         curve=success_curve(board, view.headline.leader, ranked=not view.trust.failed),

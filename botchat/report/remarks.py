@@ -1,4 +1,4 @@
-"""Remarks under a board's first sentence: what more dialogues would tell, how protocols agree.
+"""Remarks under a board's first sentence: what more dialogues would tell, what hangs on length.
 
 Models are contestants but for bots and humans.
 """
@@ -11,11 +11,18 @@ import numpy as np
 import pandas as pd
 
 from botchat.boards.board import Board
-from botchat.boards.protocols import ProtocolResult
+from botchat.boards.protocols import DetectionResult, ProtocolResult
+from botchat.boards.skill import is_misplaced
 from botchat.boards.tables import is_floor_bot
 from botchat.metrics.statistics import level_of_best, level_of_pairs, rank_correlations
 from botchat.protocols.catalogue import RANKING, VOTES
+from botchat.protocols.verdicts import first_ai_index
+from botchat.records import HUMAN, UNDECIDED
 
+SHORTER = 0.25
+"""Share of decided pairs in which the longer dialogue is preferred, below which a line says so."""
+MOST_STOPPED = 0.05
+"""Share of a model's dialogues that may stop early without a word."""
 _TAUS = "Kendall's tau {:.2f} (UniEval, Arena), {:.2f} (UniEval, GTEval), {:.2f} (Arena, GTEval)"
 
 
@@ -43,6 +50,56 @@ def more_dialogues(board: Board, leader: str | None, usd: float | None) -> str:
                 price = f" (USD {usd * more / n:,.2f})"
             return f"About {more:,.0f} more dialogues{price} would separate them, if the gap stays."
     return ""
+
+
+def judge_remarks(board: Board, leader: str | None) -> list[str]:
+    """Say what of a board hangs on the index that its judge names, and on length.
+
+    The paper's prompt counts length against a dialogue, so this is a result and no fault.
+    """
+    remarks = []
+    for part in board.verdicts.values():
+        placed = board.test.placed(part.protocol)
+        if is_misplaced(placed):
+            wrong = f"{100 - 100 * placed.value:.0f} of 100 shuffled dialogues"
+            remarks.append(f"Its index is wrong in {wrong}: read passes 16 only.")
+    arena = board.leading
+    if arena is None or arena.protocol.name not in board.judge_facts:
+        return remarks
+    longer = board.judge_facts[arena.protocol.name].rate("longer_preferred")
+    if longer.high < SHORTER:
+        called = f"{100 - 100 * longer.value:.0f} % of decided pairs"
+        remarks.append(f"The longer dialogue is called AI in {called}.")
+    models = [name for name in arena.ranks.index if not is_floor_bot(name)]
+    if leader is not None and arena.controlled is not None:
+        above = arena.controlled.above(models, level_of_best(len(models)))
+        for name, n_worse in zip(models, above.sum(axis=1).tolist(), strict=True):
+            if name != leader and n_worse == len(models) - 1:
+                remarks.append(f"At equal length {name} leads.")
+    return remarks
+
+
+def stopped_remarks(board: Board) -> list[str]:
+    """Say between which ends a success rate is where many dialogues of a model stopped early.
+
+    It is the rate if the model would have been called AI in all of them, and in none.
+    """
+    remarks = []
+    for part in board.of(DetectionResult):
+        n = part.ranking[0].n or 0
+        for name, judgments in board.verdicts[part.protocol.name].by_contestant.items():
+            known = [each for each in judgments if each.verdict not in (None, UNDECIDED)]
+            index = np.array([first_ai_index(str(each.verdict), name) for each in known], np.intp)
+            ends = np.array([each.shown for each in known], np.intp)
+            failed = ((index > 0) & (index <= n)).sum()
+            stopped = ((index == 0) & (ends < n)).sum()
+            if name != HUMAN and part.protocol.leads and stopped > MOST_STOPPED * len(known):
+                low, high = 100 - 100 * np.array([failed + stopped, failed]) / len(known)
+                remarks.append(
+                    f"{stopped} dialogues of {name} stopped early: it passes {n} in {low:.0f} to "
+                    f"{high:.0f} %."
+                )
+    return remarks
 
 
 def _of_paper(board: Board) -> list[ProtocolResult]:
