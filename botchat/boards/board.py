@@ -19,9 +19,10 @@ from botchat.boards.arena import Arena
 from botchat.boards.judge_table import JudgeFacts, judge_facts, judge_table, with_test
 from botchat.boards.protocols import MODEL, RANK, ProtocolResult, ProtocolVerdicts
 from botchat.boards.skill import NO_TEST, JudgeTest
-from botchat.boards.tables import Column, Table, is_floor_bot, shorten, table
+from botchat.boards.tables import Column, N, Table, TableRow, is_floor_bot, share, shorten, table
+from botchat.estimates import Estimate
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
-from botchat.metrics.statistics import LEAST
+from botchat.metrics.statistics import LEAST, proportion
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
@@ -79,6 +80,8 @@ class Board:
     """Verdicts on shuffled dialogues."""
     self_judged: Names = ()
     """Contestants that are the judge itself."""
+    topics: Table | None = None
+    """One row a topic and contestant, where seeds have topics."""
 
     def __repr__(self) -> str:
         """Name the tables, in one line."""
@@ -162,6 +165,8 @@ class Board:
         """The tables that a reader wants, most important first."""
         tables = [part.table for part in self.parts]
         tables += [self.lengths, self.judge_table]
+        if self.topics is not None:
+            tables.append(self.topics)
         return [self.main] + [each for each in tables if len(each.frame)]
 
     @property
@@ -221,6 +226,38 @@ def build_board(
         notes=tuple(_notes(judged, parts, unknown)),
         verdicts=judged,
     )
+
+
+def with_topics(board: Board, by_topic: Mapping[str, Board]) -> Board:
+    """Return the board with a table of its topics, each a board of that topic's dialogues alone."""
+    columns = [Column("topic", "Topic", "name"), MODEL, N]
+    for column in board.main.columns:
+        if column.kind in ("rate", "rating") and not column.key.startswith("elo"):
+            columns.append(column)
+    columns.append(share("skill", "Skill of the judge"))
+    rows: list[TableRow] = []
+    for topic, part in by_topic.items():
+        skill = _skill_on(board, topic)
+        for row in part.main.frame.to_dict("records"):
+            cells = {str(key): value for key, value in row.items()}
+            rows.append({**cells, "topic": topic, "n": cells["complete"], "skill": skill})
+    note = "Each topic by its own dialogues alone; of fewer than 20 draw no conclusion."
+    topics = table("by-topic", "By topic", columns, rows, board.main.signatures, note)
+    return replace(board, topics=topics.filled())
+
+
+def _skill_on(board: Board, topic: str) -> Estimate:
+    """Return the judge's skill on the shuffled dialogues of a topic, alone and in pairs."""
+    values: list[float] = []
+    seeds: list[str] = []
+    for part in board.verdicts.values():
+        if part.protocol.tests_judges:
+            cases = board.test.cases(part.protocol)
+            for value, seed in zip(cases.values.tolist(), cases.seeds, strict=True):
+                if board.test.topics.get(seed) == topic:
+                    values.append(value)
+                    seeds.append(seed)
+    return proportion(values, seeds, (-1.0, 1.0))
 
 
 def _main_table(

@@ -107,7 +107,8 @@ class SeedSetData:
 
     def board(self, judge: str) -> Board:
         """Return one judge's numbers, which do not depend on what others judged."""
-        from botchat.boards.board import build_board
+        from botchat.boards.board import build_board, with_topics
+        from botchat.ratings.elo import EloSettings
 
         verdicts = self.verdicts[judge]
         seeds, dialogues = _in_use(self.seeds, self.dialogues, [verdicts])
@@ -119,6 +120,21 @@ class SeedSetData:
             judge=judge,
             catalogue=self.catalogue,
         ).tested(self.test._replace(verdicts=verdicts, n_seeds=len(seeds)))
+        by_topic = {}
+        for topic in sorted({seed.topic for seed in seeds if seed.topic}):
+            # Inside of a topic its dialogues are the clusters.
+            own = [msgspec.structs.replace(seed, topic="") for seed in seeds if seed.topic == topic]
+            by_topic[topic] = build_board(
+                own,
+                _on(own, dialogues),
+                verdicts,
+                seed_set=self.seed_set,
+                judge=judge,
+                catalogue=self.catalogue,
+                elo=EloSettings(shuffles=1, runs=1),
+            )
+        if by_topic:
+            board = with_topics(board, by_topic)
         # Of a contestant on the board, or of the judge's verdicts.
         names = {"generate": set(self.dialogues)}
         provenance = [row for row in self.measured if row.name in names.get(row.stage, {judge})]
@@ -308,6 +324,15 @@ def load(
             n_human=sum(len(seed.utterances) >= MIN_HUMAN for seed in seeds),
         ),
     )
+
+
+def _on(seeds: Sequence[Seed], dialogues: Dialogues) -> Dialogues:
+    """Return the dialogues of some seeds."""
+    ids = {seed.id for seed in seeds}
+    kept = {}
+    for name, by_seed in dialogues.items():
+        kept[name] = {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
+    return kept
 
 
 def _in_use(
