@@ -232,7 +232,7 @@ def with_topics(board: Board, by_topic: Mapping[str, Board]) -> Board:
     """Return the board with a table of its topics, each a board of that topic's dialogues alone."""
     columns = [Column("topic", "Topic", "name"), MODEL, N]
     for column in board.main.columns:
-        if column.kind in ("rate", "rating") and not column.key.startswith("elo"):
+        if column.kind in ("rate", "rating") and column.interval and column.key[:3] != "elo":
             columns.append(column)
     columns.append(share("skill", "Skill of the judge"))
     rows: list[TableRow] = []

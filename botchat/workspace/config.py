@@ -63,6 +63,10 @@ class ArenaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Utterances shown of each dialogue (BotChat §4.2: 8 and 16)."""
 
 
+LEAST_SHUFFLED = 20
+"""Shuffled dialogues that tell anything of a judge."""
+
+
 class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """``[run]``: defaults of the flags of ``botchat run``."""
 
@@ -75,6 +79,11 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     shuffled: Annotated[int, msgspec.Meta(ge=0)] = 40
     """Shuffled dialogues that a judge is tested on, once; 0: none."""
     max_usd: Rate | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a test of too few dialogues to tell anything."""
+        if 0 < self.shuffled < LEAST_SHUFFLED:
+            raise ValueError(f"shuffled: 0 for none, or {LEAST_SHUFFLED} and more")
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
