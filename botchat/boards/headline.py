@@ -7,7 +7,7 @@ best of the models (`ProtocolResult.may_be_best`). Bots and humans are no models
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.judge_checks import JudgeTrust, leader_cases, no_ranking
 from botchat.boards.protocols import DetectionResult, ProtocolResult
-from botchat.boards.skill import second
+from botchat.boards.skill import Second, second
 from botchat.boards.tables import LABEL_COLUMNS, is_floor_bot, shorten
 from botchat.metrics.statistics import LEAST
 from botchat.protocols.catalogue import VOTES
@@ -148,22 +148,26 @@ def _second(board: Board, trust: JudgeTrust) -> str:
     cases = leader_cases(board, leader)
     if not len(cases.values):
         return _at_human_length(board, leader)
-    right = f"{100 * cases.good:.0f} %"
-    wrong = f"{100 * cases.bad:.0f} %"
-    match second(cases, board.n_models):
-        case "picks out":
-            rates = f"right in {right}, wrong in {wrong} of pairs"
-            return f"The judge picks {leader} out from people: {rates}."
-        case "alike":
-            rates = f"right {right}, wrong {wrong}"
-            return f"To this judge {leader} and people are alike ({rates}){_shuffled(trust)}."
-        case "reversed":
-            return f"The judge takes people for AI more often than {leader} ({wrong} : {right})."
-        case "open":
-            n = f"{cases.n_seeds:,} dialogues"
-            return f"{n} are too few to say whether the judge tells {leader} from people."
-        case "too few":
-            return ""
+    word = second(cases, board.n_models)
+    return _SECOND[word].format(
+        leader=leader,
+        right=100 * cases.good,
+        wrong=100 * cases.bad,
+        n=cases.n_seeds,
+        shuffled=_shuffled(trust),
+    )
+
+
+_SECOND: Mapping[Second, str] = {
+    "picks out": "The judge picks {leader} out from people: right in {right:.0f} %, wrong in "
+    "{wrong:.0f} % of pairs.",
+    "alike": "To this judge {leader} and people are alike (right {right:.0f} %, wrong {wrong:.0f} "
+    "%){shuffled}.",
+    "reversed": "The judge takes people for AI more often than {leader} ({wrong:.0f} % : "
+    "{right:.0f} %).",
+    "open": "{n} dialogues are too few to say whether the judge tells {leader} from people.",
+    "too few": "",
+}
 
 
 def _shuffled(trust: JudgeTrust) -> str:

@@ -318,11 +318,9 @@ def _checks(board: Board, labelled: LabelSkill | None) -> list[Check]:
 def _tested_protocols(board: Board) -> list[Protocol]:
     """Return the judged protocols that test a judge; GTEval stands for the Arena."""
     known = [part.protocol for part in board.verdicts.values() if part.protocol.tests_judges]
-    pairs = [protocol for protocol in known if protocol.is_pair]
-    others = [protocol for protocol in known if not protocol.is_pair]
-    if any(protocol.against_human for protocol in others):
-        return others
-    return others + pairs[:1]  # the largest N
+    # GTEval's before the Arenas', which are in the order of their N.
+    known.sort(key=lambda protocol: (not protocol.is_alone, protocol.is_pair))
+    return known[: sum(protocol.is_alone for protocol in known) + 1]
 
 
 def _skill_check(key: Key, protocol: Protocol, cases: SkillCases) -> Check:

@@ -17,7 +17,8 @@ from botchat.metrics.statistics import LEAST, proportion, student_t
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.controls import n_kept
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, SHUFFLED, UNDECIDED, Judgment
+from botchat.protocols.rates import preferences
+from botchat.records import HUMAN, SHUFFLED, Judgment
 
 GOOD: Final = 0.50
 POOR: Final = 0.25
@@ -102,72 +103,61 @@ def state(skill: Estimate, n_seeds: int, n_cases: int, good: float = GOOD) -> St
     return "warns"
 
 
-def alone_cases(
-    judgments: Sequence[Judgment], protocol: Protocol, topics: Mapping[str, str]
-) -> SkillCases:
+def alone_cases(verdicts: PairVerdicts, topics: Mapping[str, str]) -> SkillCases:
     """Return a case a seed from the verdicts on its shuffled dialogue and on its human one."""
-    says: dict[tuple[str, str], int] = {}
-    for judgment in judgments:
-        value = -1
-        if judgment.verdict in (None, UNDECIDED):
-            value = 0
-        elif judgment.verdict == protocol.answer.passing:
-            value = 1
-        says[judgment.seed_id, judgment.contestants[0]] = value
-    seeds = [seed for seed, name in says if name == SHUFFLED and (seed, HUMAN) in says]
-    human = np.array([says[seed, HUMAN] for seed in seeds], np.float64)
-    shuffled = np.array([says[seed, SHUFFLED] for seed in seeds], np.float64)
-    both = np.concatenate([human, shuffled])
-    n = len(both)
-    habit = _unread(both == 0)
-    for answer, count in (("Yes", int((both < 0).sum())), ("No", int((both > 0).sum()))):
-        if not habit and count >= 0.9 * n:
-            habit = f"it answers {answer} to {count} of {n}, human and shuffled alike"
-    return SkillCases(
-        (human - shuffled) / 2,
-        seeds,
-        topics,
-        noticed=shuffled < 0,
-        blamed=human < 0,
-        habit=habit,
-    )
+    by_name: dict[str, dict[str, float]] = {HUMAN: {}, SHUFFLED: {}}
+    for item, first, lead in zip(verdicts.item, verdicts.first, _leads(verdicts), strict=True):
+        by_name.setdefault(verdicts.contestants[first], {})[verdicts.items[item]] = lead
+    seeds = [seed for seed in by_name[SHUFFLED] if seed in by_name[HUMAN]]
+    human = np.array([by_name[HUMAN][seed] for seed in seeds])
+    shuffled = np.array([by_name[SHUFFLED][seed] for seed in seeds])
+    says = np.concatenate([human, shuffled])
+    n = says.size
+    answers = [(_share(says == 0), 0.25, _UNREAD)]
+    for answer, count in (("Yes", int((says < 0).sum())), ("No", int((says > 0).sum()))):
+        text = f"it answers {answer} to {count} of {n}, human and shuffled alike"
+        answers.append((count / max(1, n), 0.9, text))
+    values = (human - shuffled) / 2
+    return SkillCases(values, seeds, topics, shuffled < 0, human < 0, _habit(answers))
 
 
 def pair_cases(verdicts: PairVerdicts, name: str, topics: Mapping[str, str]) -> SkillCases:
     """Return a case a verdict on a contestant beside human: 1 where the contestant is called AI."""
     shown = verdicts.between({HUMAN, name})
-    lead = 2 * np.nan_to_num(shown.result, nan=0.5) - 1
+    lead = _leads(shown)
     is_human = np.array([each == HUMAN for each in shown.contestants], np.bool_)
     values = np.where(is_human[shown.first], lead, -lead)
-    n = len(values)
-    habit = _unread(~shown.readable)
-    n_ties = int(((values == 0) & shown.readable).sum())
-    if not habit and n_ties >= 0.9 * n:
-        habit = f"it calls {n_ties} of {n} pairs a tie"
+    is_tie = (lead == 0) & shown.readable
     first = _share(lead[lead != 0] < 0)
-    for side, part in (("first", first), ("second", 1 - first)):
-        if not habit and part >= 0.75:
-            habit = f"it takes the {side} text for AI in {100 * part:.0f} % of decided pairs"
-    return SkillCases(
-        values,
-        [shown.items[i] for i in shown.item],
-        topics,
-        noticed=values > 0,
-        blamed=values < 0,
-        habit=habit,
-    )
+    answers = [
+        (_share(~shown.readable), 0.25, _UNREAD),
+        (_share(is_tie), 0.9, f"it calls {is_tie.sum()} of {len(lead)} pairs a tie"),
+        (first, 0.75, _PLACE.format("first")),
+        (1 - first, 0.75, _PLACE.format("second")),
+    ]
+    seeds = [shown.items[i] for i in shown.item]
+    return SkillCases(values, seeds, topics, values > 0, values < 0, _habit(answers))
+
+
+_UNREAD = "{:.0f} % of its verdicts on them cannot be read"
+_PLACE = "it takes the {} text for AI in {{:.0f}} % of decided pairs"
+
+
+def _leads(verdicts: PairVerdicts) -> Floats:
+    """Return 1 where the first is called human, −1 where it is called AI, else 0."""
+    return 2 * np.nan_to_num(verdicts.result, nan=0.5) - 1
 
 
 def _share(hits: Flags) -> float:
-    if len(hits) == 0:
-        return 0.0
-    return float(hits.mean())
+    return float(hits.mean()) if hits.size else 0.0
 
 
-def _unread(missing: Flags) -> str:
-    if _share(missing) < 0.25:
-        return ""
-    return f"{100 * _share(missing):.0f} % of its verdicts on them cannot be read"
+def _habit(answers: Sequence[tuple[float, float, str]]) -> str:
+    """Return the first answer, as words with a place for its share, that is given too often."""
+    for share, most, words in answers:
+        if share >= most:
+            return words.format(100 * share)
+    return ""
 
 
 def second(cases: SkillCases, n_models: int) -> Second:
@@ -229,12 +219,12 @@ class JudgeTest(NamedTuple):
 
     def cases(self, protocol: Protocol) -> SkillCases:
         """Return the cases of a protocol, none where it was not asked."""
-        verdicts = self.verdicts.get(protocol.name)
-        if verdicts is None:
-            return SkillCases()
-        if isinstance(verdicts, PairVerdicts):
-            return pair_cases(verdicts, SHUFFLED, self.topics)
-        return alone_cases(verdicts, protocol, self.topics)
+        verdicts = self.verdicts.get(protocol.name, ())
+        if not isinstance(verdicts, PairVerdicts):
+            verdicts = PairVerdicts.of(preferences(verdicts, protocol))
+        if protocol.is_alone:
+            return alone_cases(verdicts, self.topics)
+        return pair_cases(verdicts, SHUFFLED, self.topics)
 
     def placed(self, protocol: Protocol) -> Estimate:
         """Return `place` of a protocol about single dialogues."""

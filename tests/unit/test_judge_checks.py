@@ -21,6 +21,7 @@ from botchat.metrics.verdicts import PairVerdicts
 from botchat.pipeline.leaderboard import board_result
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.protocol import Protocol
+from botchat.protocols.rates import preferences
 from botchat.records import HUMAN, SHUFFLED, Judgment, Remark
 from botchat.report import page as pages
 from botchat.report.page import View
@@ -307,7 +308,7 @@ def test_cases_of_skill_by_hand():
     judged = [judgment("unieval", seed, (name,), verdict, 6)
               for seed, verdicts in said.items()
               for name, verdict in zip((HUMAN, SHUFFLED), verdicts, strict=True)]  # fmt: skip
-    cases = alone_cases(judged, UNIEVAL, {})
+    cases = alone_cases(PairVerdicts.of(preferences(judged, UNIEVAL)), {})
     assert cases.values.tolist() == [1, 0, 0, 0.5]
     assert (cases.good, cases.bad, cases.skill.value) == (0.75, 0.25, 0.375)
     pairs = [judgment("gteval", "a", order, verdict, 6)
