@@ -23,7 +23,7 @@ from botchat.errors import UsageError
 from botchat.interfaces import round_floats, settings_digest
 from botchat.protocols.reports import as_prose, as_records, as_text
 from botchat.protocols.verdicts import first_ai_index
-from botchat.records import HUMAN, Dialogues, Texts
+from botchat.records import HUMAN, SIGNED, VERSION, Dialogues, Texts
 
 Content = str | bytes
 """Content of a file; text is UTF-8."""
@@ -127,7 +127,7 @@ def _markdown(table: Table, title: str = "") -> str:
     lines.append("")
     if table.note:
         lines += [_escape_markdown(table.note), ""]
-    lines += [f"{_code(signature)}  " for signature in table.signatures]
+    lines += [f"{_code(of_now(signature))}  " for signature in table.signatures]
     return "\n".join(lines) + "\n"
 
 
@@ -142,7 +142,7 @@ def _tex(table: Table) -> str:
     """
     columns = [_tex_column(table, column) for column in table.headline]
     sides = "".join("l" if column.kind == "name" else "r" for column in table.headline)
-    lines = [f"% {one_line(signature)}" for signature in table.signatures]
+    lines = [f"% {one_line(of_now(signature))}" for signature in table.signatures]
     lines += [
         r"\begin{table}",
         r"\centering",
@@ -194,6 +194,11 @@ def _escape_markdown(text: str) -> str:
     """Text that Markdown shows as it is."""
     text = one_line(text).replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\\`*|\[\]])", r"\\\1", text)
+
+
+def of_now(signature: str) -> str:
+    """Return a signature with this version in place of the last one that asked otherwise."""
+    return signature.replace(SIGNED, f"botchat:{VERSION}", 1)
 
 
 def _code(text: str) -> str:
