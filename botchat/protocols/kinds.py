@@ -30,9 +30,6 @@ from botchat.protocols.verdicts import (
 )
 from botchat.records import UNDECIDED, UNKNOWN_INDEX, Judgment, Utterances, Verdict
 
-# One dialogue, two of models, or one and the human one.
-Shows: TypeAlias = Literal["one", "pair", "human"]
-
 # Numbers of a verdict, or what it gives each contestant.
 Numbers: TypeAlias = tuple[float, ...]
 
@@ -67,11 +64,6 @@ class AnswerKind(ABC):
     @abstractmethod
     def name(self) -> Kind:
         """Name in cases, digests and on pages."""
-
-    @property
-    @abstractmethod
-    def shows(self) -> tuple[Shows, ...]:
-        """Dialogues that it may be asked about."""
 
     @property
     def report(self) -> UseOfReports:
@@ -118,7 +110,6 @@ class Detection(AnswerKind):
     """``"No"``, or the 1-based index of the first AI utterance; ``"Yes"``: without an index."""
 
     name = "place"
-    shows = ("one",)
     has_n = True
     names_ai = True
     passing = "No"
@@ -165,7 +156,6 @@ class Pairwise(AnswerKind):
     chosen_wins: bool = False  # else the dialogue that is named loses: Arena and GTEval
 
     name = "choice"
-    shows = ("pair", "human")
     names_ai = True
 
     def reading(self, utterances: Utterances, language: Language) -> ReplyReader:
@@ -226,13 +216,6 @@ class Score(Graded):
     name = "score"
 
     @property
-    def shows(self) -> tuple[Shows, ...]:
-        """Dialogues that it may be asked about."""
-        if self.n_texts == 1:
-            return ("one",)
-        return ("pair",)
-
-    @property
     def asked(self) -> Scale:
         """The scale of the whole verdict: of a pair every number twice, first dialogue first."""
         if self.n_texts == 1:
@@ -286,7 +269,6 @@ class Report(Graded):
     """Errors with type, place and reason; the verdict is their score: ``"-3"``."""
 
     name = "report"
-    shows = ("one",)
     is_labelled = False
     n_numbers = 1
     english_only = True
