@@ -8,15 +8,14 @@ from functools import cache, lru_cache
 from importlib import resources
 
 from botchat.languages import PLAIN, Language
-from botchat.protocols.replies import any_of
+from botchat.protocols.replies import FIELDS, TEMPLATES, WordParts, any_of
 from botchat.records import Utterances
 
 END = "<chat_end>"
 
 _END_LIKE = re.compile(r"(?i)<\s*(/?)\s*chat[_\s-]*end\s*/?\s*>")
 _SPEAKER_LIKE = re.compile(r"(?m)^([\s>*_#-]*)([AB])([*_]*)\s*[:\uff1a]")
-_MARKS = ("choice", "index", "reason")
-_VERDICT_LIKE = re.compile(rf"(?i)\b({'|'.join(_MARKS)})([\"'*_\s]*)[:\uff1a]")
+_VERDICT_LIKE = re.compile(rf"(?i)\b({'|'.join(FIELDS)})([\"'*_\s]*)[:\uff1a]")
 _LABEL_LIKE = re.compile(r"(?im)^([\s>*_#]*)(conversation)\s*([12])\b")
 _NAMES = tomllib.loads(resources.files(__package__).joinpath("marks.toml").read_text("utf-8"))
 _TEMPLATE_LIKE = re.compile(
@@ -68,19 +67,13 @@ class PromptFrame:
     def __init__(self, language: Language) -> None:
         labels = language.labels
         self.end = labels.end
-        left = "(?<![A-Za-z])"
-        if language.pack.units == "words":
-            left = r"(?<![^\W\d_])"
-        mark = any_of(_MARKS + labels.choice + labels.index + labels.reason)
-        label = any_of(word for word in labels.first + labels.second if len(word) > 1)
-        end = re.escape(labels.end.strip("<>[]() "))
-        frame = (
-            rf"<\s*/?\s*(?:{end}|chat[_\s-]*end)\s*>"
-            rf"|(?P<colon>{left}(?:{mark})[\"'*_\s\]]*|^[\s>*_#-]*[AB][*_]*\s*):"
-            rf"|^[\s>*_#]*(?P<label>{label})(?=[ \t]*(?::|$))"
-        )
-        if language.english:
-            frame = "(?!)"  # `neutralise` knows the English marks
+        parts = WordParts(language, {})
+        parts["own_end"] = re.escape(labels.end.strip("<>[]() "))
+        parts["own_marks"] = any_of(FIELDS + labels.choice + labels.index + labels.reason)
+        parts["own_side"] = any_of(word for word in labels.first + labels.second if len(word) > 1)
+        frame = "(?!)"  # `neutralise` knows the English marks
+        if not language.english:
+            frame = parts.filled(TEMPLATES.frame)
         self._like = re.compile(f"(?im){frame}")
 
     def conversation(self, utterances: Utterances) -> str:

@@ -26,10 +26,16 @@ from botchat.thoughts import find_thoughts
 FIELDS = ("choice", "index", "reason")
 
 
+def patterns_of(words: Iterable[str], joints: str = "_-") -> list[str]:
+    """Return the patterns of words, longest first; blanks and ``joints`` may be any, or none."""
+    ordered = sorted(sorted(set(words)), key=len, reverse=True)
+    joint = rf"[\\s{joints}]*"
+    return [re.sub(rf"(?:\\?[\s{joints}])+", joint, re.escape(word)) for word in ordered]
+
+
 def any_of(words: Iterable[str]) -> str:
-    """Return a pattern of the words, longest first; blanks in them may be any, or none."""
-    plain = sorted(sorted({word.translate(PLAIN) for word in words}), key=len, reverse=True)
-    return "|".join(re.sub(r"(?:\\\s)+", r"\\s*", re.escape(word)) for word in plain) or "(?!)"
+    """Return a pattern of the words in plain marks; blanks in them may be any, or none."""
+    return "|".join(patterns_of((word.translate(PLAIN) for word in words), "")) or "(?!)"
 
 
 def plain_name(name: str) -> str:
@@ -66,6 +72,7 @@ class _Templates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole ``reply_patterns.toml``."""
 
     parts: dict[str, str]
+    frame: str
     spaced: dict[str, str]
     unspaced: dict[str, str]
     reply: dict[str, _Template]
@@ -151,9 +158,6 @@ class ReplyPatterns:
     def __init__(self, language: Language) -> None:
         self._known = partial(known_words, language)
         self._plain = {**language.plain, **str.maketrans("\u201e\u00ab\u00bb", '"""')}
-        self._space = ""
-        if language.pack.units == "words":
-            self._space = " "
         self.numerals: dict[str, int] = {}
         self.ordinals: dict[str, int] = {}
         for pack in (language, ENGLISH):
@@ -161,24 +165,19 @@ class ReplyPatterns:
                 self.numerals[word.lower()] = n
             for n, word in enumerate(pack.reading.nth, 1):
                 self.ordinals |= {word: n, f"the {word}": n}
+        labels = language.labels
+        parts = WordParts(language, {})
+        self._space = parts["space"]
         self.fields = self.table(dict(zip(FIELDS, FIELDS, strict=True)))
         self.origins = self.table({"person": "person", "machine": "machine"})
         self.answers = self.table({"no": "person", "yes": "machine"})
-        labels = language.labels
-        parts = WordParts(language, {})
         names = self._known("first") + self._known("second")
         parts["side"] = any_of(name for name in names if len(name) > 1)
         parts["names"] = any_of(chain.from_iterable(language.reading.names.values()))
         parts["end_mark"] = re.escape(labels.end.strip("<>"))
         parts["own_marks"] = any_of(labels.choice + labels.index + labels.reason + labels.first)
-        # A number in words does not go on, and without blanks digits do not go on in words.
-        signs = "A-Za-z"
-        digits = r"-?\d+(?!\d)"
-        if not self._space:
-            signs = re.escape("".join(sorted(set("".join(labels.numerals))))) or signs
-            digits = rf"-?\d+(?![\d{signs}])"
-        parts["number"] = rf"{digits}|(?:{any_of(labels.numerals)})(?![{signs}\d])"
-        parts["space"] = self._space
+        parts["own_numerals"] = any_of(labels.numerals)
+        parts["signs"] = re.escape("".join(sorted(set("".join(labels.numerals))))) or "A-Za-z"
         for key in ("before", "after", "alternative", "gloss_begins", "gloss_ends"):
             parts[f"bare_{key}"] = any_of({self._bare(word) for word in self._known(key)})
         parts.compile_into(self, TEMPLATES.reply)
