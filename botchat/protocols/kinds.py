@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Set
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Literal, TypeAlias
 
 from botchat.errors import DataError
@@ -21,7 +22,6 @@ from botchat.protocols import reports, scores
 from botchat.protocols.frame import prompt_frame
 from botchat.protocols.scores import Scale
 from botchat.protocols.verdicts import (
-    LABELS,
     UNTOLD,
     ReplyReader,
     choice_reader,
@@ -29,6 +29,7 @@ from botchat.protocols.verdicts import (
     first_ai_index,
 )
 from botchat.records import UNDECIDED, UNKNOWN_INDEX, Judgment, Utterances, Verdict
+from botchat.workspace.criteria import LABELS
 
 # Numbers of a verdict, or what it gives each contestant.
 Numbers: TypeAlias = tuple[float, ...]
@@ -220,9 +221,8 @@ class Score(Graded):
         """The scale of the whole verdict: of a pair every number twice, first dialogue first."""
         if self.n_texts == 1:
             return self.scale
-        first = tuple([f"{name} 1" for name in self.scale.names])
-        second = tuple([f"{name} 2" for name in self.scale.names])
-        return replace(self.scale, names=first + second)
+        names = [f"{name} {place}" for place, name in product("12", self.scale.names)]
+        return replace(self.scale, names=tuple(names))
 
     @property
     def n_numbers(self) -> int:

@@ -194,8 +194,9 @@ class Protocol:
                 first = dialogues[a].get(seed.id)
                 second = dialogues[b].get(seed.id)
                 if first is not None and second is not None:
-                    size = _size_shown(first, second, self.n)
-                    if size is not None:
+                    size = _limit(first, second, self.n)
+                    shortest = min(len(first.utterances), len(second.utterances))
+                    if size is None or 0 < size <= shortest:
                         shown = (show(first, size), show(second, size))
                         yield CaseRef(self.name, seed.id, shown, self.case)
                         yield CaseRef(self.name, seed.id, shown[::-1], self.case)
@@ -303,19 +304,13 @@ class Protocol:
         return cut
 
 
-def _size_shown(a: Dialogue, b: Dialogue, n: int | None) -> int | None:
-    """Return how many utterances are shown of both; None if one is too short.
+def _limit(a: Dialogue, b: Dialogue, n: int | None) -> int | None:
+    """Return how many utterances are shown of both at the most; None: they are shown whole.
 
     With a human dialogue both are cut to its length if that is below ``n``; without either, such as
     answers to a question, both are shown whole.
     """
-    lengths = [len(a.utterances), len(b.utterances)]
-    size = n
-    for dialogue, length in zip((a, b), lengths, strict=True):
-        if dialogue.contestant == HUMAN:
-            size = min(size or length, length)
-    if size is None:
-        return max(lengths)
-    if 0 < size <= min(lengths):
-        return size
-    return None
+    limits = [len(each.utterances) for each in (a, b) if each.contestant == HUMAN]
+    if n is not None:
+        limits.append(n)
+    return min(limits, default=None)

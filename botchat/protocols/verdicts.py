@@ -32,12 +32,10 @@ from botchat.protocols.replies import (
     reply_patterns,
 )
 from botchat.records import UNDECIDED, UNKNOWN_INDEX, Verdict
+from botchat.workspace.criteria import LABELS
 
 Meaning = Callable[[str], str | None]
 """Normalised words -> the verdict that they are; None if it is not offered."""
-
-LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
-"""The answers to a choice in the papers' words."""
 
 _DETECTION = (("yes", UNKNOWN_INDEX), ("no", "No"))
 _CHOICES = (("first", "1"), ("second", "2"), ("both", "both"), ("neither", "neither"))
@@ -95,17 +93,18 @@ _NOWHERE = _Place(None, 0, 0)
 def detection_reader(n: int, language: Language) -> ReplyReader:
     """Return the reader about ``n`` utterances: ``"No"``, `UNKNOWN_INDEX` or a 1-based index."""
     choices = {"No", UNKNOWN_INDEX} | {str(index) for index in range(1, n + 1)}
-    return _reader(choices, language, partial(_label_meaning, keys=_DETECTION))
+    return _reader(choices, language, partial(_meaning, keys=_DETECTION))
 
 
 @cache
 def choice_reader(labels: tuple[str, ...], language: Language) -> ReplyReader:
     """Return the reader about two dialogues, with labels of first, second, both and neither."""
-    own = {label: verdict for label, (_, verdict) in zip(labels, _CHOICES, strict=False)}
-    meaning: Callable[[Language], Meaning] = partial(_label_meaning, keys=_CHOICES)
+    keys = _CHOICES[: len(labels)]
+    own: tuple[str, ...] = ()
     if labels != LABELS:
-        meaning = cache(partial(_meanings, own, phrases=False))
-    return _reader(own.values(), language, meaning)
+        own = labels
+    choices = [verdict for _, verdict in keys]
+    return _reader(choices, language, partial(_meaning, keys=keys, own=own))
 
 
 def _reader(
@@ -168,28 +167,29 @@ def _read_again(
     return ParsedVerdict(None, parsed.reason)
 
 
-def _meanings(table: Mapping[str, str], language: Language, *, phrases: bool = True) -> Meaning:
-    """Return how words are understood: as a label of ``table``, label -> verdict.
+@cache
+def _meaning(
+    language: Language, keys: tuple[tuple[str, str], ...], own: tuple[str, ...] = ()
+) -> Meaning:
+    """Return how words are understood: as labels in lists; ``keys``: (list, its verdict).
 
-    ``phrases``: words that may stand around a label are left out ("only …", "… is AI involved").
+    ``own``: a criterion's labels, in place of lists. Words that may stand around one of a list are
+    left out ("only …", "… is AI involved").
     """
     w = reply_patterns(language)
+    table = w.table(dict(keys))
+    if own:
+        table = {label: verdict for label, (_, verdict) in zip(own, keys, strict=True)}
     labels = {w.normal(label).replace(" ", ""): verdict for label, verdict in table.items()}
 
     def meaning(words: str) -> str | None:
         words = w.normal(words).strip(" /")
         verdict = labels.get(words.replace(" ", ""))
-        if verdict is not None or not phrases:
+        if verdict is not None or own:
             return verdict
         return labels.get(w.after.sub("", w.before.sub("", words)).replace(" ", ""))
 
     return meaning
-
-
-@cache
-def _label_meaning(language: Language, keys: tuple[tuple[str, str], ...]) -> Meaning:
-    """Return how the words in lists of labels are understood; ``keys``: (list, its verdict)."""
-    return _meanings(reply_patterns(language).table(dict(keys)), language)
 
 
 def _reason(text: str, w: ReplyPatterns) -> str:
