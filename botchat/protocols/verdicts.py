@@ -21,6 +21,7 @@ from botchat.interfaces import VerdictReason
 from botchat.languages import Language
 from botchat.protocols.replies import (
     FIELDS,
+    MARKS,
     ReplyPatterns,
     blank,
     find_retraction,
@@ -202,10 +203,6 @@ def _reason(text: str, w: ReplyPatterns) -> str:
 
 
 _QUOTES = "\"`*'\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f"
-_PAIRED = re.compile('["\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f]')
-_STRUCK = re.compile(r"~~[\s*_]*\Z|<!--|\[[ ]?\]")  # in a comment, or an unticked box
-_BOX = re.compile(r"\\boxed\{\s*(?:\\text\w*\{)?(?P<said>[^{}\n]*)")
-_ITEM = re.compile(r"\A\W*\d{1,2}[.,)]")
 
 
 def _as_lines(text: str, w: ReplyPatterns) -> tuple[str, str | None]:
@@ -284,9 +281,9 @@ def _is_given(
     """Return whether a mark gives a verdict of the judge's own, behind the ``last`` one."""
     start = match.start()
     line = line_before(plain, start)
-    if w.placeholder.match(plain, match.end()) or _STRUCK.search(line):
+    if w.placeholder.match(plain, match.end()) or MARKS.struck.search(line):
         return False
-    if re.search(r"[^\W_]", _ITEM.sub("", line)):
+    if re.search(r"[^\W_]", MARKS.list_item.sub("", line)):
         # Without a colon only a line of its own is a verdict.
         if match["sep"] is None or _quoted(text, start) or not _led_to(line, w):
             return False
@@ -344,7 +341,7 @@ def _told_by_side(sides: Sequence[re.Match[str]], meaning: Meaning, origin: Mean
 def _quoted(text: str, start: int, since: str = "\n") -> bool:
     """Return whether a mark stands in quotation marks opened on its line, or ``since``."""
     line = line_before(text, start, since)
-    opened = len(_PAIRED.findall(line)) % 2 == 1
+    opened = len(MARKS.paired.findall(line)) % 2 == 1
     return opened or line.rstrip("*_ ").endswith(("'", "`", "\u2018"))
 
 
@@ -359,7 +356,7 @@ def _boxed(plain: str, meaning: Meaning, marked: _Place | None) -> _Place | None
     after = 0
     if marked is not None:
         after = marked.end
-    for box in list(_BOX.finditer(plain, after))[-1:]:
+    for box in list(MARKS.box.finditer(plain, after))[-1:]:
         verdict = meaning(box["said"].rpartition(":")[2])
         if verdict is not None:
             return _Place(verdict, box.start("said"), box.end("said"))
