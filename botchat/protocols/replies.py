@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from botchat.interfaces import VerdictReason
-from botchat.languages import ENGLISH, PLAIN, Language, built_in
+from botchat.languages import ENGLISH, PLAIN, Language, Words, built_in
 from botchat.thoughts import find_thoughts
 
 FIELDS = ("choice", "index", "reason")
@@ -89,6 +89,16 @@ TEMPLATES = msgspec.toml.decode(
 Pattern: TypeAlias = re.Pattern[str]
 
 
+class _Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Names of columns of texts and pairs."""
+
+    texts: Words
+    questions: Words
+    ids: Words
+    human_scores: Words
+    human_verdicts: Words
+
+
 class _Marks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole ``marks.toml``."""
 
@@ -125,6 +135,9 @@ class _Marks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answer_frame: Pattern
     answer_score: Pattern
     report_frame: Pattern
+    answer_column: Pattern
+    side: Pattern
+    columns: _Columns
 
 
 def _compiled(_: object, pattern: str) -> Pattern:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
+from importlib import resources
 from itertools import accumulate, zip_longest
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -25,30 +26,36 @@ from botchat.protocols.replies import MARKS, own_words, plain_name, without_mark
 from botchat.records import Judgment, Utterances, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
-ERRORS: Mapping[str, str] = {
-    "repetition": "Repetition",
-    "logical_inconsistency": "Logical inconsistency",
-    "discontinuity": "Discontinuity",
-    "lexical_choice": "Inappropriate lexical choice",
-    "factual_error": "Factual error",
-    "ai_self_identification": "AI self-identification",
-    "contextual_confusion": "Contextual confusion",
-    "excessive_length": "Excessive length",
-    "formal_tone": "Formal tone",
-    "repetitive_phrasing": "Repetitive phrasing",
-}
-"""Error types of a dialogue: MATEval's five (§4.2), then BotChat's five (Appendix C)."""
 
-ERROR_TYPES: Mapping[str, tuple[str, str]] = {
-    "REP": ("Repetition", "重复问题"),
-    "LINC": ("Logical Inconsistency", "逻辑问题"),
-    "DCONT": ("Discontinuity", "连贯性问题"),
-    "ILC": ("Inappropriate Lexical Choice", "用词不当"),
-    "FER": ("Factual Error", "事实性错误"),
-}
+class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Error types of a dialogue or of a text, and the words of a paragraph on a report."""
+
+    titles: dict[str, str]
+    unit: str
+    whole: str
+    silent: str
+    most_silent: int
+
+
+class _ErrorTypes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole ``error_types.toml``."""
+
+    dialogue: _Words
+    text: _Words
+    codes: dict[str, tuple[str, str]]
+
+
+_DATA = msgspec.toml.decode(
+    resources.files(__package__).joinpath("error_types.toml").read_bytes(), type=_ErrorTypes
+)
+
+ERRORS = _DATA.dialogue.titles
+"""Error types of a dialogue with their titles."""
+
+ERROR_TYPES = _DATA.codes
 """Error types of a text in the order of MATEval's tables: code -> English and Chinese name."""
 
-KINDS = tuple(english for english, _ in ERROR_TYPES.values())
+KINDS = tuple(_DATA.text.titles)
 """The five error types of a text, in the order of the verdict."""
 
 Evidence = Literal["found", "elsewhere", "not found", "none"]
@@ -150,27 +157,13 @@ def as_text(report: Report) -> str:
     return "\n".join(lines)
 
 
-class _Words(NamedTuple):
-    """Words of a paragraph on a report: titles of the error types, and what has the errors."""
-
-    titles: Mapping[str, str]
-    unit: str
-    whole: str
-    silent: str
-    most_silent: int  # types without a score beside which the sum of the others is written
-
-
-_OF_DIALOGUE = _Words(ERRORS, "utterance", "dialogue", "Not judged", len(ERRORS) - 1)
-_OF_TEXT = _Words({kind: kind for kind in KINDS}, "sentence", "text", "No score of", 0)
-
-
 def as_prose(report: Report) -> str:
     """Write a paragraph: the errors with their places, the types without any, the score."""
     if report.prose:
         return report.prose
-    words = _OF_DIALOGUE
+    words = _DATA.dialogue
     if report.is_of_text:
-        words = _OF_TEXT
+        words = _DATA.text
     sentences = []
     absent = []
     silent = dict(words.titles)
