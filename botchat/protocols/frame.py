@@ -24,14 +24,6 @@ def neutralise(utterance: str) -> str:
     return MARKS.label_like.sub(r"\1(\2 \3)", MARKS.verdict_like.sub(r"\1\2 -", text))
 
 
-def template_mark(text: str) -> str:
-    """Return the first mark of a chat template in a text, or ''."""
-    match = MARKS.template_like.search(text)
-    if match:
-        return match[0]
-    return ""
-
-
 def neutralise_template(text: str) -> str:
     """Return a judged text in which no mark can be a control token for the judge.
 

@@ -15,7 +15,6 @@ from typing import NamedTuple, TypeAlias
 
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, reply_tokens
 from botchat.languages import ENGLISH, Language
-from botchat.protocols.frame import template_mark
 from botchat.protocols.replies import MARKS
 from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Seed, Utterance
 
@@ -146,11 +145,10 @@ _CUT_SHARE = 0.01
 
 def find_mark(text: str) -> str:
     """Return the first mark of a chat template or of another speaker's turn in a reply, or ''."""
-    mark = template_mark(text)
-    turn = MARKS.next_turn.search(text)
-    if turn and not mark:
-        return turn[0].strip()
-    return mark
+    mark = MARKS.template_like.search(text) or MARKS.next_turn.search(text)
+    if mark:
+        return mark[0].strip()
+    return ""
 
 
 def is_loop(utterances: Sequence[str]) -> bool:

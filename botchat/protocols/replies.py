@@ -359,7 +359,6 @@ def strip_quotes(text: str, language: Language) -> str:
 def find_retraction(plain: str, after: int, language: Language) -> int | None:
     """Return where words end that take back the verdict that ends at ``after``, if any do."""
     w = reply_patterns(language)
-    undecided = w.undecided.search(plain, after)
     for match in w.withdrawn.finditer(plain, after):
         skipped = plain[after : match.start("cue")]
         line = line_before(skipped, len(skipped))
@@ -367,6 +366,7 @@ def find_retraction(plain: str, after: int, language: Language) -> int | None:
         at_once = not re.search(r"[^\W_]", skipped)
         if (at_once or begins) and line.count('"') % 2 == 0:
             return match.end("cue")
+    undecided = w.undecided.search(plain, after)
     if undecided:
         return undecided.end()
     return None
