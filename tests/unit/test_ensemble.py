@@ -231,11 +231,7 @@ def test_samples_differ_in_their_number_alone_and_the_majority_decides():
     once = Scripted(choice("1"), name="m")
     rule(SingleJudge("m", once, Decoding(0.7, 9)), case)
     assert once.samplings == model.samplings[:1]
-
-
-def test_a_sampled_judge_is_another_judge():
-    """Name and digest change with the number of samples, and the decoding."""
-    model = Scripted("", name="m")
+    # Name and digest change with the number of samples, and the decoding.
     one = SingleJudge("m", model, Decoding(0.7))
     kinds = ((0.7, 3), (0.7, 5), (0.8, 3))
     several = [repeated_judge("m", model, Decoding(heat), n) for heat, n in kinds]
