@@ -40,14 +40,9 @@ class _Mark(NamedTuple):
 
     start: int
     end: int
-    kind: int
-    name: str
+    key: tuple[int, str]
+    """Kind and name, which opening and closing of one thought share."""
     opens: bool
-
-    @property
-    def key(self) -> tuple[int, str]:
-        """Kind and name, which opening and closing of one thought share."""
-        return self.kind, self.name
 
 
 def _read() -> _Data:
@@ -124,7 +119,7 @@ def _all_marks(text: str) -> list[_Mark]:
         for pattern, opens in ((marks.open, True), (marks.close, False)):
             for match in pattern.finditer(text):
                 name = "".join(match.groups("")).lower()
-                readings.append(_Mark(match.start(), match.end(), kind, name, opens))
+                readings.append(_Mark(match.start(), match.end(), (kind, name), opens))
     kept: list[_Mark] = []
     for mark in sorted(readings):
         if not kept or mark.start >= kept[-1].end:
@@ -137,7 +132,7 @@ def _without_strays(marks: Sequence[_Mark]) -> Iterator[_Mark]:
     first_openings = {mark.key: mark.start for mark in reversed(marks) if mark.opens}
     last_closings = {mark.key: mark.start for mark in marks if not mark.opens}
     for mark in marks:
-        kind = _DATA.marks[mark.kind]
+        kind = _DATA.marks[mark.key[0]]
         if mark.opens:
             has_partner = last_closings.get(mark.key, -1) > mark.start
             may_be_alone = kind.open_alone

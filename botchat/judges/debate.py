@@ -105,8 +105,6 @@ class Procedure(NamedTuple):
     hold: CommunicationStrategy
     prompts: Callable[[PanelSettings, Language], tuple[str, ...]]
     """Names of the prompts, which its digest signs; a pack may lack those of others."""
-    calls: Callable[[PanelSettings], int]
-    """Calls about one case in one order, if none of them fails."""
 
 
 async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:
@@ -160,11 +158,7 @@ def _prompts(_settings: PanelSettings, _language: Language) -> tuple[str, ...]:
     return ("debate", "debate_closing", "debate_summary")
 
 
-def _calls(settings: PanelSettings) -> int:
-    return settings.n_rounds * (len(settings.members) + settings.how.is_summarized)
-
-
-DEBATE = Procedure(hold_debate, _prompts, _calls)
+DEBATE = Procedure(hold_debate, _prompts)
 
 
 def strip_other_speakers(reply: str, others: Iterable[str], prompt: str) -> str:

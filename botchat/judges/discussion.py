@@ -158,15 +158,7 @@ def _prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
     return prompts
 
 
-def _calls(settings: PanelSettings) -> int:
-    members = len(settings.members)
-    if members == 1:
-        return 2
-    each = members * (1 + settings.how.reflects) + settings.feedback
-    return settings.how.decomposes + settings.n_rounds * each + 2
-
-
-DISCUSSION = Procedure(_hold, _prompts, _calls)
+DISCUSSION = Procedure(_hold, _prompts)
 
 
 def _filled(language: Language, name: str, closing: str, values: Mapping[str, str]) -> str:

@@ -122,11 +122,7 @@ def _vote_prompts(settings: PanelSettings, language: Language) -> tuple[str, ...
     return ()
 
 
-def _vote_calls(settings: PanelSettings) -> int:
-    return len(settings.members) * settings.samples + settings.steps
-
-
-ENSEMBLE = Procedure(vote_alone, _vote_prompts, _vote_calls)
+ENSEMBLE = Procedure(vote_alone, _vote_prompts)
 
 
 def procedure(settings: PanelSettings) -> Procedure:
@@ -299,4 +295,13 @@ def _reason(
 
 def calls(settings: PanelSettings) -> int:
     """Return the calls about one case in one order, if none of them fails."""
-    return procedure(settings).calls(settings)
+    how = settings.how
+    members = len(settings.members)
+    each_round = members * settings.samples * (1 + how.reflects) + how.is_summarized
+    at_the_end = 0
+    if how.kind == "discussion":
+        at_the_end = 2
+        each_round += settings.feedback
+        if members == 1:
+            return at_the_end
+    return settings.steps + how.decomposes + settings.n_rounds * each_round + at_the_end

@@ -239,31 +239,27 @@ def load(folder: Traversable, code: str) -> Language:
     """Read a pack's folder; raises ConfigError, with file and key, for what is no pack."""
     inside = folder / "prompts"
     wanted = sorted(every_prompt())
-    stored = set()
-    if inside.is_dir():
-        stored = {f.name for f in inside.iterdir()}
-    unknown = sorted(f for f in stored if f.endswith(".txt") and f[:-4] not in wanted)
-    if unknown:
-        raise ConfigError(
-            f"{inside / unknown[0]}: no prompt has that name; prompts: {listed(wanted)}"
-        )
-    files = {name: inside / f"{name}.txt" for name in wanted}
     contents = {FILE: _read(folder / FILE)}
-    contents |= {name: _read(file) for name, file in files.items() if file.is_file()}
-    joined = "\0".join(f"{name}\0{text}" for name, text in contents.items())
-    extra = folder / READING
+    for name in wanted:
+        file = inside / f"{name}.txt"
+        if file.is_file():
+            contents[name] = _read(file)
+            _check_places(file, contents[name], prompts.places(prompts.text(name)))
+    if inside.is_dir():
+        for file in inside.iterdir():
+            if file.name.endswith(".txt") and file.name[:-4] not in contents:
+                raise ConfigError(f"{file}: no prompt has that name; prompts: {listed(wanted)}")
+    digest = _digest("\0".join(f"{name}\0{text}" for name, text in contents.items()))
+    reading = ""
+    if (folder / READING).is_file():
+        reading = _read(folder / READING)
     try:
         fields = tomllib.loads(contents.pop(FILE))
-        fields["reading"] = {}
-        if extra.is_file():
-            fields["reading"] = tomllib.loads(_read(extra))
-        pack = msgspec.convert(fields, Pack)
+        pack = msgspec.convert(fields | {"reading": tomllib.loads(reading)}, Pack)
     except (tomllib.TOMLDecodeError, RecursionError, msgspec.ValidationError) as error:
         raise ConfigError(f"{folder / FILE}: {error}; see docs/languages.md") from None
     texts = {name: text.strip("\n") for name, text in contents.items()}
-    for name, text in texts.items():
-        _check_places(files[name], text, prompts.places(prompts.text(name)))
-    return Language(code, _digest(joined), str(folder), pack, texts)
+    return Language(code, digest, str(folder), pack, texts)
 
 
 def _check_places(file: Traversable, text: str, places: Set[str]) -> None:

@@ -5,7 +5,6 @@ ChatEval asks it too (Chan et al. 2023, §3); `botchat bench FILE` asks it about
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdict
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.kinds import Score
 from botchat.protocols.protocol import Protocol
+from botchat.protocols.replies import MARKS
 from botchat.protocols.scores import Scale
 
 ANSWERS = Protocol(
@@ -72,13 +72,7 @@ def pair_labels(pairs: Iterable[AnswerPair], judge: str = "human") -> list[PairV
     return labels
 
 
-_FRAME_LIKE = re.compile(
-    r"(?i)\[\s*(the\s+(?:start|end)\s+of\s+assistant\s*\d+\s*['\u2019]s\s+answer|system|question)\s*\]"
-)
-_SCORE_LIKE = re.compile(r"(?i)(\bassistant[\s_-]*[12]\b[^\n:\uff1a=]{0,40})[:\uff1a=]")
-
-
 def _framed(text: str) -> str:
     """Return a text that cannot be taken for the frame around it or for a score."""
     text = neutralise_template(text)
-    return _SCORE_LIKE.sub(r"\1 -", _FRAME_LIKE.sub(r"(\1)", text))
+    return MARKS.answer_score.sub(r"\1 -", MARKS.answer_frame.sub(r"(\1)", text))

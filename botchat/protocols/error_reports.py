@@ -16,7 +16,7 @@ from functools import cache
 from msgspec.structs import asdict
 
 from botchat.languages import ENGLISH, PLAIN, Language
-from botchat.protocols.replies import TEMPLATES, Pattern, WordParts, plain_name
+from botchat.protocols.replies import TEMPLATES, Pattern, WordParts, patterns_of, plain_name
 
 
 @dataclass
@@ -142,10 +142,9 @@ _patterns = cache(_ReportPatterns)
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """Return a pattern of the words, longest first; blanks or hyphens may part a word's parts."""
-    ordered = sorted(sorted(set(words)), key=len, reverse=True)
-    patterns = (re.sub(r"(?:\\\s)+", r"[\\s_-]*", re.escape(word)) for word in ordered)
+    """Return a pattern of the words, whose parts blanks or hyphens may part."""
     # No boundary parts the letters of a language that writes without blanks.
+    patterns = patterns_of(words)
     return "|".join(rf"\b{pattern}\b" if pattern.isascii() else pattern for pattern in patterns)
 
 

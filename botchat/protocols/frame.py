@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache, lru_cache
-from importlib import resources
 
 from botchat.languages import PLAIN, Language
-from botchat.protocols.replies import any_of
+from botchat.protocols.replies import FIELDS, MARKS, TEMPLATES, WordParts, any_of
 from botchat.records import Utterances
 
 END = "<chat_end>"
-
-_END_LIKE = re.compile(r"(?i)<\s*(/?)\s*chat[_\s-]*end\s*/?\s*>")
-_SPEAKER_LIKE = re.compile(r"(?m)^([\s>*_#-]*)([AB])([*_]*)\s*[:\uff1a]")
-_MARKS = ("choice", "index", "reason")
-_VERDICT_LIKE = re.compile(rf"(?i)\b({'|'.join(_MARKS)})([\"'*_\s]*)[:\uff1a]")
-_LABEL_LIKE = re.compile(r"(?im)^([\s>*_#]*)(conversation)\s*([12])\b")
-_NAMES = tomllib.loads(resources.files(__package__).joinpath("marks.toml").read_text("utf-8"))
-_TEMPLATE_LIKE = re.compile(
-    r"<\s*\|([^|<>\n]{0,60})\|\s*>|<\uff5c([^\uff5c<>\n]{0,60})\uff5c>"
-    rf"|<(/?(?:{'|'.join(_NAMES['angles'])}))>|\[(/?(?:{'|'.join(_NAMES['squares'])}))\]"
-    r"|<<(/?SYS)>>|[<\[]\|(/?[\w:-]{1,60})\|?[>\]]|<(/?[\w:-]{1,60})\|>"
-    r"|(?<![\w\])>])<(/?[^\W\d_]+[:_][\w:-]{1,60})>"
-)
-# In talk any other mark of one word may be a token, too; a text may have code, where it is none.
-_ONE_WORD = re.compile(r"<(/?[^\W\d][\w:-]{0,60})/?>|\[(/?[^\W\d][\w:-]{0,60})\]")
-_BREAKS = re.compile(r"[\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
 
 @lru_cache(maxsize=1 << 16)
@@ -36,18 +18,10 @@ def neutralise(utterance: str) -> str:
 
     The end of an utterance and template marks lose their brackets, speakers and verdicts the colon.
     """
-    text = _END_LIKE.sub(r"(\1chat end)", _BREAKS.sub("\n", utterance))
-    text = _ONE_WORD.sub(_in_round_brackets, neutralise_template(text))
-    text = _SPEAKER_LIKE.sub(r"\1\2\3 -", text)
-    return _LABEL_LIKE.sub(r"\1(\2 \3)", _VERDICT_LIKE.sub(r"\1\2 -", text))
-
-
-def template_mark(text: str) -> str:
-    """Return the first mark of a chat template in a text, or ''."""
-    match = _TEMPLATE_LIKE.search(text)
-    if match:
-        return match[0]
-    return ""
+    text = MARKS.end_like.sub(r"(\1chat end)", MARKS.breaks.sub("\n", utterance))
+    text = MARKS.one_word.sub(_in_round_brackets, neutralise_template(text))
+    text = MARKS.speaker_like.sub(r"\1\2\3 -", text)
+    return MARKS.label_like.sub(r"\1(\2 \3)", MARKS.verdict_like.sub(r"\1\2 -", text))
 
 
 def neutralise_template(text: str) -> str:
@@ -55,7 +29,7 @@ def neutralise_template(text: str) -> str:
 
     Every text that is judged goes through it on its way into a prompt.
     """
-    return _TEMPLATE_LIKE.sub(_in_round_brackets, text.replace("\0", ""))
+    return MARKS.template_like.sub(_in_round_brackets, text.replace("\0", ""))
 
 
 def _in_round_brackets(mark: re.Match[str]) -> str:
@@ -68,19 +42,13 @@ class PromptFrame:
     def __init__(self, language: Language) -> None:
         labels = language.labels
         self.end = labels.end
-        left = "(?<![A-Za-z])"
-        if language.pack.units == "words":
-            left = r"(?<![^\W\d_])"
-        mark = any_of(_MARKS + labels.choice + labels.index + labels.reason)
-        label = any_of(word for word in labels.first + labels.second if len(word) > 1)
-        end = re.escape(labels.end.strip("<>[]() "))
-        frame = (
-            rf"<\s*/?\s*(?:{end}|chat[_\s-]*end)\s*>"
-            rf"|(?P<colon>{left}(?:{mark})[\"'*_\s\]]*|^[\s>*_#-]*[AB][*_]*\s*):"
-            rf"|^[\s>*_#]*(?P<label>{label})(?=[ \t]*(?::|$))"
-        )
-        if language.english:
-            frame = "(?!)"  # `neutralise` knows the English marks
+        parts = WordParts(language, {})
+        parts["own_end"] = re.escape(labels.end.strip("<>[]() "))
+        parts["own_marks"] = any_of(FIELDS + labels.choice + labels.index + labels.reason)
+        parts["own_side"] = any_of(word for word in labels.first + labels.second if len(word) > 1)
+        frame = "(?!)"  # `neutralise` knows the English marks
+        if not language.english:
+            frame = parts.filled(TEMPLATES.frame)
         self._like = re.compile(f"(?im){frame}")
 
     def conversation(self, utterances: Utterances) -> str:

@@ -9,14 +9,13 @@ Faults of what models say: marks of a chat template, replies cut short, loops.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, reply_tokens
 from botchat.languages import ENGLISH, Language
-from botchat.protocols.frame import template_mark
+from botchat.protocols.replies import MARKS
 from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Seed, Utterance
 
 PROMPT = "generation"
@@ -141,17 +140,15 @@ def drop_oldest(messages: list[Message], room: int, count: CountTokens) -> None:
 
 # ------------------------------------------------------------------------------- faults
 
-_NEXT_TURN = re.compile(r"(?i)\n\s*(?:user|assistant|human|ai|system|speaker [AB12]|[AB])\s*:")
 _CUT_SHARE = 0.01
 
 
 def find_mark(text: str) -> str:
     """Return the first mark of a chat template or of another speaker's turn in a reply, or ''."""
-    mark = template_mark(text)
-    turn = _NEXT_TURN.search(text)
-    if turn and not mark:
-        return turn[0].strip()
-    return mark
+    mark = MARKS.template_like.search(text) or MARKS.next_turn.search(text)
+    if mark:
+        return mark[0].strip()
+    return ""
 
 
 def is_loop(utterances: Sequence[str]) -> bool:

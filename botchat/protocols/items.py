@@ -18,32 +18,10 @@ from typing import NamedTuple
 from botchat.errors import DataError, listed
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.mateval import OwnText
-from botchat.protocols.replies import plain_name
+from botchat.protocols.replies import MARKS, plain_name
 
 Fields = Mapping[str, object]
 """Plain name of a column -> cell."""
-
-TEXTS = (
-    "text",
-    "story",
-    "output",
-    "response",
-    "answer",
-    "reply",
-    "summary",
-    "document",
-    "essay",
-    "content",
-    "completion",
-)
-"""Columns that hold a text; the first present one counts."""
-
-_ANSWER = re.compile(rf"(?:{'|'.join(TEXTS)})([12ab])")
-_QUESTIONS = ("question", "prompt", "instruction", "input", "query", "context")
-_IDS = ("id", "index", "item", "textid", "questionid")
-_HUMAN_SCORES = ("scorenew", "humanscores", "humanscore", "human", "rating", "score", "label")
-_HUMAN_VERDICTS = ("winner", "human", "humanverdict", "label", "preference", "verdict")
-_SIDE = re.compile(rf"^(?:assistant|{'|'.join(TEXTS)})([12ab])$")
 
 LabelWords = Mapping[str, str | None]
 """Plain word -> the label that it means: 1, 2 or tie; None: it is unreadable."""
@@ -69,7 +47,7 @@ def read_label(label: str, models: Sequence[str], words: LabelWords, place: str)
         raise DataError(f"{place}: {label!r:.60} may be both {listed(models)}; write the exact one")
     if plain in plain_models:
         return str(plain_models.index(plain) + 1)
-    word = _SIDE.sub(r"\1", plain_label(label.removesuffix(".0")))
+    word = MARKS.side.sub(r"\1", plain_label(label.removesuffix(".0")))
     if word not in words:
         raise DataError(f"{place}: {label!r:.60} is neither {listed(models)} nor a word as tie")
     return words[word]
@@ -99,11 +77,11 @@ def items(
         raise DataError(f"{where}: no texts; give one a row, in a column named text")
     first = records[0]
     answers = first.answers()
-    text = next((name for name in TEXTS if name in first.fields), "")
+    text = next((name for name in MARKS.columns.texts if name in first.fields), "")
     if not answers and not text:
         raise DataError(
             f"{first.place}: no text (columns: {', '.join(first.fields)[:200] or 'none'}); "
-            f"expected one of {listed(TEXTS)}, or of a pair answer_1 and answer_2"
+            f"expected one of {listed(MARKS.columns.texts)}, or of a pair answer_1 and answer_2"
         )
     rows_by_id = _by_id(records)
     if answers:
@@ -115,7 +93,7 @@ def _by_id(records: Iterable[_Row]) -> ItemsView[str, _Row]:
     """Return rows with their ids, by default their numbers."""
     by_id: dict[str, _Row] = {}
     for number, row in enumerate(records, 1):
-        id_ = row.cell(_IDS)[1] or str(number)
+        id_ = row.cell(MARKS.columns.ids)[1] or str(number)
         other = by_id.setdefault(id_, row)
         if other is not row:
             raise row.error("id", f"{id_!r:.60} is taken by {other.place}; give each its own")
@@ -132,7 +110,7 @@ class _Row(NamedTuple):
         """Return the columns of both answers, none unless there are two."""
         sides = {}
         for name in self.fields:
-            match = _ANSWER.fullmatch(name)
+            match = MARKS.answer_column.fullmatch(name)
             if match:
                 sides[match[1]] = name
         first = sides.get("1", sides.get("a"))
@@ -171,19 +149,19 @@ class _Row(NamedTuple):
                 f"{self.place}: both answers are by {first!r:.60}; name two different models"
             )
         answers = self.words(sides[0]), self.words(sides[1])
-        column, label = self.cell(_HUMAN_VERDICTS)
+        column, label = self.cell(MARKS.columns.human_verdicts)
         human = None
         if label:
             place = f"{self.place}: column {column}"
             human = read_label(label, (first, second), words, place)
-        question = self.cell(_QUESTIONS)[1]
+        question = self.cell(MARKS.columns.questions)[1]
         category = self.cell(["category"])[1]
         return AnswerPair(id_, question, (first, second), answers, human, category)
 
     def scores(self, text: str, numbers: Collection[str]) -> dict[str, float]:
         """Return human scores by plain name of the number; ``""``: of the whole text."""
         scores = {}
-        column, lines = self.cell(name for name in _HUMAN_SCORES if name != text)
+        column, lines = self.cell(name for name in MARKS.columns.human_scores if name != text)
         for line in lines.splitlines():
             name, _, number = line.replace("\uff1a", ":").rpartition(":")
             scores[plain_name(name)] = self._number(column, number)

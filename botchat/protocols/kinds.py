@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Set
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Literal, TypeAlias
 
 from botchat.errors import DataError
@@ -21,7 +22,6 @@ from botchat.protocols import reports, scores
 from botchat.protocols.frame import prompt_frame
 from botchat.protocols.scores import Scale
 from botchat.protocols.verdicts import (
-    LABELS,
     UNTOLD,
     ReplyReader,
     choice_reader,
@@ -29,9 +29,7 @@ from botchat.protocols.verdicts import (
     first_ai_index,
 )
 from botchat.records import UNDECIDED, UNKNOWN_INDEX, Judgment, Utterances, Verdict
-
-# One dialogue, two of models, or one and the human one.
-Shows: TypeAlias = Literal["one", "pair", "human"]
+from botchat.workspace.criteria import LABELS
 
 # Numbers of a verdict, or what it gives each contestant.
 Numbers: TypeAlias = tuple[float, ...]
@@ -67,11 +65,6 @@ class AnswerKind(ABC):
     @abstractmethod
     def name(self) -> Kind:
         """Name in cases, digests and on pages."""
-
-    @property
-    @abstractmethod
-    def shows(self) -> tuple[Shows, ...]:
-        """Dialogues that it may be asked about."""
 
     @property
     def report(self) -> UseOfReports:
@@ -118,7 +111,6 @@ class Detection(AnswerKind):
     """``"No"``, or the 1-based index of the first AI utterance; ``"Yes"``: without an index."""
 
     name = "place"
-    shows = ("one",)
     has_n = True
     names_ai = True
     passing = "No"
@@ -165,7 +157,6 @@ class Pairwise(AnswerKind):
     chosen_wins: bool = False  # else the dialogue that is named loses: Arena and GTEval
 
     name = "choice"
-    shows = ("pair", "human")
     names_ai = True
 
     def reading(self, utterances: Utterances, language: Language) -> ReplyReader:
@@ -226,20 +217,12 @@ class Score(Graded):
     name = "score"
 
     @property
-    def shows(self) -> tuple[Shows, ...]:
-        """Dialogues that it may be asked about."""
-        if self.n_texts == 1:
-            return ("one",)
-        return ("pair",)
-
-    @property
     def asked(self) -> Scale:
         """The scale of the whole verdict: of a pair every number twice, first dialogue first."""
         if self.n_texts == 1:
             return self.scale
-        first = tuple([f"{name} 1" for name in self.scale.names])
-        second = tuple([f"{name} 2" for name in self.scale.names])
-        return replace(self.scale, names=first + second)
+        names = [f"{name} {place}" for place, name in product("12", self.scale.names)]
+        return replace(self.scale, names=tuple(names))
 
     @property
     def n_numbers(self) -> int:
@@ -286,7 +269,6 @@ class Report(Graded):
     """Errors with type, place and reason; the verdict is their score: ``"-3"``."""
 
     name = "report"
-    shows = ("one",)
     is_labelled = False
     n_numbers = 1
     english_only = True

@@ -8,7 +8,6 @@ off, counted here, because judges miscount, and the verdict is the sum (``"-3"``
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -23,6 +22,7 @@ from botchat.metrics.statistics import proportion
 from botchat.protocols import kinds, scores
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.protocol import Protocol
+from botchat.protocols.replies import MARKS
 from botchat.protocols.reports import ERRORS, KINDS, Report, as_text, parse, parse_text, reports
 from botchat.protocols.scores import Scale
 from botchat.records import Dialogues, Judgment, Utterances
@@ -50,8 +50,6 @@ DIAGNOSIS = Protocol(
 
 TEXT = "text"  # name of the one contestant
 
-_FRAME_LIKE = re.compile(r"(?im)^([\s>*_#-]*(?:question|answer|score))\s*:")
-
 
 class OwnText(NamedTuple):
     """A text, and human scores of it where they are known."""
@@ -69,7 +67,8 @@ class OwnText(NamedTuple):
 def text_case(text: OwnText) -> Case:
     """Make the question about one text."""
     quoted = scores.neutralise_labels(text.text, MATEVAL.score.asked)
-    prompt = ENGLISH.fill("mateval", text=_FRAME_LIKE.sub(r"\1 -", neutralise_template(quoted)))
+    framed = MARKS.report_frame.sub(r"\1 -", neutralise_template(quoted))
+    prompt = ENGLISH.fill("mateval", text=framed)
     case = MATEVAL.make_case(text.id, (ShownDialogue(TEXT, text.lines),), prompt)
     return replace(case, read=partial(read_report, text=text.text), report="asked")
 

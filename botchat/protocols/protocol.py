@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import combinations
+from typing import Literal
 
 from botchat import prompts
 from botchat.errors import ConfigError, DataError
@@ -19,7 +20,7 @@ from botchat.interfaces import (
     settings_digest,
 )
 from botchat.languages import ENGLISH, Language
-from botchat.protocols.kinds import Answer, Score, Shows
+from botchat.protocols.kinds import Answer, Score
 from botchat.protocols.verdicts import ReplyReader
 from botchat.records import (
     HUMAN,
@@ -41,7 +42,7 @@ class Protocol:
     name: str  # on the command line, and of the folder of its judgments
     title: str
     answer: Answer
-    shows: Shows
+    shows: Literal["one", "pair", "human"]  # two are of models, or one of a human
     question: str  # in a line, for readers
     prompts: tuple[str, ...] = ()  # files of `botchat.prompts`; the first has the places to fill in
     template: str = ""  # the prompt itself, of a user's criterion
@@ -51,12 +52,6 @@ class Protocol:
     leads: bool = False  # its numbers, as the paper's, stand on a board without its name
     about_ai: bool = False  # it asks what tells models from humans
     language: Language = ENGLISH  # of the prompts, the frame around dialogues, and the answers
-
-    def __post_init__(self) -> None:
-        """Refuse what the kind of answer cannot be asked about."""
-        if self.shows not in self.answer.shows:
-            shows = " or ".join(self.answer.shows)
-            raise ValueError(f"protocol {self.name}: a {self.kind} shows {shows}")
 
     @property
     def kind(self) -> Kind:
@@ -134,7 +129,7 @@ class Protocol:
     @property
     def knows_truth(self) -> bool:
         """Whether who wrote what is the right answer: one side, or the whole dialogue, is human."""
-        return self.about_ai and self.answer.names_ai and not self.is_pair
+        return self.subject == "dialogues" and not self.is_pair
 
     @property
     def subject(self) -> Subject:
@@ -199,8 +194,9 @@ class Protocol:
                 first = dialogues[a].get(seed.id)
                 second = dialogues[b].get(seed.id)
                 if first is not None and second is not None:
-                    size = _size_shown(first, second, self.n)
-                    if size is not None:
+                    size = _limit(first, second, self.n)
+                    shortest = min(len(first.utterances), len(second.utterances))
+                    if size is None or 0 < size <= shortest:
                         shown = (show(first, size), show(second, size))
                         yield CaseRef(self.name, seed.id, shown, self.case)
                         yield CaseRef(self.name, seed.id, shown[::-1], self.case)
@@ -308,19 +304,13 @@ class Protocol:
         return cut
 
 
-def _size_shown(a: Dialogue, b: Dialogue, n: int | None) -> int | None:
-    """Return how many utterances are shown of both; None if one is too short.
+def _limit(a: Dialogue, b: Dialogue, n: int | None) -> int | None:
+    """Return how many utterances are shown of both at the most; None: they are shown whole.
 
     With a human dialogue both are cut to its length if that is below ``n``; without either, such as
     answers to a question, both are shown whole.
     """
-    lengths = [len(a.utterances), len(b.utterances)]
-    size = n
-    for dialogue, length in zip((a, b), lengths, strict=True):
-        if dialogue.contestant == HUMAN:
-            size = min(size or length, length)
-    if size is None:
-        return max(lengths)
-    if 0 < size <= min(lengths):
-        return size
-    return None
+    limits = [len(each.utterances) for each in (a, b) if each.contestant == HUMAN]
+    if n is not None:
+        limits.append(n)
+    return min(limits, default=None)

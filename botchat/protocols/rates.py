@@ -99,7 +99,7 @@ def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVe
 
     Position calibration (ChatEval §3.2; Wang et al. 2023, BPC): unreadable if one order is.
     """
-    leads: dict[tuple[str, str, str, str], float] = {}
+    leads = defaultdict[tuple[str, str, str, str], float](float)
     for judgment in judgments:
         first, second = judgment.contestants
         lead = math.nan
@@ -110,7 +110,7 @@ def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVe
         if swapped in leads:
             leads[swapped] -= lead
         else:
-            leads[key] = leads.get(key, 0.0) + lead
+            leads[key] += lead
     verdicts = []
     for (item, first, second, judge), lead in leads.items():
         verdicts.append(PairVerdict(item, first, second, judge, result_of(lead)))

@@ -20,16 +20,22 @@ import msgspec
 from msgspec.structs import asdict
 
 from botchat.interfaces import VerdictReason
-from botchat.languages import ENGLISH, PLAIN, Language, built_in
+from botchat.languages import ENGLISH, PLAIN, Language, Words, built_in
 from botchat.thoughts import find_thoughts
 
 FIELDS = ("choice", "index", "reason")
 
 
+def patterns_of(words: Iterable[str], joints: str = "_-") -> list[str]:
+    """Return the patterns of words, longest first; blanks and ``joints`` may be any, or none."""
+    ordered = sorted(sorted(set(words)), key=len, reverse=True)
+    joint = rf"[\\s{joints}]*"
+    return [re.sub(rf"(?:\\?[\s{joints}])+", joint, re.escape(word)) for word in ordered]
+
+
 def any_of(words: Iterable[str]) -> str:
-    """Return a pattern of the words, longest first; blanks in them may be any, or none."""
-    plain = sorted(sorted({word.translate(PLAIN) for word in words}), key=len, reverse=True)
-    return "|".join(re.sub(r"(?:\\\s)+", r"\\s*", re.escape(word)) for word in plain) or "(?!)"
+    """Return a pattern of the words in plain marks; blanks in them may be any, or none."""
+    return "|".join(patterns_of((word.translate(PLAIN) for word in words), "")) or "(?!)"
 
 
 def plain_name(name: str) -> str:
@@ -66,6 +72,7 @@ class _Templates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole ``reply_patterns.toml``."""
 
     parts: dict[str, str]
+    frame: str
     spaced: dict[str, str]
     unspaced: dict[str, str]
     reply: dict[str, _Template]
@@ -80,6 +87,68 @@ TEMPLATES = msgspec.toml.decode(
 )
 
 Pattern: TypeAlias = re.Pattern[str]
+
+
+class _Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Names of columns of texts and pairs."""
+
+    texts: Words
+    questions: Words
+    ids: Words
+    human_scores: Words
+    human_verdicts: Words
+
+
+class _Marks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole ``marks.toml``."""
+
+    end_like: Pattern
+    speaker_like: Pattern
+    verdict_like: Pattern
+    label_like: Pattern
+    template_like: Pattern
+    one_word: Pattern
+    breaks: Pattern
+    invisible: Pattern
+    turn: Pattern
+    tag: Pattern
+    not_own: Pattern
+    template: Pattern
+    boxed_mark: Pattern
+    quoted_line: Pattern
+    table: Pattern
+    paired: Pattern
+    struck: Pattern
+    box: Pattern
+    list_item: Pattern
+    error_head: Pattern
+    error_item: Pattern
+    number_like: Pattern
+    heading_like: Pattern
+    text_lead: Pattern
+    sentence_end: Pattern
+    quote_begins: Pattern
+    after_quote: Pattern
+    total: Pattern
+    elision: Pattern
+    next_turn: Pattern
+    answer_frame: Pattern
+    answer_score: Pattern
+    report_frame: Pattern
+    answer_column: Pattern
+    side: Pattern
+    columns: _Columns
+
+
+def _compiled(_: object, pattern: str) -> Pattern:
+    return re.compile(pattern.replace("\n", ""))
+
+
+MARKS = msgspec.toml.decode(
+    resources.files(__package__).joinpath("marks.toml").read_bytes(),
+    type=_Marks,
+    dec_hook=_compiled,
+)
 
 
 class WordParts(dict[str, str]):
@@ -151,9 +220,6 @@ class ReplyPatterns:
     def __init__(self, language: Language) -> None:
         self._known = partial(known_words, language)
         self._plain = {**language.plain, **str.maketrans("\u201e\u00ab\u00bb", '"""')}
-        self._space = ""
-        if language.pack.units == "words":
-            self._space = " "
         self.numerals: dict[str, int] = {}
         self.ordinals: dict[str, int] = {}
         for pack in (language, ENGLISH):
@@ -161,24 +227,19 @@ class ReplyPatterns:
                 self.numerals[word.lower()] = n
             for n, word in enumerate(pack.reading.nth, 1):
                 self.ordinals |= {word: n, f"the {word}": n}
+        labels = language.labels
+        parts = WordParts(language, {})
+        self._space = parts["space"]
         self.fields = self.table(dict(zip(FIELDS, FIELDS, strict=True)))
         self.origins = self.table({"person": "person", "machine": "machine"})
         self.answers = self.table({"no": "person", "yes": "machine"})
-        labels = language.labels
-        parts = WordParts(language, {})
         names = self._known("first") + self._known("second")
         parts["side"] = any_of(name for name in names if len(name) > 1)
         parts["names"] = any_of(chain.from_iterable(language.reading.names.values()))
         parts["end_mark"] = re.escape(labels.end.strip("<>"))
         parts["own_marks"] = any_of(labels.choice + labels.index + labels.reason + labels.first)
-        # A number in words does not go on, and without blanks digits do not go on in words.
-        signs = "A-Za-z"
-        digits = r"-?\d+(?!\d)"
-        if not self._space:
-            signs = re.escape("".join(sorted(set("".join(labels.numerals))))) or signs
-            digits = rf"-?\d+(?![\d{signs}])"
-        parts["number"] = rf"{digits}|(?:{any_of(labels.numerals)})(?![{signs}\d])"
-        parts["space"] = self._space
+        parts["own_numerals"] = any_of(labels.numerals)
+        parts["signs"] = re.escape("".join(sorted(set("".join(labels.numerals))))) or "A-Za-z"
         for key in ("before", "after", "alternative", "gloss_begins", "gloss_ends"):
             parts[f"bare_{key}"] = any_of({self._bare(word) for word in self._known(key)})
         parts.compile_into(self, TEMPLATES.reply)
@@ -218,33 +279,11 @@ class ReplyPatterns:
 reply_patterns = cache(ReplyPatterns)
 
 
-_INVISIBLE = re.compile(
-    "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
-    "|(?<=[\x00-\x7f])[\u200c\u200d\U000e0000-\U000e007f]"
-    "|[\u200c\u200d\U000e0000-\U000e007f](?=[\x00-\x7f])"
-)
-"""Characters without ink; joiners count where they join other letters than those of ASCII."""
-_TURN = re.compile(
-    r"(?i)<[|\uff5c](?:im_start|im_end|end|e[ou][tm]|e[ot]m?_id|start_header_id|begin_of_text|user"
-    r"|assistant|system|human|(?:end|start)[_\u2581]?of[_\u2581]?(?:text|turn|sentence)(?:_token)?"
-    r"|(?:user|chatbot|system)_token|turn|sep)[|\uff5c]>|</?s>|<(?:start|end)_of_turn>"
-    r"|<[be]os>|<\|turn>|<turn\|>|\[/?INST\]|<</?SYS>>"
-)
-"""Begins or ends somebody's turn, in the marks of chat templates."""
-_TAG = re.compile(
-    r"(?i)</?(?:(?P<block>p|div|br|li|ul|ol|tr|table|body|html|h[1-6]|tool_call)"
-    r"|b|i|u|em|strong|span|font|code|mark|td|th)(?:\s[^<>\n]*)?/?>"
-)
-_NOT_OWN = re.compile(r"(?is)<(blockquote|q|del|s|strike)>.*?</\1>")
-_TEMPLATE = re.compile(r"<\|[^|<>\n]{1,40}\|>")
-_BOXED_MARK = re.compile(r"\\boxed\{(?=[^{}\n]*:)")
-
-
 def read_as_seen(
     text: str, language: Language, read: Callable[[str], VerdictReason]
 ) -> VerdictReason:
     """Read a reply without invisible characters; of several judges whom it plays what all say."""
-    text = _INVISIBLE.sub("", html.unescape(text))
+    text = MARKS.invisible.sub("", html.unescape(text))
     starts = [match.start() for match in reply_patterns(language).judge.finditer(text)]
     if len(starts) < 2:
         return read(text)
@@ -269,8 +308,8 @@ def own_words(text: str, language: Language, given: re.Pattern[str] | None = Non
     for start, end in find_thoughts(text):
         text = _without(text, start, end)
     w = reply_patterns(language)
-    text = w.framed.sub(_blank_line, _without_asides(_NOT_OWN.sub(blank, text), w))
-    ends = [match.start() for match in chain(_TURN.finditer(text), w.role.finditer(text))]
+    text = w.framed.sub(_blank_line, _without_asides(MARKS.not_own.sub(blank, text), w))
+    ends = [match.start() for match in chain(MARKS.turn.finditer(text), w.role.finditer(text))]
     if given is not None:
         first = given.search(text.translate(language.plain))
         if first is not None:
@@ -284,8 +323,8 @@ def own_words(text: str, language: Language, given: re.Pattern[str] | None = Non
 
 def without_marks(text: str, language: Language) -> str:
     """Return a reply with blanks in place of HTML, templates' marks and suppositions."""
-    text = _TAG.sub(_blank_tag, _TEMPLATE.sub(blank, text))
-    text = _BOXED_MARK.sub(_blank_line, text)
+    text = MARKS.tag.sub(_blank_tag, MARKS.template.sub(blank, text))
+    text = MARKS.boxed_mark.sub(_blank_line, text)
     for match in reply_patterns(language).supposed.finditer(text.translate(language.plain)):
         text = _without(text, match.start(), match.end())
     return text
@@ -308,13 +347,10 @@ def _without_asides(text: str, w: ReplyPatterns) -> str:
     return text
 
 
-_QUOTED_LINE = re.compile(r"(?m)^[^\S\n]*>.*")
-
-
 def strip_quotes(text: str, language: Language) -> str:
     """Return the reply without quotations of others: behind "said", and on lines that quote."""
     text = reply_patterns(language).quoted.sub(blank, text)
-    own = _QUOTED_LINE.sub(blank, text)
+    own = MARKS.quoted_line.sub(blank, text)
     if own.strip():
         return own
     return text
@@ -323,7 +359,6 @@ def strip_quotes(text: str, language: Language) -> str:
 def find_retraction(plain: str, after: int, language: Language) -> int | None:
     """Return where words end that take back the verdict that ends at ``after``, if any do."""
     w = reply_patterns(language)
-    undecided = w.undecided.search(plain, after)
     for match in w.withdrawn.finditer(plain, after):
         skipped = plain[after : match.start("cue")]
         line = line_before(skipped, len(skipped))
@@ -331,6 +366,7 @@ def find_retraction(plain: str, after: int, language: Language) -> int | None:
         at_once = not re.search(r"[^\W_]", skipped)
         if (at_once or begins) and line.count('"') % 2 == 0:
             return match.end("cue")
+    undecided = w.undecided.search(plain, after)
     if undecided:
         return undecided.end()
     return None
@@ -347,12 +383,9 @@ def reply_language(text: str, language: Language) -> Language:
     return language
 
 
-_TABLE = re.compile(r"(?m)^.*\|.*\n(?=.*\|)[ \t|:-]*-[ \t|:-]*\r?(?:\n.*\|.*)+$")
-
-
 def find_tables(plain: str) -> Iterator[tuple[list[str], list[list[str]], tuple[int, int]]]:
     """Return (cells of the heading, cells of each row, span) of every table."""
-    for table in _TABLE.finditer(plain):
+    for table in MARKS.table.finditer(plain):
         lines = [line.strip().strip("|").split("|") for line in table[0].splitlines()]
         yield lines[0], lines[2:], table.span()
 

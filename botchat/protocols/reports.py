@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
+from importlib import resources
 from itertools import accumulate, zip_longest
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -21,34 +22,40 @@ from botchat.interfaces import Cells, VerdictReason
 from botchat.languages import ENGLISH
 from botchat.protocols.error_reports import read_kinds
 from botchat.protocols.frame import END, neutralise
-from botchat.protocols.replies import own_words, plain_name, without_marks
+from botchat.protocols.replies import MARKS, own_words, plain_name, without_marks
 from botchat.records import Judgment, Utterances, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
-ERRORS: Mapping[str, str] = {
-    "repetition": "Repetition",
-    "logical_inconsistency": "Logical inconsistency",
-    "discontinuity": "Discontinuity",
-    "lexical_choice": "Inappropriate lexical choice",
-    "factual_error": "Factual error",
-    "ai_self_identification": "AI self-identification",
-    "contextual_confusion": "Contextual confusion",
-    "excessive_length": "Excessive length",
-    "formal_tone": "Formal tone",
-    "repetitive_phrasing": "Repetitive phrasing",
-}
-"""Error types of a dialogue: MATEval's five (§4.2), then BotChat's five (Appendix C)."""
 
-ERROR_TYPES: Mapping[str, tuple[str, str]] = {
-    "REP": ("Repetition", "重复问题"),
-    "LINC": ("Logical Inconsistency", "逻辑问题"),
-    "DCONT": ("Discontinuity", "连贯性问题"),
-    "ILC": ("Inappropriate Lexical Choice", "用词不当"),
-    "FER": ("Factual Error", "事实性错误"),
-}
+class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Error types of a dialogue or of a text, and the words of a paragraph on a report."""
+
+    titles: dict[str, str]
+    unit: str
+    whole: str
+    silent: str
+    most_silent: int
+
+
+class _ErrorTypes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole ``error_types.toml``."""
+
+    dialogue: _Words
+    text: _Words
+    codes: dict[str, tuple[str, str]]
+
+
+_DATA = msgspec.toml.decode(
+    resources.files(__package__).joinpath("error_types.toml").read_bytes(), type=_ErrorTypes
+)
+
+ERRORS = _DATA.dialogue.titles
+"""Error types of a dialogue with their titles."""
+
+ERROR_TYPES = _DATA.codes
 """Error types of a text in the order of MATEval's tables: code -> English and Chinese name."""
 
-KINDS = tuple(english for english, _ in ERROR_TYPES.values())
+KINDS = tuple(_DATA.text.titles)
 """The five error types of a text, in the order of the verdict."""
 
 Evidence = Literal["found", "elsewhere", "not found", "none"]
@@ -150,27 +157,13 @@ def as_text(report: Report) -> str:
     return "\n".join(lines)
 
 
-class _Words(NamedTuple):
-    """Words of a paragraph on a report: titles of the error types, and what has the errors."""
-
-    titles: Mapping[str, str]
-    unit: str
-    whole: str
-    silent: str
-    most_silent: int  # types without a score beside which the sum of the others is written
-
-
-_OF_DIALOGUE = _Words(ERRORS, "utterance", "dialogue", "Not judged", len(ERRORS) - 1)
-_OF_TEXT = _Words({kind: kind for kind in KINDS}, "sentence", "text", "No score of", 0)
-
-
 def as_prose(report: Report) -> str:
     """Write a paragraph: the errors with their places, the types without any, the score."""
     if report.prose:
         return report.prose
-    words = _OF_DIALOGUE
+    words = _DATA.dialogue
     if report.is_of_text:
-        words = _OF_TEXT
+        words = _DATA.text
     sentences = []
     absent = []
     silent = dict(words.titles)
@@ -229,24 +222,7 @@ def _enumerate(titles: Iterable[str], joint: str) -> str:
     return names[0]
 
 
-_NAMES = "|".join(re.sub(r"[ -]", r"[\\s-]+", name) for name in ERRORS.values())
-_LEAD = r"^[ \t>*_#.)(\d\u2022\u00b7-]*"
-_HEAD = re.compile(
-    rf"(?im){_LEAD}(?P<name>{_NAMES})[\"'*_ \t]*[?:\uff1f\uff1a][\"'*_ \t?:\uff1f\uff1a]*"
-    r"(?P<answer>yes|not[ \t]+judged|no|n/a)\b(?![ \t]*(?:/|or\b))"
-)
-_ITEM = re.compile(
-    rf"(?im){_LEAD}(?:(?:utterances?|chats?)[ \t*_#]*\[?|\[)[ \t]*"
-    r"(?P<numbers>\?|\d{1,6}(?:[ \t]*(?:,|;|&|and|to|-|\u2013)[ \t]*\d{1,6})*)\]?"
-    r"(?:[ \t]*\([^()\n]{0,20}\))?"
-    r"(?:[*_ \t]*[:\uff1a.)\u2013\u2014-]+[*_ \t]*|[*_ \t]+(?=[\"'\u2018\u201c\u00ab])|[*_ \t]*$)"
-)
 _TYPES = {plain_name(name): type_ for type_, name in ERRORS.items()}
-_NUMBER_LIKE = re.compile(r"(?m)^([ \t>*_#-]*)\[(\d+)\]")
-_HEADING_LIKE = re.compile(
-    rf"(?im)({_NAMES})[ \t*_]*[?:\uff1f\uff1a]"
-    r"|^([ \t>*_#-]*(?:utterance|chat)s?[ \t]*\d+)[ \t]*:"
-)
 
 
 def numbered(utterances: Utterances) -> str:
@@ -259,8 +235,8 @@ def numbered(utterances: Utterances) -> str:
 @lru_cache(maxsize=1 << 14)
 def _as_shown(utterance: str) -> str:
     """Return an utterance that cannot be taken for the frame around it or a part of a report."""
-    text = _NUMBER_LIKE.sub(r"\1(\2)", neutralise(utterance))
-    return _HEADING_LIKE.sub(r"\1\2 -", text)
+    text = MARKS.number_like.sub(r"\1(\2)", neutralise(utterance))
+    return MARKS.heading_like.sub(r"\1\2 -", text)
 
 
 def parse(text: str, utterances: Utterances) -> Report:
@@ -270,7 +246,7 @@ def parse(text: str, utterances: Utterances) -> Report:
     second error of one type in one utterance is not counted.
     """
     results = {}
-    for head, block in _blocks(_HEAD, own_words(text, ENGLISH)):
+    for head, block in _blocks(MARKS.error_head, own_words(text, ENGLISH)):
         type_ = _TYPES[plain_name(head["name"])]
         present = {"yes": True, "no": False}.get(head["answer"].lower())
         errors: tuple[ReportedError, ...] = ()
@@ -286,7 +262,7 @@ def parse(text: str, utterances: Utterances) -> Report:
 def _errors(block: str, utterances: Utterances) -> tuple[ReportedError, ...]:
     """Return the errors that follow a Yes, at least one."""
     errors: dict[int | None, ReportedError] = {}
-    for item, body in _blocks(_ITEM, block):
+    for item, body in _blocks(MARKS.error_item, block):
         numbers = [int(number) for number in re.findall(r"\d+", item["numbers"])]
         place = max((n for n in numbers if 1 <= n <= len(utterances)), default=None)
         quote, why = _split_quote(body, utterances)
@@ -322,13 +298,6 @@ def _blocks(start: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], 
         yield match, text[match.end() : end]
 
 
-_TEXT_LEAD = re.compile(r"^[ \t.,;:>*_#`\u2022-]*(?:\(?\d{1,2}[.)][ \t>*_#`\u2022-]*)?")
-_SENTENCE_END = re.compile(
-    r"\n|(?<=[.!?\u2026])\s+|(?<=[.!?][\"'\u201d\u2019)\]])\s+(?=[^\sa-z])"
-    r"|(?<=[\u3002\uff01\uff1f])"
-)
-
-
 def parse_text(reply: str, text: str) -> Report:
     """Read the report on a text, as `read_kinds` finds it; places are sentences of the text.
 
@@ -343,7 +312,7 @@ def parse_text(reply: str, text: str) -> Report:
         errors = []
         lines = part.lines if part.present else []
         for n, line in enumerate(lines):
-            words = _TEXT_LEAD.sub("", line)
+            words = MARKS.text_lead.sub("", line)
             # As it was written: what it quotes may have marks, which are blanks in ``seen``.
             end = seen.find(line) + len(line)
             quote, why = _split_quote(written[end - len(words) : end].strip(), (text,))
@@ -361,22 +330,14 @@ def parse_text(reply: str, text: str) -> Report:
 def _sentence(quote: str, text: str) -> int | None:
     """Return the sentence in which a quote of it begins; of several the last, the one too many."""
     # White space aside, since sentences may stand without any between them.
-    parts = [_normal(sentence).replace(" ", "") for sentence in _SENTENCE_END.split(text)]
+    parts = [_normal(sentence).replace(" ", "") for sentence in MARKS.sentence_end.split(text)]
     ends = accumulate(len(part) for part in parts if part)
-    start = "".join(parts).rfind(_ELISION.split(_normal_quote(quote))[0].replace(" ", ""))
+    start = "".join(parts).rfind(MARKS.elision.split(_normal_quote(quote))[0].replace(" ", ""))
     return next((n for n, end in enumerate(ends, 1) if start < end), None)
 
 
-_QUOTED = re.compile(
-    r"\A[\"\u201c\u201d\u201e\u00ab'\u2018\u2019`]"
-    r"|[\"\u201c\u201e](?=.+[\"\u201d])|\u00ab(?=.+\u00bb)"
-)
-"""Begins a quote: at once, or where it ends on the same line."""
 _CLOSING = {"\u00ab": "\u00bb", "'": "'\u2019", "\u2018": "'\u2019", "\u2019": "'\u2019", "`": "`'"}
-_AFTER_QUOTE = re.compile(r"[ \t*_]*(?:$|\n|[-\u2013\u2014:;|,.(])")
 _MOST_QUOTES = 40  # ends of a quote that are tried, in a reply of a thousand quotation marks
-_TOTAL = re.compile(rf"(?im)\n[ \t]*\n|(?<=\n){_LEAD}(?:score|total|overall)\b")
-_ELISION = re.compile(r"\.{3,}|\u2026|\[\.*\]")
 _QUOTATION_MARKS = dict.fromkeys(
     (ord(each) for each in '\u201c\u201d\u201e\u00ab\u00bb`\u2018\u2019\u201a"'), "'"
 )
@@ -389,13 +350,13 @@ def _split_quote(body: str, texts: Utterances) -> tuple[str, str]:
     """
     quote = ""
     before = ""
-    start = _QUOTED.search(body)
+    start = MARKS.quote_begins.search(body)
     if start:
         before = body[: start.start()].strip()
         body = body[start.start() :]
         quote, end = _quote(body, texts)
         body = body[end:]
-    rest = _TOTAL.split(body, maxsplit=1)[0]
+    rest = MARKS.total.split(body, maxsplit=1)[0]
     words = rest.removeprefix(" - ")
     if words == rest:
         words = rest.lstrip(" \t*_-\u2013\u2014:;|,.")
@@ -406,13 +367,13 @@ def _quote(body: str, texts: Utterances) -> tuple[str, int]:
     """Return (quote, its end) where a text begins with one: JSON's, or as judges write it."""
     with suppress(json.JSONDecodeError):
         quote, end = json.JSONDecoder().raw_decode(body)
-        if _AFTER_QUOTE.match(body, end):
+        if MARKS.after_quote.match(body, end):
             # An escaped half of a surrogate pair is no text and could not be stored.
             return quote.encode("utf-8", "replace").decode(), end
     closing = _CLOSING.get(body[0], '"\u201c\u201d')
     marks = [i for i, char in enumerate(body) if i and char in closing][:_MOST_QUOTES]
     quotes = [i for i in marks if _evidence(body[1:i], texts, None) == "elsewhere"]
-    likely = [i for i in marks if _AFTER_QUOTE.match(body, i + 1)]
+    likely = [i for i in marks if MARKS.after_quote.match(body, i + 1)]
     marks = quotes[-1:] + likely + marks
     end = len(body.partition("\n")[0])
     if marks:
@@ -422,7 +383,7 @@ def _quote(body: str, texts: Utterances) -> tuple[str, int]:
 
 def _evidence(quote: str, utterances: Utterances, place: int | None) -> Evidence:
     wanted = _normal_quote(quote)
-    if not _ELISION.sub("", wanted).strip():
+    if not MARKS.elision.sub("", wanted).strip():
         return "none"
     if place is not None and _within(wanted, utterances[place - 1]):
         return "found"
@@ -435,7 +396,7 @@ def _within(wanted: str, text: str) -> bool:
     """Return whether normalised words, or their parts around an elision, are in a text."""
     # The judge saw the utterance in another form, not to the letter.
     texts = (_normal(text), _normal(_as_shown(text)))
-    parts = [re.escape(part.strip()) for part in _ELISION.split(wanted)]
+    parts = [re.escape(part.strip()) for part in MARKS.elision.split(wanted)]
     in_order = "".join(f"(?>.*?{part})" for part in parts)
     return any(wanted in each or (len(parts) > 1 and re.match(in_order, each)) for each in texts)
 

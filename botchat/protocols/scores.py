@@ -21,7 +21,7 @@ from botchat.interfaces import VerdictReason
 from botchat.languages import Language
 from botchat.protocols import replies
 from botchat.protocols.error_reports import read_kinds
-from botchat.protocols.replies import TEMPLATES, Pattern, WordParts, any_of, plain_name
+from botchat.protocols.replies import TEMPLATES, Pattern, WordParts, any_of, patterns_of, plain_name
 from botchat.records import MISSING, Verdict
 
 
@@ -86,8 +86,8 @@ def decode_scores(verdict: Verdict, n: int) -> tuple[float | None, ...]:
 
 def neutralise_labels(text: str, scale: Scale) -> str:
     """Return a judged text that cannot be taken for a score: names lose the colon behind them."""
-    label = rf"(?i){_start(scale)}({_any_of(scale.names)})\s*[:\uff1a=]"
-    return re.sub(label, r"\1 -", text)
+    names = "|".join(patterns_of(scale.names))
+    return re.sub(rf"(?i){_start(scale)}({names})\s*[:\uff1a=]", r"\1 -", text)
 
 
 def read_scores(text: str, scale: Scale, language: Language) -> VerdictReason:
@@ -187,11 +187,9 @@ class _ScorePatterns:
         self._words = replies.reply_patterns(language)
         parts = WordParts(language, TEMPLATES.score_parts)
         parts["start"] = ""
-        parts["leads"] = ""
         if language.pack.units == "words":
             parts["start"] = _start(scale)
-            parts["leads"] = parts["spaced_leads"]
-        parts["names"] = _any_of(places)
+        parts["names"] = "|".join(patterns_of(places))
         parts["in_words"] = any_of(self._words.numerals)
         parts["more"] = str(self.n - 1)
         parts["bare"] = parts["bare_one"]
@@ -316,8 +314,3 @@ def _start(scale: Scale) -> str:
     if "".join(scale.names).isascii():
         return r"\b"
     return ""
-
-
-def _any_of(names: Iterable[str]) -> str:
-    """Return a pattern of names as judges write them: with spaces, hyphens or underscores."""
-    return "|".join(re.sub(r"(?:\\?[ _-])+", r"[\\s_-]*", re.escape(name)) for name in names)

@@ -21,6 +21,7 @@ from botchat.interfaces import VerdictReason
 from botchat.languages import Language
 from botchat.protocols.replies import (
     FIELDS,
+    MARKS,
     ReplyPatterns,
     blank,
     find_retraction,
@@ -32,12 +33,10 @@ from botchat.protocols.replies import (
     reply_patterns,
 )
 from botchat.records import UNDECIDED, UNKNOWN_INDEX, Verdict
+from botchat.workspace.criteria import LABELS
 
 Meaning = Callable[[str], str | None]
 """Normalised words -> the verdict that they are; None if it is not offered."""
-
-LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
-"""The answers to a choice in the papers' words."""
 
 _DETECTION = (("yes", UNKNOWN_INDEX), ("no", "No"))
 _CHOICES = (("first", "1"), ("second", "2"), ("both", "both"), ("neither", "neither"))
@@ -95,17 +94,18 @@ _NOWHERE = _Place(None, 0, 0)
 def detection_reader(n: int, language: Language) -> ReplyReader:
     """Return the reader about ``n`` utterances: ``"No"``, `UNKNOWN_INDEX` or a 1-based index."""
     choices = {"No", UNKNOWN_INDEX} | {str(index) for index in range(1, n + 1)}
-    return _reader(choices, language, partial(_label_meaning, keys=_DETECTION))
+    return _reader(choices, language, partial(_meaning, keys=_DETECTION))
 
 
 @cache
 def choice_reader(labels: tuple[str, ...], language: Language) -> ReplyReader:
     """Return the reader about two dialogues, with labels of first, second, both and neither."""
-    own = {label: verdict for label, (_, verdict) in zip(labels, _CHOICES, strict=False)}
-    meaning: Callable[[Language], Meaning] = partial(_label_meaning, keys=_CHOICES)
+    keys = _CHOICES[: len(labels)]
+    own: tuple[str, ...] = ()
     if labels != LABELS:
-        meaning = cache(partial(_meanings, own, phrases=False))
-    return _reader(own.values(), language, meaning)
+        own = labels
+    choices = [verdict for _, verdict in keys]
+    return _reader(choices, language, partial(_meaning, keys=keys, own=own))
 
 
 def _reader(
@@ -168,28 +168,29 @@ def _read_again(
     return ParsedVerdict(None, parsed.reason)
 
 
-def _meanings(table: Mapping[str, str], language: Language, *, phrases: bool = True) -> Meaning:
-    """Return how words are understood: as a label of ``table``, label -> verdict.
+@cache
+def _meaning(
+    language: Language, keys: tuple[tuple[str, str], ...], own: tuple[str, ...] = ()
+) -> Meaning:
+    """Return how words are understood: as labels in lists; ``keys``: (list, its verdict).
 
-    ``phrases``: words that may stand around a label are left out ("only …", "… is AI involved").
+    ``own``: a criterion's labels, in place of lists. Words that may stand around one of a list are
+    left out ("only …", "… is AI involved").
     """
     w = reply_patterns(language)
+    table = w.table(dict(keys))
+    if own:
+        table = {label: verdict for label, (_, verdict) in zip(own, keys, strict=True)}
     labels = {w.normal(label).replace(" ", ""): verdict for label, verdict in table.items()}
 
     def meaning(words: str) -> str | None:
         words = w.normal(words).strip(" /")
         verdict = labels.get(words.replace(" ", ""))
-        if verdict is not None or not phrases:
+        if verdict is not None or own:
             return verdict
         return labels.get(w.after.sub("", w.before.sub("", words)).replace(" ", ""))
 
     return meaning
-
-
-@cache
-def _label_meaning(language: Language, keys: tuple[tuple[str, str], ...]) -> Meaning:
-    """Return how the words in lists of labels are understood; ``keys``: (list, its verdict)."""
-    return _meanings(reply_patterns(language).table(dict(keys)), language)
 
 
 def _reason(text: str, w: ReplyPatterns) -> str:
@@ -202,10 +203,6 @@ def _reason(text: str, w: ReplyPatterns) -> str:
 
 
 _QUOTES = "\"`*'\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f"
-_PAIRED = re.compile('["\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f]')
-_STRUCK = re.compile(r"~~[\s*_]*\Z|<!--|\[[ ]?\]")  # in a comment, or an unticked box
-_BOX = re.compile(r"\\boxed\{\s*(?:\\text\w*\{)?(?P<said>[^{}\n]*)")
-_ITEM = re.compile(r"\A\W*\d{1,2}[.,)]")
 
 
 def _as_lines(text: str, w: ReplyPatterns) -> tuple[str, str | None]:
@@ -284,9 +281,9 @@ def _is_given(
     """Return whether a mark gives a verdict of the judge's own, behind the ``last`` one."""
     start = match.start()
     line = line_before(plain, start)
-    if w.placeholder.match(plain, match.end()) or _STRUCK.search(line):
+    if w.placeholder.match(plain, match.end()) or MARKS.struck.search(line):
         return False
-    if re.search(r"[^\W_]", _ITEM.sub("", line)):
+    if re.search(r"[^\W_]", MARKS.list_item.sub("", line)):
         # Without a colon only a line of its own is a verdict.
         if match["sep"] is None or _quoted(text, start) or not _led_to(line, w):
             return False
@@ -344,7 +341,7 @@ def _told_by_side(sides: Sequence[re.Match[str]], meaning: Meaning, origin: Mean
 def _quoted(text: str, start: int, since: str = "\n") -> bool:
     """Return whether a mark stands in quotation marks opened on its line, or ``since``."""
     line = line_before(text, start, since)
-    opened = len(_PAIRED.findall(line)) % 2 == 1
+    opened = len(MARKS.paired.findall(line)) % 2 == 1
     return opened or line.rstrip("*_ ").endswith(("'", "`", "\u2018"))
 
 
@@ -359,7 +356,7 @@ def _boxed(plain: str, meaning: Meaning, marked: _Place | None) -> _Place | None
     after = 0
     if marked is not None:
         after = marked.end
-    for box in list(_BOX.finditer(plain, after))[-1:]:
+    for box in list(MARKS.box.finditer(plain, after))[-1:]:
         verdict = meaning(box["said"].rpartition(":")[2])
         if verdict is not None:
             return _Place(verdict, box.start("said"), box.end("said"))

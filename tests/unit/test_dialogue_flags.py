@@ -39,28 +39,19 @@ def test_overlap_and_drift_are_counted_by_hand():
     assert values(far)[-1].drift == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "marks"),
-    rows("layout_marks"),
-)
+@pytest.mark.parametrize(("text", "marks"), rows("layout_marks"))
 def test_layout_marks(text: str, marks: int):
     """Marks of documents and scripts are counted, punctuation of talk is not."""
     assert shown("layout_marks", text) == [marks]
 
 
-@pytest.mark.parametrize(
-    "text",
-    rows("ai_phrases_found"),
-)
+@pytest.mark.parametrize("text", rows("ai_phrases_found"))
 def test_ai_phrases_found(text: str):
     """Speakers who call themselves or each other a program are heard."""
     assert shown("ai_phrases", text) == [1]
 
 
-@pytest.mark.parametrize(
-    "text",
-    rows("ai_phrases_not_found_in_human_talk"),
-)
+@pytest.mark.parametrize("text", rows("ai_phrases_not_found_in_human_talk"))
 def test_ai_phrases_not_found_in_human_talk(text: str):
     """Talk about programs, and words that look alike, are no confession."""
     assert shown("ai_phrases", text) == [0]

@@ -16,6 +16,7 @@ from botchat.judges.discussion import discuss
 from botchat.judges.panel import Panel, build_panel
 from botchat.protocols.answers import AnswerPair, pair_case
 from botchat.workspace.panels import AgentSettings, PanelSettings
+from tests.rows import rows
 from tests.scripted import FAILED, Scripted, arena_case, choice
 
 SUMMARIZED = "simultaneous-talk-with-summarizer"
@@ -124,11 +125,8 @@ def test_simultaneous_agents_have_their_calls_in_flight_together(strategy):
     model = Scripted(choice("1"))
     agents = [Agent(name, "", model, Decoding()) for name in "ABC"]
     serving = {"Summarizer": Agent("Summarizer", "", Scripted("sum"), Decoding())}
-    asyncio.run(
-        partial(hold_debate, PanelSettings(strategy=strategy), PanelAgents(agents, serving))(
-            arena_case()
-        )
-    )
+    settings = PanelSettings(strategy=strategy)
+    asyncio.run(hold_debate(settings, PanelAgents(agents, serving), arena_case()))
     assert model.most_in_flight == 3
 
 
@@ -167,33 +165,13 @@ PROMPT = "[Question]\nWhy?\n\n[The Start of Assistant 1’s Answer]\nx\n\n[Gener
 OWN = "The first answer is clearer.\nScore of Assistant 1: 7\nScore of Assistant 2: 5\n"
 
 
-@pytest.mark.parametrize(
-    ("reply", "kept"),
-    [
-        (f"{OWN}[Critic]: I disagree.\nScore of Assistant 1: 2", OWN),
-        (f"{OWN}**[Critic]**: I disagree.", OWN),
-        (f"{OWN}[critic] I disagree.", OWN),
-        (f"{OWN}Critic: I disagree.", OWN),
-        (f'{OWN}@Critic: you wrote "Score of Assistant 1: 5" and that is low.', OWN),
-        (f"{OWN}> @Critic: no.\nmore", OWN),
-        (f"{OWN}[Question]\nWhat else?", OWN),
-        (f"{OWN}  [The Start of Assistant 1’s Answer]\ny", OWN),
-        (f"{OWN}[Scientist]: z\n[Critic]: w", OWN),
-        # An address at the start, its own name, and a name within a line are the member's own.
-        (OWN, ...),
-        (f"Critic: you overlook the date.\n{OWN}", ...),
-        (f"@Critic: you overlook the date.\n{OWN}", ...),
-        (f"[General Public]: {OWN}", ...),
-        (f"{OWN}Critic's point about dates is fair.", ...),
-        (f"{OWN}I agree with [Critic]: it is dated.", ...),
-        (f"{OWN}[note] nothing else", ...),
-        # Another's from the start: its vote would be another's.
-        (f"[Critic]: {OWN}", ""),
-    ],
-)
+@pytest.mark.parametrize(("reply", "kept"), rows("a_reply_ends_where_another_begins"))
 def test_a_reply_ends_where_another_begins(reply, kept):
-    """At the first line that begins with a member's name, or with a heading of the question."""
-    kept = reply if kept is ... else kept
+    """At the first line that begins with a member's name, or with a heading of the question.
+
+    An address at the start, its own name, and a name within a line are the member's own. Of one
+    that is another's from the start nothing stays: its vote would be another's.
+    """
     assert strip_other_speakers(reply, ("Critic", "Scientist"), PROMPT) == kept
 
 

@@ -20,6 +20,7 @@ from botchat.protocols.generation import (
     prompt_tokens,
 )
 from botchat.records import Dialogue, Seed, Utterance
+from tests.rows import rows
 from tests.scripted import Scripted
 
 SEED = Seed("s1", ("Hello there, how are you?", "Fine, and you?", "a human third", "a fourth"))
@@ -142,18 +143,7 @@ def test_a_reply_takes_a_quarter_of_the_window_at_most():
 # Marks of a chat template, another speaker's turn, loops and cut replies are named.
 
 
-@pytest.mark.parametrize(
-    ("text", "mark"),
-    [
-        ("Fine.<|im_end|>", "<|im_end|>"),
-        ("Hi <start_of_turn>model", "<start_of_turn>"),
-        ("[INST] Go on", "[INST]"),
-        ("Yes.</s>", "</s>"),
-        ("Fine, thanks.\nUser: And you?", "User:"),
-        ("Plan B: we walk. 2 < 3 | 4 > 1", ""),
-        ("I said:\nthat is it", ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "mark"), rows("a_mark_is_found_and_nothing_else"))
 def test_a_mark_is_found_and_nothing_else(text, mark):
     """Plain sentences have none."""
     assert generation.find_mark(text) == mark

@@ -61,10 +61,7 @@ def test_prompts_hold_no_english(protocol):
     assert LATIN.findall(f"{case.prompt} {ZH.text('generation')}") == []
 
 
-@pytest.mark.parametrize(
-    ("said", "verdict", "why"),
-    rows("reasons_stay_as_they_were_said"),
-)
+@pytest.mark.parametrize(("said", "verdict", "why"), rows("reasons_stay_as_they_were_said"))
 def test_reasons_stay_as_they_were_said(said, verdict, why):
     """Reading folds full-width signs, storing does not."""
     found = ARENA.spoken(ZH).reading().read(said)
@@ -117,10 +114,7 @@ def test_what_a_pack_lacks_is_said_when_it_is_needed(tmp_path):
         ({"language.toml": lambda text: text.replace("name = ", "nmae = ")}, "nmae"),
         ({"language.toml": lambda text: text + "["}, "language.toml"),
         ({"language.toml": lambda text: text.replace('"两者", ', '"都不是", ')}, "is in both too"),
-        (
-            {"language.toml": lambda text: text.replace("yes = [", 'yes = ["", ')},
-            "length >= 1",
-        ),
+        ({"language.toml": lambda text: text.replace("yes = [", 'yes = ["", ')}, "length >= 1"),
         (
             {"prompts__arena.txt": lambda text: text.replace("{{conversation_2}}", "")},
             "it must have the places {{conv",

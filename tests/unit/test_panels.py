@@ -12,11 +12,7 @@ import pytest
 from botchat.errors import ConfigError
 from botchat.interfaces import Subject
 from botchat.judges.debate import SWAPPED
-from botchat.judges.panel import (
-    build_panel,
-    calls,
-    wording,
-)
+from botchat.judges.panel import build_panel, calls, wording
 from botchat.languages import ENGLISH, built_in
 from botchat.pipeline.contestants import is_debate, votes_before_debate
 from botchat.pipeline.names import equal_calls_panel
@@ -169,21 +165,7 @@ def test_only_those_who_heard_each_other_have_talked(speakers):
     assert talked is (speakers in HEARD)
 
 
-@pytest.mark.parametrize(
-    ("preset", "expected"),
-    [
-        ("chateval-default", 4),
-        ("chateval-3-roles-simultaneous", 6),
-        ("chateval-3-roles-summarizer", 8),
-        ("chateval-ensemble", 3),
-        ("faireval-mec-bpc", 3),
-        ("mateval-sa", 2),
-        ("mateval-one-by-one", 3 * 3 + 2),
-        ("mateval-sr", 3 * 5 + 2),
-        ("mateval-cot", 1 + 3 * 3 + 2),
-        ("mateval-sr-cot", 1 + 3 * 5 + 2),
-    ],
-)
+@pytest.mark.parametrize(("preset", "expected"), rows("the_control_is_asked_as_often_as_the_panel"))
 def test_the_control_is_asked_as_often_as_the_panel(preset, expected):
     """Calls of a talk in one order; position calibration is the control's too."""
     settings = PRESETS[preset]

@@ -35,29 +35,20 @@ for line in (ROOT / "tests" / "data" / "dialogues.jsonl").read_text("utf-8").spl
         GOOD[talk["name"]] = said
 
 
+def case(choices: frozenset[str], *dialogues: Utterances) -> Case:
+    """A case about dialogues."""
+    shown = tuple(ShownDialogue(name, each) for name, each in zip("ab", dialogues, strict=False))
+    return Case("asked", "x", shown, "…", choices, lambda _: (None, ""))
+
+
 def unieval(*utterances: str) -> Case:
     """A UniEval case about one dialogue."""
-    n = len(utterances)
-    return Case(
-        protocol="unieval",
-        seed_id="x",
-        dialogues=(ShownDialogue("m", utterances),),
-        wording="…",
-        choices=frozenset({"No", *map(str, range(1, n + 1))}),
-        read=lambda _: (None, ""),
-    )
+    return case(frozenset({"No", *map(str, range(1, len(utterances) + 1))}), utterances)
 
 
 def pair(a: Utterances, b: Utterances, choices: frozenset[str] = COMPARISON) -> Case:
     """A comparison of two dialogues."""
-    return Case(
-        protocol="arena-n16",
-        seed_id="x",
-        dialogues=(ShownDialogue("a", a), ShownDialogue("b", b)),
-        wording="…",
-        choices=choices,
-        read=lambda _: (None, ""),
-    )
+    return case(choices, a, b)
 
 
 def answer(judge: Judge, case: Case) -> JudgeAnswer:
@@ -124,13 +115,12 @@ def test_swapping_the_dialogues_swaps_the_verdict(a: Utterances, b: Utterances, 
     assert (back.outcome, back.transcript, back.calls) == ("ok", (), ())
 
 
+HOSTILE = ["", "\0", "😀😀", "你好吗?", "\ud800", "'", "<", "**", "i am a ", "bye "]
+
+
 @settings(max_examples=10)
 @given(
-    st.lists(
-        st.sampled_from(["", "\0", "😀😀", "你好吗?", "\ud800", "'", "<", "**", "i am a ", "bye "]),
-        min_size=1,
-        max_size=6,
-    ),
+    st.lists(st.sampled_from(HOSTILE), min_size=1, max_size=6),
     st.sampled_from([1, 3, 5_000]),
 )
 def test_hostile_text_never_raises(parts: list[str], times: int):
@@ -179,20 +169,14 @@ def examples(kind: str) -> list[Utterances]:
     return [talk for talk in talks if talk]
 
 
-KINDS = (
-    "AISelf-Identification",
-    "ContextualCofusion",
-    "ExcessiveLength",
-    "FormalTone",
-    "RepetitivePhrasing",
-)
+KINDS = "AISelf-Identification ContextualCofusion ExcessiveLength FormalTone RepetitivePhrasing"
 
 
 @pytest.mark.parametrize("n", [547, 55, 0])
 def test_the_labelled_examples_are_told_apart(n: int, humans: list[Utterances]):
     """Bad ones are accused, good ones not; with a tenth of the humans' thresholds, or none, too."""
     judge = RulesJudge(humans[:n])
-    for kind in KINDS:
+    for kind in KINDS.split():
         bad = examples(kind)
         assert len(bad) == 2
         assert accused(judge, bad) == bad

@@ -10,10 +10,7 @@ from botchat.errors import DataError
 from botchat.papers.benchmarks import LABEL_WORDS
 from botchat.protocols.items import items, paragraphs
 from botchat.protocols.mateval import OwnText, text_case
-from botchat.protocols.reports import (
-    ReportedError,
-    parse_text,
-)
+from botchat.protocols.reports import ReportedError, parse_text
 from tests.rows import rows
 
 CAT = OwnText("1", 'Kim had a cat. The cat was a "dog". It was fine! It was fine!')
@@ -88,10 +85,7 @@ def test_rows_are_texts_or_pairs():
     assert [text.text for text in paragraphs("A\nb\n\n \nC\r\n\r\nD\n")] == ["A\nb", "C", "D"]
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    rows("a_wrong_row_is_one_line"),
-)
+@pytest.mark.parametrize(("rows", "message"), rows("a_wrong_row_is_one_line"))
 def test_a_wrong_row_is_one_line(rows, message):
     """Which row, which column, what was expected."""
     with pytest.raises(DataError) as raised:
