@@ -126,12 +126,21 @@ def run(
 
     Stored dialogues and verdicts are reused. Options that you omit come from [run] of botchat.toml.
     """
-    from botchat.pipeline import run as stage
+    from botchat.pipeline.resolved import ResolvedRun, read_seed_set
+    from botchat.pipeline.run import resolve
+    from botchat.pipeline.run import run as run_all
 
     place = _workspace(workspace)
-    name = JudgeName(judge, judge_model)
-    wanted = stage.Running(seeds, _each(model), name, _each(protocol), limit, replace)
-    return stage.run(wanted, place, spending.within(place), meter, _each(format))
+    asked = ResolvedRun(
+        place,
+        read_seed_set(place, _set(place, seeds)),
+        spending.within(place),
+        models=_each(model),
+        judge=JudgeName(judge, judge_model),
+        limit=limit,
+        replace=replace,
+    )
+    return run_all(resolve(asked, _each(protocol)), meter, _each(format))
 
 
 @app.command(group=DAILY)
@@ -322,14 +331,23 @@ def generate(
     meter: Progress = None,
 ) -> Result:
     """Stage 1: let models continue the seeds; stored dialogues are reused."""
-    from botchat.pipeline import generate as stage
+    from botchat.pipeline.generate import generate as extend
+    from botchat.pipeline.resolved import ResolvedRun, read_seed_set
 
     place = _workspace(workspace)
-    names = _each(model) or place.config.run.models
     if limit is None:
         limit = place.config.run.limit
-    wanted = stage.Generating(_set(place, seeds), names, partner, turns, limit, replace)
-    return stage.generate(wanted, place, spending.within(place), meter or Meter())
+    wanted = ResolvedRun(
+        place,
+        read_seed_set(place, _set(place, seeds)),
+        spending.within(place),
+        models=_each(model) or place.config.run.models,
+        limit=limit,
+        replace=replace,
+        partner=partner,
+        turns=turns,
+    )
+    return extend(wanted, meter or Meter())
 
 
 @app.command(group=STEPS)

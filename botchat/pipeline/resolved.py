@@ -86,6 +86,10 @@ class ResolvedRun:
     """Number of first seeds (None: all)."""
     replace: bool = False
     """Overwrite stored dialogues that differ."""
+    partner: str | None = None
+    """Second speaker (cross-play)."""
+    turns: int | None = None
+    """Utterances of a dialogue (default: the settings')."""
 
     def stored_dialogues(self) -> Dialogues:
         """Read the dialogues of every generated contestant of the set."""
