@@ -33,13 +33,15 @@ def compare(
     *,
     models: Texts = (),
     alpha: float = 0.05,
+    gate: bool = True,
 ) -> Result:
     """Compare two boards: ``data`` has ``rows``, ``alpha``, ``tested``, ``unchanged``, ``fell``.
 
     A model fell if its success rate at the largest N or at `FIRST_N` did, paired by seed: exact
     sign-flip tests, corrected by Holm for all models and both rates. ``failure`` names the models
-    that fell, or says that nothing was tested. Raises `MissingDataError`, `DataError` or
-    `ConfigError`: no such board, none that can be compared, no such model.
+    that fell, or says that nothing was tested; without ``gate`` it is None. Raises
+    `MissingDataError`, `DataError` or `ConfigError`: no such board, none that can be compared, no
+    such model.
     """
     if not 0 < alpha < 1:
         raise UsageError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
@@ -73,7 +75,10 @@ def compare(
     if boards.changed:
         pieces += [changes, changes.note]
     pieces += lines
-    return Result(data, pieces, failure=_failure(boards, to_test, p, fell))
+    failure = None
+    if gate:
+        failure = _failure(boards, to_test, p, fell)
+    return Result(data, pieces, failure=failure)
 
 
 def _failure(

@@ -107,7 +107,7 @@ def _jobs(session: Session) -> list[_Job]:
     turns = _turns(run)
     seeds = first_seeds(run.seed_set.seeds, run.limit)
     jobs = {}
-    for model in dict.fromkeys(run.models):
+    for model in run.models:
         job = _Job(session, model, turns, seeds)
         jobs[job.contestant] = job
     if not run.replace:

@@ -37,26 +37,22 @@ def resolve(asked: ResolvedRun, protocols: Texts) -> ResolvedRun:
     Raises `ConfigError`: neither says, or what they say cannot work.
     """
     workspace = asked.workspace
-    usual = workspace.config.run
-    models = tuple(dict.fromkeys(asked.models or usual.models))
-    judge = asked.judge.or_usual(usual)
+    run = asked.with_usual()
     for flag, key, value in (
-        ("--model MODEL", "models", models),
-        ("--judge JUDGE", "judge", judge.name),
+        ("--model MODEL", "models", run.models),
+        ("--judge JUDGE", "judge", run.judge.name),
     ):
         if not value:
             raise ConfigError(
                 f"run needs {flag}, or {key} in [run] of {workspace.root / 'botchat.toml'} "
                 "(botchat init writes one)"
             )
-    if set(models) <= {HUMAN}:
+    if set(run.models) <= {HUMAN}:
         raise ConfigError("run needs a --model besides human, which is judged in any case")
-    known = catalogue(workspace.config.protocols, asked.seed_set.language)
-    named = [known.named(each) for each in dict.fromkeys(protocols or usual.protocols)]
-    limit = asked.limit
-    if limit is None:
-        limit = usual.limit
-    return replace(asked, models=models, judge=judge, protocols=named, limit=limit)
+    settings = workspace.config
+    known = catalogue(settings.protocols, run.seed_set.language)
+    names = dict.fromkeys(protocols or settings.run.protocols)
+    return replace(run, protocols=[known.named(name) for name in names])
 
 
 async def _walk(session: Session) -> None:

@@ -9,15 +9,14 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import closing
 from typing import TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
-from botchat.errors import ConfigError, did_you_mean, log
+from botchat.errors import ConfigError, did_you_mean, listed, log
 from botchat.interfaces import ChatModel, Decoding, Judge, Row
-from botchat.judges.panel import build_panel
+from botchat.judges.panel import build_panel, calls
 from botchat.parallel import EarlyStop, run_sync, stoppable
 from botchat.pipeline.live_models import LiveModels
-from botchat.pipeline.names import ModelUse, equal_calls_panel, first_set, judge_model
-from botchat.pipeline.resolved import ResolvedRun
+from botchat.pipeline.resolved import ModelUse, ResolvedRun
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.generation import Speaker
@@ -25,11 +24,11 @@ from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, RULES, JudgeId
 from botchat.results import Result
 from botchat.workspace import config, panels, usage
-from botchat.workspace.config import JudgeSettings
+from botchat.workspace.config import Config, JudgeSettings, ModelName
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import UTTERANCE_TOKENS, VERDICT_TOKENS
-from botchat.workspace.panels import PRESETS, PanelSettings
+from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 
 T = TypeVar("T")
 
@@ -80,7 +79,7 @@ class Session(typing.NamedTuple):
         decoding = Decoding()
         system = None
         if model.settings is not None:
-            longest = first_set(model.settings.max_tokens, UTTERANCE_TOKENS)
+            longest = _first_set(model.settings.max_tokens, UTTERANCE_TOKENS)
             decoding = Decoding(model.settings.temperature, longest)
             system = model.settings.system_prompt
         return Speaker(
@@ -131,11 +130,11 @@ class Session(typing.NamedTuple):
         settings = self.run.workspace.config
         entry = settings.judges.get(name)
         judge = entry or JudgeSettings(model=name)
-        model = judge_model(judge.model, settings)
+        model = _judge_model(judge.model, settings)
         if entry is None:
             name = model.name
         own = UNSET if model.settings is None else model.settings.max_tokens
-        longest = first_set(judge.max_tokens, own, VERDICT_TOKENS)
+        longest = _first_set(judge.max_tokens, own, VERDICT_TOKENS)
         decoding = Decoding(judge.temperature, longest)
         opened = self._open(ModelUse(model, "judge", step, longest))
         if judge.samples == 1:
@@ -148,7 +147,7 @@ class Session(typing.NamedTuple):
         """Return a panel; ``model``: of agents that name none."""
 
         def open_agent(agent: str) -> ChatModel:
-            settings = judge_model(agent, self.run.workspace.config)
+            settings = _judge_model(agent, self.run.workspace.config)
             return self._open(ModelUse(settings, "judge", step, panel.max_tokens))
 
         language = self.run.seed_set.language
@@ -166,6 +165,41 @@ class Session(typing.NamedTuple):
                 f"--batch: {name} is on no endpoint and has no Batch API; leave --batch out, or "
                 "name only models of endpoints"
             )
+
+
+def _judge_model(name: str, settings: Config) -> ModelName:
+    """Return a model that judges; raises `ConfigError` for human and bots."""
+    model = config.model_name(name, settings)
+    if model.name == HUMAN:
+        raise ConfigError("human is not a judge that can be asked; name a model, or rules")
+    if model.is_bot:
+        others = [RULES, *settings.judges, *settings.panels, *PRESETS]
+        raise ConfigError(
+            f"{name} talks and judges nothing; judges: a model (not bot:…), {listed(others)}"
+        )
+    return model
+
+
+def _first_set(*limits: int | UnsetType | None) -> int | None:
+    """Return the first limit that is set; None is set, to no limit."""
+    return next(limit for limit in limits if not isinstance(limit, UnsetType))
+
+
+def equal_calls_panel(settings: PanelSettings, model: str | None) -> PanelSettings:
+    """Return the panel with as many calls as ``settings``, without roles and debate.
+
+    Each model, ``model`` for agents that name none, gives as many samples as the others.
+    """
+    models = list(dict.fromkeys(member.model or model for member in settings.members))
+    return PanelSettings(
+        strategy="ensemble",
+        agents=tuple(AgentSettings(model=name) for name in models),
+        samples=-(-calls(settings) // len(models)),
+        temperature=1.0,
+        max_tokens=settings.max_tokens,
+        aggregation="majority" if settings.decides == "majority" else "auto",
+        position_calibration=settings.position_calibration,
+    )
 
 
 def run_session(
