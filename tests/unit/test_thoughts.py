@@ -25,21 +25,7 @@ def test_thoughts_are_no_speech(text, said):
     assert not find_thoughts(outside)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I think> that a < b",
-        "Write <b>bold</b>, or [b]bold[/b].",
-        "[laughs] No. [thinking] Well, perhaps. 【思考】嗯。",
-        "I'd be <thinking out loud> here.",
-        "Analysis is fun, and in the analysis, finally, my assistant final exam went well.",
-        "analysis first, then lunch",
-        "<answer>42</answer> and </details>",
-        "Fine.<|im_end|>",
-        "Hi <unused12> there",
-        "AT&T &lt;b&gt; \\o/ C:\\think",
-    ],
-)
+@pytest.mark.parametrize("text", rows("plain_sentences_stay"))
 def test_plain_sentences_stay(text):
     """Byte for byte, but for outer blanks."""
     assert strip_thoughts(f" {text}\n") == text
