@@ -75,16 +75,15 @@ def compare(
     if boards.changed:
         pieces += [changes, changes.note]
     pieces += lines
-    failure = None
-    if gate:
-        failure = _failure(boards, to_test, p, fell)
-    return Result(data, pieces, failure=failure)
+    return Result(data, pieces, failure=_failure(boards, to_test, p, fell, gate=gate))
 
 
 def _failure(
-    boards: Boards, to_test: set[str], p: Mapping[str, float], fell: Texts
+    boards: Boards, to_test: set[str], p: Mapping[str, float], fell: Texts, *, gate: bool
 ) -> GateFailed | None:
-    """Return why the gate is shut, if it is."""
+    """Return why the gate is shut, if there is one and it is."""
+    if not gate:
+        return None
     if fell:
         return GateFailed(f"{len(fell)} of {len(p)} models fell")
     if to_test and not p:
