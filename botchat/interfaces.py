@@ -94,13 +94,6 @@ MOST_TOKENS = 1_000_000_000
 """A call with more was miscounted."""
 
 
-def token_count(value: Any) -> int | None:
-    """Return a number of tokens that an endpoint reported, or None if it cannot be one."""
-    if type(value) is int and 0 <= value <= MOST_TOKENS:
-        return value
-    return None
-
-
 _UNSEEN = ("Cc", "Cf", "Cs", "Mn", "Me", "Zs", "Zl", "Zp")
 """Unicode's categories of control, format and combining characters, of halves and of blanks."""
 _FILLERS = "\u115f\u1160\u2800\u3164\uffa0"

@@ -30,6 +30,18 @@ def refused(capsys: pytest.CaptureFixture[str], words: Sequence[str], code: int 
     return line
 
 
+def stage_files(folder: Path) -> dict[str, bytes]:
+    """What the two paid stages wrote, by its place in a workspace."""
+    paths = [
+        path for stage in ("generations", "judgments") for path in folder.glob(f"{stage}/**/*")
+    ]
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(paths)
+        if path.is_file()
+    }
+
+
 def walk(page: str, capsys: pytest.CaptureFixture[str]) -> int:
     """Write the files of a page of docs/ here and run its commands; how many these are."""
     for name, content in re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", page, re.DOTALL):

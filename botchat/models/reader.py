@@ -27,7 +27,7 @@ from botchat.frames import (
     of_kind,
     read_json,
 )
-from botchat.interfaces import Reply, Usage, token_count, visible
+from botchat.interfaces import MOST_TOKENS, Reply, Usage, visible
 from botchat.records import Outcome
 from botchat.thoughts import strip_thoughts
 
@@ -72,7 +72,9 @@ def _count(number: object) -> int | None:
     """Return a number of tokens; None if it cannot be one."""
     if isinstance(number, float) and number.is_integer():
         number = int(number)
-    return token_count(number)
+    if type(number) is int and 0 <= number <= MOST_TOKENS:
+        return number
+    return None
 
 
 # --------------------------------------------------------------------------------- completions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,34 +16,19 @@ from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.ledger import calls_of, record_provenance
 from botchat.pipeline.live_models import token_counter
 from botchat.pipeline.plan import ask_or_plan
-from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
+from botchat.pipeline.resolved import ResolvedRun, first_seeds
 from botchat.pipeline.session import Session
-from botchat.pipeline.spending import Meter, Spending
+from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import PROMPT, dialogue_faults, generate_dialogue
 from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl
-from botchat.workspace.folder import Workspace, settle
+from botchat.workspace.folder import settle
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.usage import call_facts
 
 MOST_TURNS = 1_000
 """Utterances of a dialogue; each is asked for with all before it, so money grows as the square."""
-
-
-class Generating(NamedTuple):
-    """Dialogues to generate on a set."""
-
-    seed_set: str
-    models: Sequence[str]
-    partner: str | None = None
-    """Second speaker (cross-play)."""
-    turns: int | None = None
-    """Utterances of a dialogue (default: the settings')."""
-    limit: int | None = None
-    """Only the first seeds."""
-    replace: bool = False
-    """Also in place of dialogues that were made with other settings."""
 
 
 class Generated(NamedTuple):
@@ -60,30 +45,29 @@ class Generated(NamedTuple):
     """Dialogues that another run may still get."""
 
 
-def generate(request: Generating, workspace: Workspace, spending: Spending, meter: Meter) -> Result:
+def generate(run: ResolvedRun, meter: Meter) -> Result:
     """Extend every ChatSEED by each model, or plan to; a row a contestant.
 
     Raises `ConfigError` if nothing can be generated.
     """
-    run = ResolvedRun(workspace, read_seed_set(workspace, request.seed_set), spending)
-    _turns(request, run)
-    subject = f"{', '.join(request.models)} on {request.seed_set}"
-    return ask_or_plan(run, meter, subject, partial(walk, request), partial(ask, request))
+    _turns(run)
+    subject = f"{', '.join(run.models)} on {run.seed_set.name}"
+    return ask_or_plan(run, meter, subject, walk, ask)
 
 
-async def walk(request: Generating, session: Session) -> Dialogues:
+async def walk(session: Session) -> Dialogues:
     """Return the contestants' dialogues, stored or as a plan makes them up; store nothing."""
     dialogues = {}
-    for job in _jobs(request, session):
+    for job in _jobs(session):
         for seed in job.pending:
             job.dialogues[seed.id] = await job.make(seed)
         dialogues[job.contestant] = job.dialogues
     return dialogues
 
 
-async def ask(request: Generating, session: Session, stops: EarlyStop) -> list[Generated]:
+async def ask(session: Session, stops: EarlyStop) -> list[Generated]:
     """Do as `generate`, in a session that is open."""
-    jobs = _jobs(request, session)
+    jobs = _jobs(session)
     for job in jobs:
         if job.pending:
             job.file.ready()
@@ -97,9 +81,9 @@ async def ask(request: Generating, session: Session, stops: EarlyStop) -> list[G
     return generated
 
 
-def _turns(request: Generating, run: ResolvedRun) -> int:
+def _turns(run: ResolvedRun) -> int:
     """Return the utterances of a finished dialogue; raises `ConfigError` if none can be made."""
-    turns = request.turns
+    turns = run.turns
     if turns is None:
         turns = run.workspace.config.generation.turns
     if turns <= N_SEED:
@@ -117,16 +101,16 @@ def _turns(request: Generating, run: ResolvedRun) -> int:
     return turns
 
 
-def _jobs(request: Generating, session: Session) -> list[_Job]:
+def _jobs(session: Session) -> list[_Job]:
     """Return one job a contestant. Every name is resolved before the first call is sent."""
     run = session.run
-    turns = _turns(request, run)
-    seeds = first_seeds(run.seed_set.seeds, request.limit)
+    turns = _turns(run)
+    seeds = first_seeds(run.seed_set.seeds, run.limit)
     jobs = {}
-    for model in dict.fromkeys(request.models):
-        job = _Job(request, session, model, turns, seeds)
+    for model in run.models:
+        job = _Job(session, model, turns, seeds)
         jobs[job.contestant] = job
-    if not request.replace:
+    if not run.replace:
         for job in jobs.values():
             job.refuse_others(session.ledger)
     return list(jobs.values())
@@ -140,19 +124,12 @@ def _settings_parts(signature: str) -> list[str]:
 class _Job:
     """The dialogues of one contestant."""
 
-    def __init__(
-        self,
-        request: Generating,
-        session: Session,
-        model: str,
-        turns: int,
-        seeds: Sequence[Seed],
-    ) -> None:
+    def __init__(self, session: Session, model: str, turns: int, seeds: Sequence[Seed]) -> None:
         """Continue ``seeds`` up to ``turns`` utterances."""
         run = session.run
         names = [model]
-        if request.partner is not None:
-            names.append(request.partner)
+        if run.partner is not None:
+            names.append(run.partner)
         self.speakers = [session.speaker(name) for name in names]
         self.models = [speaker.model for speaker in self.speakers]
         self.contestant = " + ".join(model.name for model in self.models)

@@ -14,8 +14,7 @@ from botchat.models.limits import Budget, Retry, ServerLimit
 from botchat.models.paying import PayingModel
 from botchat.models.retrying import RetryingModel
 from botchat.models.stored import StoredModel, rough_tokens
-from botchat.pipeline.names import ModelUse
-from botchat.pipeline.resolved import ResolvedRun
+from botchat.pipeline.resolved import ModelUse, ResolvedRun
 from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import TokenCounter
 from botchat.workspace import config

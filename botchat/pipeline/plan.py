@@ -20,8 +20,7 @@ from botchat.metrics.statistics import LEAST, LEVEL, student_t
 from botchat.models.stored import visible_reply, wants_more_room
 from botchat.parallel import EarlyStop, run_sync
 from botchat.pipeline.live_models import token_counter
-from botchat.pipeline.names import ModelUse
-from botchat.pipeline.resolved import ResolvedRun, SeedSet, first_seeds
+from botchat.pipeline.resolved import ModelUse, ResolvedRun, SeedSet, first_seeds
 from botchat.pipeline.session import Session, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.catalogue import RANKING

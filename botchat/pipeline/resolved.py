@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from botchat.errors import ConfigError, UsageError
 from botchat.languages import ENGLISH, Language
@@ -14,7 +14,9 @@ from botchat.pipeline.spending import NO_JUDGE, NO_LIMITS, JudgeName, Spending
 from botchat.protocols.controls import shuffled_dialogues
 from botchat.protocols.protocol import Protocol
 from botchat.records import Dialogue, Dialogues, Seed, Utterances
+from botchat.workspace.config import ModelName
 from botchat.workspace.folder import Workspace
+from botchat.workspace.model_settings import FREE, Prices
 
 if TYPE_CHECKING:
     from botchat.judges.rules import RulesJudge
@@ -65,6 +67,26 @@ class SeedSet:
         return RulesJudge(self._human_dialogues)
 
 
+class ModelUse(NamedTuple):
+    """A model, and what it is opened for."""
+
+    model: ModelName
+    stage: str
+    """Label of its calls in the ledger."""
+    step: str
+    """Row of a plan that counts its calls: ``generate``, or a protocol."""
+    max_tokens: int | None
+    """Longest reply; None: no limit."""
+
+    @property
+    def prices(self) -> Prices:
+        """Prices of its entry; a bot has none and is free."""
+        settings = self.model.settings
+        if settings is None:
+            return FREE
+        return settings.prices
+
+
 def read_seed_set(workspace: Workspace, name: str) -> SeedSet:
     """Read a set; raises `MissingDataError`, `DataError`, and `ConfigError` for its language."""
     return SeedSet(name, workspace.seeds(name), workspace.language(name))
@@ -86,6 +108,19 @@ class ResolvedRun:
     """Number of first seeds (None: all)."""
     replace: bool = False
     """Overwrite stored dialogues that differ."""
+    partner: str | None = None
+    """Second speaker (cross-play)."""
+    turns: int | None = None
+    """Utterances of a dialogue (default: the settings')."""
+
+    def with_usual(self) -> ResolvedRun:
+        """Return the same, with what ``[run]`` of botchat.toml says where it names nothing."""
+        usual = self.workspace.config.run
+        limit = self.limit
+        if limit is None:
+            limit = usual.limit
+        models = tuple(dict.fromkeys(self.models or usual.models))
+        return replace(self, models=models, judge=self.judge.or_usual(usual), limit=limit)
 
     def stored_dialogues(self) -> Dialogues:
         """Read the dialogues of every generated contestant of the set."""

@@ -6,22 +6,21 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 from botchat.errors import ConfigError, FatalModelError, LimitReached, MissingDataError
 from botchat.models.bots import BASELINES
 from botchat.parallel import EarlyStop
 from botchat.pipeline import generate as generating
 from botchat.pipeline import judge as judging
-from botchat.pipeline.contestants import seed_set_of, self_judged_models, stored_name
-from botchat.pipeline.generate import Generated, Generating
+from botchat.pipeline.contestants import self_judged_models, stored_name
+from botchat.pipeline.generate import Generated
 from botchat.pipeline.judge import Judging
 from botchat.pipeline.judging import JudgingJob, StageResult, ask_jobs, walk_jobs
 from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.plan import Plan, plan, resolution
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, run_session, stage_result
-from botchat.pipeline.spending import NO_JUDGE, NO_LIMITS, JudgeName, Meter, Spending
+from botchat.pipeline.spending import NO_LIMITS, JudgeName, Meter, Spending
 from botchat.protocols.catalogue import RANKING, catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, RULES, Dialogues, Texts, is_bare
@@ -32,58 +31,34 @@ MOST_USD = 5.0
 """Limit of a run from Python that names none."""
 
 
-class Running(NamedTuple):
-    """A whole run as it is asked for; options left out come from ``[run]`` of botchat.toml."""
-
-    seed_set: str = ""
-    models: Texts = ()
-    judge: JudgeName = NO_JUDGE
-    protocols: Texts = ()
-    limit: int | None = None
-    replace: bool = False
-
-
-def resolve(request: Running, workspace: Workspace, limits: Spending) -> ResolvedRun:
-    """Return the run, with its seed set and what ``[run]`` of botchat.toml says of the rest.
+def resolve(asked: ResolvedRun, protocols: Texts) -> ResolvedRun:
+    """Return a run with its protocols, and with what ``[run]`` of botchat.toml says of the rest.
 
     Raises `ConfigError`: neither says, or what they say cannot work.
     """
-    usual = workspace.config.run
-    name = seed_set_of(workspace, request.seed_set)
-    models = tuple(dict.fromkeys(request.models or usual.models))
-    judge = request.judge.or_usual(usual)
+    workspace = asked.workspace
+    run = asked.with_usual()
     for flag, key, value in (
-        ("--model MODEL", "models", models),
-        ("--judge JUDGE", "judge", judge.name),
+        ("--model MODEL", "models", run.models),
+        ("--judge JUDGE", "judge", run.judge.name),
     ):
         if not value:
             raise ConfigError(
                 f"run needs {flag}, or {key} in [run] of {workspace.root / 'botchat.toml'} "
                 "(botchat init writes one)"
             )
-    if set(models) <= {HUMAN}:
+    if set(run.models) <= {HUMAN}:
         raise ConfigError("run needs a --model besides human, which is judged in any case")
-    seed_set = read_seed_set(workspace, name)
-    known = catalogue(workspace.config.protocols, seed_set.language)
-    protocols = dict.fromkeys(request.protocols or usual.protocols)
-    limit = request.limit
-    if limit is None:
-        limit = usual.limit
-    return ResolvedRun(
-        workspace,
-        seed_set,
-        limits,
-        models=models,
-        judge=judge,
-        protocols=[known.named(each) for each in protocols],
-        limit=limit,
-        replace=request.replace,
-    )
+    settings = workspace.config
+    known = catalogue(settings.protocols, run.seed_set.language)
+    names = dict.fromkeys(protocols or settings.run.protocols)
+    return replace(run, protocols=[known.named(name) for name in names])
 
 
-async def _walk(run: ResolvedRun, session: Session) -> None:
+async def _walk(session: Session) -> None:
     """Do as `_ask`, with dialogues made up where there are none."""
-    dialogues = await generating.walk(_generating(run), session)
+    run = session.run
+    dialogues = await generating.walk(_for_models(session))
     jobs, _ = _judging_jobs(run, run.models, dialogues)
     await walk_jobs(jobs, session)
 
@@ -97,21 +72,15 @@ def _subject(run: ResolvedRun) -> str:
     return f"{models}, {n_seeds} dialogues of {run.seed_set.name}, judge {run.judge.text}"
 
 
-def run(
-    request: Running,
-    workspace: Workspace,
-    limits: Spending,
-    meter: Meter | None,
-    formats: Texts = (),
-) -> Result:
+def run(resolved: ResolvedRun, meter: Meter | None, formats: Texts = ()) -> Result:
     """Plan, generate, judge and rank, under one budget.
 
     Without a meter nobody has seen a price: the plan is printed, and a run that names no limit
     stops at `MOST_USD` if every price is known. Raises `LimitReached` before anything is sent where
     the plan is over a limit already.
     """
-    resolved = resolve(request, workspace, limits)
-    planned = plan(resolved, partial(_walk, resolved))
+    limits = resolved.limits
+    planned = plan(resolved, _walk)
     planned = planned._replace(notes=[*planned.notes, *resolution(resolved, planned)])
     subject = _subject(resolved)
     if limits.plan:
@@ -122,7 +91,7 @@ def run(
         if not has_limit and all(each.cost_usd is not None for each in planned.expected):
             limits = replace(limits, max_usd=MOST_USD)
             resolved = replace(resolved, limits=limits)
-    for model in self_judged_models(workspace, resolved.judge.name, resolved.models):
+    for model in self_judged_models(resolved.workspace, resolved.judge.name, resolved.models):
         meter.tell(f"{model} is a contestant and its own judge, whom it may favour; name another")
     if not meter.quiet:
         for line in planned.result(subject, limits).lines:
@@ -158,7 +127,7 @@ async def _ask(
     meter = session.meter
     for protocol in _protocols(run):  # nothing is paid for if the judge cannot be asked
         session.judge(run.judge, protocol)
-    generated = await generating.ask(_generating(run), session, stops)
+    generated = await generating.ask(_for_models(session), stops)
     if stops.limit is not None:
         raise stops.limit
     dialogues = run.stored_dialogues()
@@ -222,13 +191,10 @@ def _speaking_models(
     return speaking
 
 
-def _generating(run: ResolvedRun) -> Generating:
-    return Generating(
-        run.seed_set.name,
-        [name for name in run.models if name != HUMAN],
-        limit=run.limit,
-        replace=run.replace,
-    )
+def _for_models(session: Session) -> Session:
+    """Return the session without ``human``, whose dialogues are there."""
+    models = [name for name in session.run.models if name != HUMAN]
+    return session._replace(run=replace(session.run, models=models))
 
 
 def _protocols(run: ResolvedRun) -> Sequence[Protocol]:
@@ -284,7 +250,8 @@ def _over_limit(spending: Spending, planned: Plan) -> str:
 def demo(workspace: Workspace, meter: Meter) -> Result:
     """Run the whole pipeline on the sample seeds, as a user would; no key, no network."""
     models = [f"bot:{name}" for name in BASELINES]
-    generating.generate(Generating(SAMPLE, models), workspace, NO_LIMITS, meter)
+    seed_set = read_seed_set(workspace, SAMPLE)
+    generating.generate(ResolvedRun(workspace, seed_set, models=models), meter)
     for protocol in RANKING:
         wanted = Judging(protocol.name, SAMPLE, JudgeName(RULES))
         judging.judge(wanted, workspace, NO_LIMITS, meter)

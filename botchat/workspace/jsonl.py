@@ -1,6 +1,6 @@
 """JSON-lines stage files: appended one record a write, repaired after a crash, finished in order.
 
-While a stage runs, each record is appended with one ``os.write``, so a kill can tear at most the
+While a stage runs, each record is appended with one write, so a kill can tear at most the
 last line. The next run cuts a torn line off and makes its record again from the ledger. A last line
 that only lacks its newline is whole: an editor left it so. A finished file is replaced whole, in
 canonical order: the same replies give the same bytes.
@@ -9,11 +9,11 @@ canonical order: the same replies give the same bytes.
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
+from io import FileIO
 from itertools import chain, islice
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -25,9 +25,6 @@ from botchat.errors import BotChatError, DataError, log, one_line
 MAX_BYTES = 2**31
 """Size of a file from elsewhere."""
 
-_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND
-if sys.platform == "win32":  # it would write other line ends in text mode
-    _APPEND |= os.O_BINARY
 _BLOCK = 1 << 18
 """Bytes read at once; their records fit into a processor's cache."""
 _MARK = b"\xef\xbb\xbf"
@@ -132,19 +129,19 @@ class Appender(Generic[R]):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._fd: int | None = None
+        self._file: FileIO | None = None
         self._is_ready = False
 
     def append(self, record: R) -> None:
         """Write one record as one line, or nothing and raise `BotChatError`."""
         line = msgspec.json.encode(record) + b"\n"
-        fd = self._open()
-        before = os.fstat(fd).st_size
+        file = self._open()
+        before = file.seek(0, os.SEEK_END)
         written = 0
         with suppress(OSError):
-            written = os.write(fd, line)
+            written = file.write(line)
         if written != len(line):
-            os.ftruncate(fd, before)
+            file.truncate(before)
             raise BotChatError(f"cannot write {self.path}; free some space and run it again")
 
     def ready(self) -> None:
@@ -165,26 +162,26 @@ class Appender(Generic[R]):
 
     def __exit__(self, *_: object) -> None:
         """Close the file."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
-    def _open(self) -> int:
-        if self._fd is None:
+    def _open(self) -> FileIO:
+        if self._file is None:
             make_folder(self.path.parent)
             with doing(f"write {self.path}"):
-                self._fd = os.open(self.path, _APPEND, 0o666)
-                self._end_last_line(self._fd)
-        return self._fd
+                self._file = self.path.open("ab", buffering=0)
+                self._end_last_line(self._file)
+        return self._file
 
-    def _end_last_line(self, fd: int) -> None:
+    def _end_last_line(self, file: FileIO) -> None:
         content = self.path.read_bytes()
         lines = whole_lines(content)
         n_torn = len(content) - len(lines)
         if n_torn < 0:
-            os.write(fd, b"\n")
+            file.write(b"\n")
         elif n_torn:
-            os.ftruncate(fd, len(lines))
+            file.truncate(len(lines))
             log.warning(f"{self.path}: cut off a torn last line ({n_torn} bytes)")
 
 

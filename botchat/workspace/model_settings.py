@@ -23,6 +23,7 @@ _URL_TEXT = re.compile(r"[!-\[\]-~]+")  # no blanks, no backslashes
 _HEADER_VARIABLE = re.compile(rf"(?:([A-Za-z]+) )?{_VARIABLE.pattern}")
 """Header value that is an environment variable, alone or after a scheme such as Bearer."""
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_VALUE = re.compile(r"[ -~\xa0-\xff]*")  # latin-1 without control characters
 _RESERVED_HEADER = re.compile(r"(?i)content-.*|proxy-.*|host|transfer-encoding|connection|upgrade")
 
 MessageLayout = Literal["auto", "natural", "merge-leading", "placeholder-user"]
@@ -195,23 +196,61 @@ class Access(NamedTuple):
     """Redacted from everything the server says."""
 
 
-def access(settings: ModelSettings) -> Access:
+class _Variables(NamedTuple):
+    """Variables of the environment for one entry."""
+
+    env: Env
+    model: str
+    values: list[str]
+    """Values that were looked up: each is a secret, whatever its variable is called."""
+
+    def value(self, name: str, use: str) -> str:
+        """Return the value of a variable; raises `ConfigError` if it is not set."""
+        value = _value(self.env, name, f"no {use} for {self.model}")
+        self.values.append(value)
+        return value
+
+    def header(self, name: str, text: str) -> str:
+        """Return a header's value; raises `ConfigError` if its variable has none."""
+        match = _HEADER_VARIABLE.fullmatch(text)
+        if match is None:
+            return text
+        scheme, variable = match.groups()
+        value = self.value(variable, f"header {name}")
+        if not _HEADER_VALUE.fullmatch(value):
+            raise ConfigError(
+                f"no header {name} for {self.model}: {_variable_text(variable)} has a character "
+                "that no header can have"
+            )
+        return f"{scheme or ''} {value}".strip()
+
+    def address(self, url: str) -> str:
+        """Return a ``base_url`` with the values of its variables; raises `ConfigError`."""
+        filled = _VARIABLE.sub(lambda match: self.value(match[1], "address"), url)
+        fault = url_fault(filled, f"{public(url)!r} with the values of its variables")
+        if fault is not None:
+            raise ConfigError(f"the address of {self.model}: {fault}")
+        return filled
+
+
+def access(settings: ModelSettings, env: Env = os.environ) -> Access:
     """Read key, headers and address of an entry. Raises `ConfigError` if one of them is not set.
 
     Every value that comes from the environment or stands in the URL's query is a secret, whatever
     its variable or field is called.
     """
-    key = api_key(settings)
-    headers, from_headers = header_values(settings)
-    from_address = _address_values(settings, os.environ).values()
-    url, _, query = address(settings).partition("?")
+    key = api_key(settings, env)
+    variables = _Variables(env, settings.model, [])
+    headers = {
+        name.lower(): variables.header(name, text) for name, text in settings.headers.items()
+    }
+    url, _, query = variables.address(settings.base_url).partition("?")
     login = urlsplit(url).netloc.rpartition("@")[0]
-    sent = {name.lower(): value for name, value in headers.items()}
     if key and not login:
-        sent.setdefault("authorization", f"Bearer {key}")
-    secrets = [key or "", login, *from_headers, *from_address, *_query_values(query)]
+        headers.setdefault("authorization", f"Bearer {key}")
+    secrets = [key or "", login, *variables.values, *_query_values(query)]
     known = tuple(secret for secret in dict.fromkeys(secrets) if secret)
-    return Access(url.rstrip("/"), query and f"?{query}", sent, known)
+    return Access(url.rstrip("/"), query and f"?{query}", headers, known)
 
 
 def _query_values(query: str) -> Iterator[str]:
@@ -220,24 +259,6 @@ def _query_values(query: str) -> Iterator[str]:
         text = field.split("=", 1)[-1]
         yield unquote(text)
         yield unquote_plus(text)
-
-
-def address(settings: ModelSettings, env: Env = os.environ) -> str:
-    """Return the ``base_url`` with the values of environment variables; raises ConfigError."""
-    values = _address_values(settings, env)
-    if not values:
-        return settings.base_url
-    url = _VARIABLE.sub(lambda match: values[match[1]], settings.base_url)
-    fault = url_fault(url, f"{public(settings.base_url)!r} with the values of its variables")
-    if fault is not None:
-        raise ConfigError(f"the address of {settings.model}: {fault}")
-    return url
-
-
-def _address_values(settings: ModelSettings, env: Env) -> dict[str, str]:
-    """Return the variables in the ``base_url`` with their values; raises ConfigError."""
-    missing = f"no address for {settings.model}"
-    return {name: _value(env, name, missing) for name in _VARIABLE.findall(settings.base_url)}
 
 
 def _check_names(settings: ModelSettings) -> None:
@@ -268,7 +289,7 @@ def _check_headers(headers: Mapping[str, str]) -> None:
     """Refuse a header that cannot be sent, or should not."""
     names = [name.lower() for name in headers]
     for name, value in headers.items():
-        if not _HEADER_NAME.fullmatch(name) or not _fits_header(value):
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
             raise ValueError(
                 f"headers: {name!r} or its value has a character that no header can have"
             )
@@ -330,36 +351,11 @@ def api_key(settings: ModelSettings, env: Env = os.environ) -> str | None:
     if not variable:
         return None
     key = _value(env, variable, f"no key for {settings.model}")
-    if not key.isascii() or not key.isprintable() or set(key) & set(" \"'"):
+    if not re.fullmatch(r"[!#-&(-~]+", key):  # no blanks, no quotation marks
         raise ConfigError(
             f"{_variable_text(variable)} has a character that no key can have; set it again"
         )
     return key
-
-
-def header_values(
-    settings: ModelSettings, env: Env = os.environ
-) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the headers of requests, and their values from the environment; raises ConfigError."""
-    headers = dict(settings.headers)
-    secrets = []
-    for name, value in settings.headers.items():
-        match = _HEADER_VARIABLE.fullmatch(value)
-        if match:
-            scheme, variable = match.groups()
-            missing = f"no header {name} for {settings.model}"
-            secrets.append(_value(env, variable, missing))
-            if not _fits_header(secrets[-1]):
-                raise ConfigError(
-                    f"{missing}: {_variable_text(variable)} has a character that no header can have"
-                )
-            headers[name] = f"{scheme or ''} {secrets[-1]}".strip()
-    return headers, tuple(secrets)
-
-
-def _fits_header(value: str) -> bool:
-    """Return whether a text can be a header's value: latin-1 without control characters."""
-    return all("\x20" <= c <= "\x7e" or "\xa0" <= c <= "\xff" for c in value)
 
 
 def _host(url: str) -> str | None:

@@ -21,6 +21,7 @@ from botchat.records import Seed
 from botchat.workspace.folder import Workspace
 from tests.hub_server import TOKEN, Hub, serving
 from tests.openai_server import Server
+from tests.rows import rows
 
 NAME = "some/run"
 DATASET = f"datasets/{NAME}"
@@ -302,17 +303,7 @@ def test_a_run_that_is_too_large_is_not_downloaded(
     assert not theirs.root.exists()
 
 
-@pytest.mark.parametrize(
-    ("seed_set", "file"),
-    [
-        ("CON", "seeds/CON.jsonl"),
-        ("A..", "seeds/A...jsonl"),
-        ("s", "leaderboards/s/CON.csv"),
-        ("s", "leaderboards/s/aux/a.csv"),
-        ("s", "leaderboards/s/a./a.csv"),
-        ("s", "judgments/s/nul.x/a.jsonl"),
-    ],
-)
+@pytest.mark.parametrize(("seed_set", "file"), rows("a_name_that_windows_cannot_have_is_refused"))
 def test_a_name_that_windows_cannot_have_is_refused(
     run: Workspace, hub: Hub, tmp_path: Path, seed_set: str, file: str
 ) -> None:

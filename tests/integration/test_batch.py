@@ -13,6 +13,7 @@ from tests.integration.test_runs import KEY, stage_files, workspace
 from tests.openai_server import Gate, faults
 from tests.openai_server.batches import BatchServer, Fate
 from tests.processes import Started
+from tests.rows import rows
 
 GENERATE = ["generate", "--seeds", "small", "--turns", "4", "--model", "alpha"]
 JUDGE = ["judge", "unieval", "--seeds", "small", "--judge", "alpha"]
@@ -51,16 +52,7 @@ def made(tmp_path):
 
 
 @pytest.mark.parametrize("plan", [[], ["--plan"]])
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
-        (["generate", "--seeds", "sample", "--model", "bot:parrot"], "bot:parrot"),
-        (["generate", "--seeds", "sample", "--model", "m", "--partner", "bot:verbose"],
-         "bot:verbose"),
-        (["judge", "unieval", "--seeds", "sample", "--judge", "rules"], "rules"),
-        (["run", "--seeds", "sample", "--model", "bot:parrot", "--judge", "m"], "bot:parrot"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("command", "name"), rows("who_is_on_no_endpoint"))
 def test_who_is_on_no_endpoint_is_refused_also_by_a_plan(tmp_path, capsys, command, name, plan):
     """One line, before anything is sent or written."""
     folder = tmp_path / "w"

@@ -28,34 +28,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs" / "criteria.md"
 MODELS = ("ada", "bob", "cleo")
 N = 4
 
-OWN = """
-[protocols.empathy]
-kind = "score"
-prompt = "empathy.txt"
-scores = ["Empathy", "Warm-tone"]
-scale = [1, 10]
-
-[protocols.rivals]
-kind = "score"
-shows = "pair"
-prompt = "rivals.txt"
-scores = ["Grace"]
-scale = [0, 5]
-
-[protocols.warmth]
-kind = "pairwise"
-shows = "pair"
-prompt = "warmth.txt"
-labels = ["Left", "Right", "Same"]
-
-[protocols.boredom]
-kind = "detection"
-prompt = "boredom.txt"
-
-[protocols.faults]
-kind = "report"
-prompt = "faults.txt"
-"""
+OWN = (Path(__file__).resolve().parents[1] / "data" / "own_criteria.toml").read_text("utf-8")
 
 
 def everything(call):

@@ -31,6 +31,7 @@ from tests.openai_server import (
     templates,
     text,
 )
+from tests.rows import rows
 
 KEY = "sk-canary-0123456789abcdef"
 ASK = [Message(role="user", content="How was the match?")]
@@ -263,16 +264,7 @@ def test_money_is_what_the_endpoint_counted(tmp_path):
         assert ask(server, tmp_path / "b", prices=Prices(2.0, 10.0)).reply.cost_usd is None
 
 
-@pytest.mark.parametrize(
-    ("facts", "window"),
-    [
-        ({"meta": {"n_ctx": 512}}, 512),
-        ({"max_model_len": 512}, 512),
-        ({"context_length": 512}, 512),
-        ({"meta": None, "max_model_len": "512", "context_length": -1}, None),
-        (None, None),
-    ],
-)
+@pytest.mark.parametrize(("facts", "window"), rows("windows_of_a_list"))
 def test_the_first_call_learns_the_window_from_the_list_of_models(tmp_path, facts, window):
     """As llama.cpp, vLLM and routers tell it; asked once a ledger, also if it is not there."""
     with Server(text("fine")) as server:

@@ -16,7 +16,7 @@ from botchat.workspace.ledger import Ledger
 from tests.integration.test_endpoints import ASK, ask
 from tests.integration.test_runs import workspace
 from tests.openai_server import Answer, Server, completion, faults, per_request, text
-from tests.rows import rows
+from tests.rows import cases, rows
 
 FINE = text("fine")
 ERRORS = rows("errors_of_providers")
@@ -237,30 +237,7 @@ def test_whatever_fails_while_a_body_is_read_is_one_call_that_failed(tmp_path, m
         assert (asked.reply.text, asked.failed_attempts, asked.stored) == ("fine", 1, 1)
 
 
-UNSEEN = {
-    "zero width": "\u200b\u200d\ufeff\u2060",
-    "control": "\0\0\x1b\x7f\x85",
-    "blanks": " \n\t\u3000\u00a0\u2028",
-    "direction": "\u200e\u202e\u2066\u2069",
-    "fillers": "\u115f\u1160\u3164\uffa0\u2800",
-    "tags": "\U000e0001\U000e0041",
-    "combining": "\ufe0f\u034f\u0301\u20e3",
-}
-SEEN = {
-    "full stop": ".",
-    "Greek": "\u200b\u03bb",
-    "replaced half": "\ufffd",
-    "emoji": "\U0001f642\ufe0f",
-    "emoji of 2024": "\U0001fae9",
-    "emoji to come": "\U0001fadf\u200d",
-    "Garay, a script of 2024": "\U00010d50\U00010d51",
-    "Kirat Rai": "\U00016d43",
-    "private": "\ue000",
-    "two letters": "\u0e44\u0e17",
-}
-
-
-@pytest.mark.parametrize("said", UNSEEN.values(), ids=UNSEEN)
+@pytest.mark.parametrize("said", cases("texts_that_show_nothing", 1))
 def test_a_text_that_shows_nothing_is_empty(tmp_path, said):
     """Zero-width, control, format and blank characters are no utterance."""
     assert not visible(said)
@@ -269,7 +246,7 @@ def test_a_text_that_shows_nothing_is_empty(tmp_path, said):
         assert ask(server, tmp_path).reply.outcome == "empty"
 
 
-@pytest.mark.parametrize("said", SEEN.values(), ids=SEEN)
+@pytest.mark.parametrize("said", cases("texts_that_show_something", 1))
 def test_a_text_of_characters_that_python_does_not_know_is_one(said):
     """What is newer than its Unicode is seen all the same."""
     assert visible(said)

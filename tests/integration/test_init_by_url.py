@@ -11,7 +11,7 @@ from botchat.cli.main import main
 from botchat.models.reader import read_models
 from tests.commands import refused
 from tests.openai_server import Answer, Server, faults
-from tests.rows import cases
+from tests.rows import cases, rows
 
 KEY = "tok-canary-0123456789abcdef"
 
@@ -81,17 +81,7 @@ def test_a_list_of_two_megabytes_is_read_whole(tmp_path):
         assert len(server.list.body["data"]) == len(entries(tmp_path, server.url)[0]) == 800
 
 
-@pytest.mark.parametrize(
-    "ids",
-    [
-        ("org-a/chat-7b", "org-b/chat-7b"),
-        ("org-a/chat-7b", "org-b/chat-7b", "chat-7b"),
-        ("a/Chat-7B", "b/chat-7b", "c/chat_7b"),
-        ("a b", "a-b", "a.b", "a/b"),
-        ("模型-7b", "模型", "7b"),
-        ('say "hi"', "x]y", "back\\slash", "it's", "tab\tbed"),
-    ],
-)
+@pytest.mark.parametrize("ids", rows("every_model_has_an_entry_of_its_own"))
 def test_every_model_has_an_entry_of_its_own(tmp_path, ids):
     """Whatever of their names is equal, and whatever TOML means by their letters."""
     with Lister(listed(*ids)) as server:
@@ -175,19 +165,9 @@ def test_no_redirect_takes_the_key_to_another_host(tmp_path, capsys, status, com
     assert KEY not in line
 
 
-@pytest.mark.parametrize(
-    ("facts", "prices"),
-    [
-        ({"pricing": {"prompt": "0.0000004", "completion": "0.0000016"}}, (0.4, 1.6)),
-        ({"pricing": {"input": 0.18, "output": 0.6}}, (0.18, 0.6)),
-        ({"pricing": {"prompt": "0.000001", "completion": "0"}}, (1, 0)),
-        ({"pricing": {"prompt": "-1", "completion": "-1"}}, (0, 0)),
-        ({}, (0, 0)),
-        ({"pricing": {"prompt": "0", "completion": "0.000002"}}, (0, 2)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("facts", "prices"), rows("prices_of_a_list"))
 def test_a_listed_price_is_written_and_nothing_is_free_by_mistake(tmp_path, facts, prices):
     """Of a server of this machine zero is right, unless it lists what it takes."""
     with Lister(listed("org/alpha", **facts)) as server:
         entry = entries(tmp_path, server.url)[0]["alpha"]
-    assert (entry["price_input"], entry["price_output"]) == prices
+    assert [entry["price_input"], entry["price_output"]] == prices

@@ -9,6 +9,7 @@ from botchat.records import Seed, slug
 from botchat.workspace.folder import Workspace
 from tests.integration.test_runs import commands, workspace
 from tests.openai_server import Server, converse
+from tests.rows import rows
 
 LONG = "9" * 5000
 DEEP = "[" * 200_000 + "]" * 200_000  # Python 3.12 and newer read 5,000
@@ -119,14 +120,7 @@ def test_an_endless_file_is_not_read_to_its_end(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("n", "in_the_way"),
-    [
-        (0, "generations"),
-        (0, "generations/small/gamma-*.jsonl"),
-        (1, "judgments"),
-        (1, "judgments/small/unieval/umpire-*.jsonl"),
-        (2, "judgments/small/arena-n8"),
-    ],
+    ("n", "in_the_way"), rows("a_stage_that_cannot_be_written_is_found_before_a_call")
 )
 def test_a_stage_that_cannot_be_written_is_found_before_a_call(tmp_path, capsys, n, in_the_way):
     """Whoever may write anywhere cannot write into a file, or to a folder."""

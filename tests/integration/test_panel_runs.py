@@ -18,6 +18,7 @@ from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PanelSettings
 from tests.openai_server import Gate, Server, converse, faults, text
 from tests.openai_server.replies import by_model
+from tests.rows import rows
 
 
 def workspace(folder, server, panel, n_seeds=3, in_flight=4):
@@ -53,19 +54,7 @@ def judgments(folder):
     return found
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        'strategy = "ensemble"\nsamples = 2',
-        'strategy = "one-by-one"\nrounds = 3',
-        'strategy = "simultaneous-talk-with-summarizer"\nagents = ["critic", "critic"]',
-        'strategy = "discussion-sa"',
-        'strategy = "discussion-one-by-one"\nrounds = 2',
-        'strategy = "discussion-sr"\nrounds = 2',
-        'strategy = "discussion-cot"\nrounds = 2',
-        'strategy = "discussion-sr-cot"\nrounds = 2',
-    ],
-)
+@pytest.mark.parametrize("settings", rows("a_panels_calls_can_be_told_beforehand"))
 def test_a_panels_calls_can_be_told_beforehand(tmp_path, settings):
     """What a control matches is what every strategy really sends."""
     with Server(conversed) as server:

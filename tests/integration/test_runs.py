@@ -16,6 +16,7 @@ from botchat.judges import rules
 from botchat.models import bots
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import jsonl
+from tests.commands import said, stage_files
 from tests.openai_server import Server, converse
 from tests.processes import Started
 
@@ -66,15 +67,6 @@ def run(folder):
         assert main([*command, "--dir", str(folder)]) == 0
 
 
-def stage_files(folder):
-    """Every stage file's bytes."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for stage in ("generations", "judgments")
-        for path in sorted((folder / stage).rglob("*.jsonl"))
-    }
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """The folder of an uninterrupted run, and its number of calls."""
@@ -116,13 +108,9 @@ def test_a_ledger_replays_the_run_without_key_or_network(finished, tmp_path, mon
     run(other)
     assert stage_files(other) == stage_files(folder)
 
-    def rows(place):
-        capsys.readouterr()
-        assert main(["ledger", "--json", "--dir", str(place)]) == 0
-        return json.loads(capsys.readouterr().out)["rows"]
-
-    assert sum(row["calls"] for row in rows(other)) == n_calls
-    assert rows(other) == rows(folder)  # failed attempts too
+    rows = said(capsys, "ledger", "--dir", other)["rows"]
+    assert sum(row["calls"] for row in rows) == n_calls
+    assert rows == said(capsys, "ledger", "--dir", folder)["rows"]  # failed attempts too
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
@@ -243,9 +231,7 @@ def test_models_of_hostile_names_have_files_of_their_own(tmp_path):
 
 def planned(folder, command, capsys):
     """The last row of --plan --json: all steps."""
-    capsys.readouterr()
-    assert main([*command, "--plan", "--json", "--dir", str(folder)]) == 0
-    return json.loads(capsys.readouterr().out)["rows"][-1]
+    return said(capsys, *command, "--plan", "--dir", folder)["rows"][-1]
 
 
 def test_a_plan_says_what_a_run_then_does(tmp_path, capsys):
@@ -265,9 +251,7 @@ def test_a_plan_says_what_a_run_then_does(tmp_path, capsys):
                 assert main([*taste, "--dir", str(folder)]) in (0, 3)
             plan = planned(folder, stage, capsys)
             before = server.n_received
-            capsys.readouterr()
-            assert main([*stage, "--json", "--dir", str(folder)]) == 0
-            made = json.loads(capsys.readouterr().out)
+            made = said(capsys, *stage, "--dir", folder)
             assert server.n_received - before == plan["calls"] == made["calls"]
             assert plan["cost_usd"] == pytest.approx(made["cost_usd"], rel=0.1)
             assert plan["cost_usd"] < plan["cost_usd_high"]

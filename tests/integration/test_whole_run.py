@@ -17,6 +17,7 @@ from botchat.models.limits import Retry
 from botchat.pipeline.models import settings_text, templates
 from botchat.records import Seed
 from botchat.workspace.config import load
+from tests.commands import said, stage_files
 from tests.openai_server import text
 from tests.openai_server.faults import server_error
 from tests.openai_server.replies import by_model
@@ -57,12 +58,6 @@ def run(place, *flags, code=0):
     assert main(["run", *flags, "--dir", str(place.root)]) == code
 
 
-def stage_files(place):
-    """What the two paid stages wrote, by name and folder."""
-    paths = [p for stage in ("generations", "judgments") for p in place.root.glob(f"{stage}/**/*")]
-    return {p.relative_to(place.root): p.read_bytes() for p in paths if p.is_file()}
-
-
 def test_one_command_plans_asks_and_shows_the_board(place, server, capsys, tmp_path):
     """The plan is what is sent; of three seeds only, people's too, which is whole coverage.
 
@@ -92,10 +87,10 @@ def test_one_command_plans_asks_and_shows_the_board(place, server, capsys, tmp_p
     assert not any("without a readable verdict" in note for note in whole["notes"])
     assert "invented" not in said.out
     assert whole["calls"] == server.n_received
-    sent, files = server.n_received, stage_files(place)
+    sent, files = server.n_received, stage_files(place.root)
     run(place)
     assert re.search(r"^  total +0 +0\.00", capsys.readouterr().err, re.M)
-    assert (server.n_received, stage_files(place)) == (sent, files)
+    assert (server.n_received, stage_files(place.root)) == (sent, files)
     run(place, "--model", "one", "--model", "two", "--model", "three")
     # Its dialogues, UniEval, GTEval, and the Arenas with the two others.
     assert server.n_received - sent == 3 * 4 + 3 + 6 + 2 * 2 * 6
@@ -106,7 +101,7 @@ def test_one_command_plans_asks_and_shows_the_board(place, server, capsys, tmp_p
     botchat.generate(seeds="small", model=("one", "two"), limit=3, workspace=other)
     for protocol in ("unieval", "arena", "gteval"):
         botchat.judge(protocol, seeds="small", judge="judge", limit=3, workspace=other)
-    assert stage_files(other) == files
+    assert stage_files(other.root) == files
 
 
 def test_a_plan_over_the_limit_sends_nothing(place, server, capsys):
@@ -146,9 +141,7 @@ def test_the_limit_of_the_dialogues_is_the_limit_of_the_judge(place, server, cap
     settings.write_text(settings.read_text().replace("limit = 3", ""))
     generate = ["generate", "--model", "one", "--model", "two", "--limit", "2"]
     assert main([*generate, "--dir", str(place.root)]) == 0
-    capsys.readouterr()
-    assert main(["judge", "unieval", "--plan", "--json", "--dir", str(place.root)]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    rows = said(capsys, "judge", "unieval", "--plan", "--dir", place.root)["rows"]
     assert [row["calls"] for row in rows] == [3 * 2, 3 * 2]
     assert main(["judge", "gteval", "--plan", "--dir", str(place.root)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -265,8 +258,7 @@ def test_init_writes_several_providers_and_imports_dialogues(tmp_path, monkeypat
     assert settings.run.models == ("gpt", "by-vllm", "bot:parrot")
     assert (settings.run.seeds, settings.run.judge) == ("chats", "claude")
     assert "A model of its own judges" in Path("botchat.toml").read_text("utf-8")
-    assert main(["seeds", "--json"]) == 0
-    rows = {row["set"]: row["invented"] for row in json.loads(capsys.readouterr().out)["rows"]}
+    rows = {row["set"]: row["invented"] for row in said(capsys, "seeds")["rows"]}
     assert rows == {"sample": True, "chats": False}
 
 

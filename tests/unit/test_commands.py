@@ -10,6 +10,7 @@ import pytest
 import botchat
 from botchat.cli.main import main
 from botchat.commands import app
+from tests.rows import rows
 
 COMMANDS = [name for name in app if not name.startswith("-")]
 EVERYWHERE = {"--dir", "--json", "--quiet", "--help", "--version"}
@@ -51,14 +52,7 @@ def test_each_command_is_a_function(name):
     assert function.__annotations__["return"] == "Result"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--dir", "{}", "--json", "seeds"],
-        ["seeds", "--dir", "{}", "--json"],
-        ["--json", "seeds", "--dir={}", "--quiet"],
-    ],
-)
+@pytest.mark.parametrize("words", rows("flags_of_every_command_may_stand_anywhere"))
 def test_flags_of_every_command_may_stand_anywhere(words, tmp_path, capsys):
     """Before the command, and behind it."""
     (tmp_path / "seeds").mkdir()
@@ -68,23 +62,7 @@ def test_flags_of_every_command_may_stand_anywhere(words, tmp_path, capsys):
     assert [row["set"] for row in json.loads(capsys.readouterr().out)["rows"]] == ["sample", "mine"]
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ("judg", 'Unknown command "judg". Did you mean "judge"?'),
-        ("leaderbord --seeds a", 'Did you mean "leaderboard"?'),
-        ("judge unieval --seed x", "Unknown option: --seed. Did you mean --seeds?"),
-        ("generate --modl x", "Did you mean --model?"),
-        ("leaderboard --quet", "Unknown option: --quet. Did you mean --quiet?"),
-        ("leaderboard --format cvs", 'Did you mean "csv"?'),
-        ("ledger --forget --outcome filterd", 'Did you mean "filtered"?'),
-        ("run --limit 1,5", 'Invalid value for --limit: unable to convert "1,5" into int'),
-        ("judge unieval --judge a --judge b", "--judge specified multiple times"),
-        ("judge", "PROTOCOL requires an argument (see botchat judge --help)"),
-        ("seeds a b c", "['c'] (see botchat seeds --help)"),
-        ("zzz", 'Unknown command "zzz". (see botchat --help)'),
-    ],
-)
+@pytest.mark.parametrize(("words", "line"), rows("a_mistake_of_usage_is_one_line"))
 def test_a_mistake_of_usage_is_one_line(words, line, capsys):
     """It says what may be meant, and the exit code is 2."""
     assert main(words.split()) == 2

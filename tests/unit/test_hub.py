@@ -17,6 +17,7 @@ from botchat.importers import hub
 from botchat.workspace.folder import Workspace
 from tests.hub_server import serving
 from tests.openai_server import Answer, Server
+from tests.rows import rows
 
 MUTUAL = b"a" * 90
 DIGEST = hashlib.sha256(MUTUAL).hexdigest()
@@ -89,15 +90,7 @@ def test_a_malformed_name_is_told_the_syntax(uri):
         list(hub.load_rows(uri))
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "message"),
-    [
-        (404, "RepoNotFound", "some/thing: not on the hub, or not for you"),
-        (403, "GatedRepo", "it is gated; accept its terms"),
-        (404, "RevisionNotFound", r"no such revision; give a branch"),
-        (500, "", r"the hub answers 500"),
-    ],
-)
+@pytest.mark.parametrize(("status", "code", "message"), rows("what_the_hub_refuses_is_one_line"))
 def test_what_the_hub_refuses_is_one_line(status, code, message, server, monkeypatch, tmp_path):
     """Unknown, gated and failing: what to do in each case; it is asked once."""
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
@@ -205,26 +198,7 @@ def card(data_files):
     return f"---\nconfigs:\n- config_name: default\n  {data_files}\n---\n".encode()
 
 
-OUTSIDE = [
-    "data_files: FOLDER/mine.jsonl",
-    "data_files: file://FOLDER/mine.jsonl",
-    "data_files: file:FOLDER/mine.jsonl",
-    "data_files: FOLDER/*.jsonl",
-    "data_files: [test.jsonl, FOLDER/mine.jsonl]",
-    "data_files: {split: test, path: FOLDER/mine.jsonl}",
-    "data_files:\n  - {split: test, path: [FOLDER/mine.jsonl]}",
-    "data_files: ../../../../mine.jsonl",
-    "data_files: x/../../../../../mine.jsonl",
-    "data_files: '**/../../../../../*.jsonl'",
-    "data_dir: FOLDER",
-    "data_dir: ../../../..",
-    "data_files: URL/mine.jsonl",
-    "data_files: 'zip://*.jsonl::URL/mine.zip'",
-    "data_dir: URL/",
-]
-
-
-@pytest.mark.parametrize("named", OUTSIDE)
+@pytest.mark.parametrize("named", rows("a_card_reads_no_other_file"))
 @pytest.mark.parametrize("place", ["README.md", ".huggingface.yaml"])
 def test_a_card_reads_no_other_file_and_asks_nobody(named, place, theirs, tmp_path):
     """Whatever it names outside of the dataset: one line, before anything is looked for."""

@@ -15,7 +15,7 @@ from botchat.judges.debate import SWAPPED
 from botchat.judges.panel import build_panel, calls, wording
 from botchat.languages import ENGLISH, built_in
 from botchat.pipeline.contestants import is_debate, votes_before_debate
-from botchat.pipeline.names import equal_calls_panel
+from botchat.pipeline.session import equal_calls_panel
 from botchat.protocols.catalogue import ARENA
 from botchat.records import JudgeId, Judgment, Remark
 from botchat.workspace.config import TomlFile

@@ -140,17 +140,7 @@ def test_a_reply_keeps_its_words_and_a_message_keeps_no_secret(secret, is_cut):
         assert GONE in redactor.clean_reply(said)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a task-management-system-of-everything and a desk-top",
-        "the bearer of misunderstandings-and-bad-news",
-        '100% sure & more <b> \\o/ C:\\new\\table %41 &amp; \\u00e9\\n\\"hi\\"',
-        "basic requirements-of-the-whole-thing",
-        "line\nbreak\ttab \u202e\x1b[0m",
-        "",
-    ],
-)
+@pytest.mark.parametrize("text", rows("other_texts_stay_as_they_are"))
 def test_other_texts_stay_as_they_are(text):
     """Byte for byte, escapes and all."""
     redactor = Redactor(["plainkey0123456789", SECRET])

@@ -24,9 +24,7 @@ from botchat.workspace.criteria import CriterionSettings
 from botchat.workspace.model_settings import (
     ModelSettings,
     access,
-    address,
     api_key,
-    header_values,
     identity,
 )
 from botchat.workspace.panels import AgentSettings, PanelSettings
@@ -224,15 +222,15 @@ def test_parts_of_an_address_may_stand_in_the_environment(tmp_path):
     """With a name of who answers; the value is looked up, and checked, where the call is made."""
     text = f'{ENTRY}base_url = "http://$NODE:$PORT_1/v1"\nidentity = "m@ours"\n'
     of = load(write(tmp_path, text)).models["a"]
-    assert address(of, {"NODE": "gpu7", "PORT_1": " 8001\n"}) == "http://gpu7:8001/v1"
+    assert access(of, {"NODE": "gpu7", "PORT_1": " 8001\n"}).base_url == "http://gpu7:8001/v1"
     with pytest.raises(ConfigError, match="the environment variable PORT_1 is not set"):
-        address(of, {"NODE": "gpu7"})
+        access(of, {"NODE": "gpu7"})
     with pytest.raises(ConfigError, match=r"'http://\$NODE:\$PORT_1/v1' with the values") as caught:
-        address(of, {"NODE": "gpu7", "PORT_1": "8001/chat/completions?k=abcd"})
+        access(of, {"NODE": "gpu7", "PORT_1": "8001/chat/completions?k=abcd"})
     assert "abcd" not in str(caught.value)
     for value in ("x", f"{SECRET} {SECRET}", f"{SECRET}:1"):
         with pytest.raises(ConfigError, match="is not a URL") as caught:
-            address(of, {"NODE": SECRET, "PORT_1": value})
+            access(of, {"NODE": SECRET, "PORT_1": value})
         assert SECRET not in str(caught.value)
     for wrong, said in (
         (text.replace("identity", "# identity"), r"base_url: .* set identity too"),
@@ -265,14 +263,15 @@ def test_headers_may_stand_in_the_environment(tmp_path):
     text = (
         'headers = { Authorization = "Bearer $GATE_TOKEN", X-Title = "BotChat $5", X-Who = "$who" }'
     )
-    settings = load(write(tmp_path, f"{ENTRY}{text}\n")).models["a"]
-    found, secrets = header_values(settings, {"GATE_TOKEN": " t0ken \n", "who": "me-ä"})
-    assert found == {"Authorization": "Bearer t0ken", "X-Title": "BotChat $5", "X-Who": "me-ä"}
-    assert secrets == ("t0ken", "me-ä")
+    settings = load(write(tmp_path, f'{ENTRY}base_url = "http://h/v1"\n{text}\n')).models["a"]
+    found = access(settings, {"GATE_TOKEN": " t0ken \n", "who": "me-ä"})
+    headers = {"authorization": "Bearer t0ken", "x-title": "BotChat $5", "x-who": "me-ä"}
+    assert found.headers == headers
+    assert found.secrets == ("t0ken", "me-ä")
     with pytest.raises(ConfigError, match=r"no header Authorization for x: .*GATE_TOKEN is not"):
-        header_values(settings, {})
+        access(settings, {})
     with pytest.raises(
         ConfigError, match=r"Authorization for x: .*GATE_TOKEN has a character"
     ) as bad:
-        header_values(settings, {"GATE_TOKEN": f"{SECRET}\nX-Evil: 1"})
+        access(settings, {"GATE_TOKEN": f"{SECRET}\nX-Evil: 1"})
     assert SECRET not in str(bad.value)

@@ -1,0 +1,109 @@
+"""The command line's program, the flags that several commands have, and their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Group, Parameter
+from cyclopts.help import DefaultFormatter, PanelSpec
+from rich import box
+
+from botchat.pipeline.spending import JudgeName, Meter, Spending
+
+if TYPE_CHECKING:
+    from botchat.results import Result as Result
+    from botchat.workspace.folder import Workspace
+else:  # annotations are read when a command line is, and these are not imported for that
+    Result = Workspace = object
+
+
+def _version() -> str:
+    from botchat.records import VERSION
+
+    return f"botchat {VERSION}"
+
+
+FLAGS = Group("Flags", sort_key=8)
+app = App(
+    name="botchat",
+    help="Can this model hold a human conversation over many turns, who is best, and can the judge "
+    "be trusted?",
+    help_epilogue="Everywhere: --dir PATH (workspace), --json (one object), --quiet (no progress)",
+    help_format="plaintext",
+    suppress_keyboard_interrupt=False,
+    version=_version,
+    version_flags=["--version"],
+    help_flags=["--help"],
+    default_parameter=Parameter(negative=(), show_default=False),
+    help_formatter=DefaultFormatter(panel_spec=PanelSpec(box=box.SIMPLE_HEAD, padding=0)),
+    group_parameters=FLAGS,
+    group_arguments=Group("Arguments", sort_key=7),
+)
+app["--help"].group = app["--version"].group = FLAGS
+DAILY, BEGIN, STEPS, JUDGES, SHARE = (
+    Group(name, sort_key=i)
+    for i, name in enumerate(("Every day", "Begin", "Step by step", "Judges", "Share"))
+)
+
+
+def _flag(text: str) -> Parameter:
+    return Parameter(help=text)
+
+
+Several = Sequence[str]
+Here = Annotated[Workspace | str | Path | None, Parameter(parse=False)]
+Progress = Annotated[Meter | None, Parameter(parse=False)]
+Judge = Annotated[str, _flag("rules, an entry, a preset panel, control:PANEL, or any model")]
+JudgeModel = Annotated[str | None, _flag("model of a panel's agents without one")]
+Judges = Annotated[Several, _flag("repeatable; only these judges")]
+Models = Annotated[Several, _flag("repeatable; see models")]
+Seeds = Annotated[str, _flag("seed set ([run] seeds, or the only one)")]
+Protocol = Annotated[str | None, _flag("such as unieval, arena-n16, gteval")]
+Limit = Annotated[int | None, _flag("only the first K seeds or items ([run] limit)")]
+Replace = Annotated[bool, _flag("overwrite stored dialogues that differ")]
+Out = Annotated[Path | None, _flag("output folder (a folder of leaderboards)")]
+Formats = Annotated[
+    Sequence[Literal["csv", "md", "json", "tex", "parquet"]],
+    _flag("repeatable; files of tables (csv)"),
+]
+Costs = Annotated[Spending, Parameter(name="*", group=Group("Cost", sort_key=9))]
+
+
+def workspace_at(workspace: Workspace | str | Path | None) -> Workspace:
+    """Return a workspace: itself, a folder's, or that of the current folder."""
+    from botchat.workspace.folder import Workspace as Folder
+
+    if isinstance(workspace, Folder):
+        return workspace
+    return Folder(Path(workspace or ""))
+
+
+def set_named(workspace: Workspace, name: str) -> str:
+    """Return the seed set of that name, or the usual one."""
+    from botchat.pipeline.contestants import seed_set_of
+
+    return seed_set_of(workspace, name)
+
+
+def path_of(place: Path | str | None) -> Path | None:
+    """Return a path, where one is given."""
+    return None if place is None else Path(place)
+
+
+def paths_of(places: Sequence[Path | str]) -> list[Path]:
+    """Return paths."""
+    return [Path(place) for place in places]
+
+
+def each_of(values: Any) -> tuple[Any, ...]:
+    """Return several values also where one was given alone."""
+    if isinstance(values, str | Path | int) or callable(values):
+        return (values,)
+    return tuple(values)
+
+
+def judge_names(values: Any) -> list[str]:
+    """Return the names of judges; a function has its own."""
+    return [JudgeName(judge).text for judge in each_of(values)]
