@@ -117,7 +117,7 @@ def pair_facts(verdicts: PairVerdicts, cluster: Indices, protocol: str = "") -> 
         len(verdicts),
         int((~verdicts.readable).sum()),
         int(verdicts.no_room.sum()),
-        vars(verdict_rates(outcomes, cluster[begin])),
+        vars(verdict_rates(outcomes, np.stack([cluster[begin], cluster[begin]], 1))),
     )
 
 

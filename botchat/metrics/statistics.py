@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,15 @@ def distinct(labels: Indices) -> tuple[Indices, Indices]:
         return values, position
     present = np.bincount(labels) > 0
     return np.flatnonzero(present), (np.cumsum(present) - 1)[labels]
+
+
+def columns_at(record: object, at: Indices | Flags) -> dict[str, Any]:
+    """Return some rows, by number or flag, of every field of a record that is a column."""
+    columns = {}
+    for name, column in vars(record).items():
+        if isinstance(column, np.ndarray):
+            columns[name] = column[at]
+    return columns
 
 
 def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:

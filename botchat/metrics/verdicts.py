@@ -16,7 +16,7 @@ import numpy as np
 from botchat.errors import DataError
 from botchat.estimates import Codes, Flags, Floats, Indices, Names
 from botchat.interfaces import settings_digest
-from botchat.metrics.statistics import distinct
+from botchat.metrics.statistics import columns_at, distinct
 from botchat.records import NO_ROOM, JudgeId, Judgment, PairJudgment, Verdict
 
 WIN = 1.0
@@ -259,19 +259,7 @@ class PairVerdicts:
 
     def take(self, rows: Indices) -> PairVerdicts:
         """Return some verdicts, by their numbers."""
-        return replace(
-            self,
-            item=self.item[rows],
-            turn=self.turn[rows],
-            first=self.first[rows],
-            second=self.second[rows],
-            judge=self.judge[rows],
-            result=self.result[rows],
-            shown=self.shown[rows],
-            weight=self.weight[rows],
-            signature=self.signature[rows],
-            no_room=self.no_room[rows],
-        )
+        return replace(self, **columns_at(self, rows))
 
     def on(self, items: Collection[str]) -> PairVerdicts:
         """Return the verdicts on some items."""
@@ -401,14 +389,18 @@ class JudgedPairs:
     items: Names
     contestants: Names
     item: Indices
-    """Shape (c,)."""
+    """Shape (c, 2)."""
+    cluster: Indices
+    """The item, or its topic in its place, shape (c, 2)."""
     sides: Indices
     """Contestants in the order of column 0, shape (c, 2)."""
     outcomes: Mapping[str, Codes]
     """Judge or annotator -> `PairOutcome`, shape (c, 2)."""
 
     @classmethod
-    def of(cls, verdicts: PairVerdicts, truth_name: str | None) -> JudgedPairs:
+    def of(
+        cls, verdicts: PairVerdicts, truth_name: str | None, topics: Mapping[str, str]
+    ) -> JudgedPairs:
         """Put verdicts beside each other; raises `DataError` for two of a judge on one case."""
         numbers, begin = np.unique(verdicts.judge, return_index=True)
         present = [verdicts.judges[i] for i in numbers[np.argsort(begin)].tolist()]
@@ -418,6 +410,7 @@ class JudgedPairs:
         rows = verdicts.take(np.argsort(~is_annotated, kind="stable"))
         # Sorted, so that a bootstrap does not depend on the order of the verdicts.
         items, item = _sorted(rows.items, rows.item)
+        _, cluster = _sorted([topics.get(name, name) for name in items], item)
         contestants, sides = _sorted(rows.contestants, np.concatenate([rows.first, rows.second]))
         first, second = np.split(sides, 2)
         m = len(contestants)
@@ -433,16 +426,11 @@ class JudgedPairs:
             judges=tuple(name for name in present if name not in annotators),
             items=items,
             contestants=contestants,
-            item=item[seen],
+            item=np.repeat(item[seen, None], 2, axis=1),
+            cluster=np.repeat(cluster[seen, None], 2, axis=1),
             sides=np.stack([first[seen], second[seen]], axis=1),
             outcomes={name: outcomes[verdicts.judges.index(name)] for name in present},
         )
-
-    def by_topic(self, topics: Mapping[str, str]) -> JudgedPairs:
-        """Return the same with an item's topic in its place, where it has one."""
-        names = [topics.get(item, item) for item in self.items]
-        items, item = _sorted(names, self.item)
-        return replace(self, items=items, item=item)
 
     def majority(self, annotators: Sequence[str]) -> Codes:
         """Return the side that more of the annotators prefer, or a tie, if any gave a verdict."""
@@ -460,10 +448,10 @@ class JudgedPairs:
 
 def verdicts_digest(verdicts: PairVerdicts) -> str:
     """Return a digest of all verdicts, in whatever order they came."""
-    table = JudgedPairs.of(verdicts, None)
+    table = JudgedPairs.of(verdicts, None, {})
     sides = np.stack([table.sides, table.sides[:, ::-1]], axis=1)
     m = len(table.contestants)
-    case = (table.item[:, None] * m + sides[..., 0]) * m + sides[..., 1]
+    case = (table.item * m + sides[..., 0]) * m + sides[..., 1]
     digests = []
     for judge in sorted(table.outcomes):
         outcomes = table.outcomes[judge]
