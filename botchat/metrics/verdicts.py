@@ -235,12 +235,8 @@ class PairVerdicts:
         and contestants, and its `PairOutcome`, shape (c, 2): column 0 shows the contestant of the
         smaller number first, column 1 the other.
         """
-        m = len(self.contestants)
         case = self.cases * max(1, len(self.judges)) + self.judge
-        low = np.minimum(self.first, self.second)
-        high = np.maximum(self.first, self.second)
-        key = (case * m + low) * m + high
-        _, begin, comparison = np.unique(key, return_index=True, return_inverse=True)
+        begin, comparison = _comparisons(case, self.first, self.second)
         outcomes = np.full((len(begin), 2), PairOutcome.ABSENT, np.int8)
         outcomes[comparison, (self.first > self.second).astype(np.intp)] = self.outcomes
         return begin, outcomes
@@ -277,14 +273,11 @@ class PairVerdicts:
     @property
     def is_latest(self) -> Flags:
         """Flags of the last of each judge on an item, turn and order; all of unknown items."""
-        # By columns: a million verdicts are compared in a moment.
-        key = self.cases
-        for column in (self.first, self.second, self.judge):
-            _, key = np.unique(key * (column.max(initial=-1) + 1) + column, return_inverse=True)
-        _, from_end = np.unique(key[::-1], return_index=True)
-        is_latest = np.zeros(len(self), np.bool_)
-        is_latest[::-1][from_end] = True
-        return is_latest
+        import pandas as pd  # which is slow to load
+
+        columns = [self.cases, self.first, self.second, self.judge]
+        asked = pd.DataFrame(np.stack(columns, axis=1))
+        return ~asked.duplicated(keep="last").to_numpy()
 
     def with_turns_named(self) -> PairVerdicts:
         """Return the same, each turn an item of its own, and each verdict without an item."""
@@ -301,6 +294,17 @@ class PairVerdicts:
                 names.append(self.items[at])
         turn = np.zeros(len(self), np.intp)
         return replace(self, items=tuple(names), item=place, turn=turn)
+
+
+def _comparisons(case: Indices, first: Indices, second: Indices) -> tuple[Indices, Indices]:
+    """Return where each case and two contestants first stand, and which each verdict is about."""
+    low = np.minimum(first, second)
+    high = np.maximum(first, second)
+    m = high.max(initial=0) + 1
+    _, seen, comparison = np.unique(
+        (case * m + low) * m + high, return_index=True, return_inverse=True
+    )
+    return seen, comparison
 
 
 def _joined(names: Sequence[Names], columns: Sequence[Indices]) -> tuple[Names, Indices]:
@@ -413,9 +417,7 @@ class JudgedPairs:
         _, cluster = _sorted([topics.get(name, name) for name in items], item)
         contestants, sides = _sorted(rows.contestants, np.concatenate([rows.first, rows.second]))
         first, second = np.split(sides, 2)
-        m = len(contestants)
-        key = (item * m + np.minimum(first, second)) * m + np.maximum(first, second)
-        _, seen, comparison = np.unique(key, return_index=True, return_inverse=True)
+        seen, comparison = _comparisons(item, first, second)
         mirrored = (first != first[seen][comparison]).astype(np.intp)
         cell = (rows.judge * len(seen) + comparison) * 2 + mirrored
         _refuse_twice(rows, cell)
