@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, product
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -281,19 +281,14 @@ class PairVerdicts:
 
     def with_turns_named(self) -> PairVerdicts:
         """Return the same, each turn an item of its own, and each verdict without an item."""
-        cases, place = np.unique(self.cases, return_inverse=True)
+        names = list(self.items)
         n_turns = int(self.turn.max(initial=0)) + 1
-        names = []
-        for case in cases.tolist():
-            at, turn = divmod(case, n_turns)
-            if at >= len(self.items):
-                names.append(f"vote {case - len(self.items) * n_turns + 1}")
-            elif n_turns > 1:
-                names.append(f"{self.items[at]}, turn {turn}")
-            else:
-                names.append(self.items[at])
+        if n_turns > 1:
+            names = [f"{name}, turn {turn}" for name, turn in product(names, range(n_turns))]
+        if (self.item < 0).any():
+            names += [f"vote {number}" for number in range(1, len(self) + 1)]
         turn = np.zeros(len(self), np.intp)
-        return replace(self, items=tuple(names), item=place, turn=turn)
+        return replace(self, items=tuple(names), item=self.cases, turn=turn)
 
 
 def _comparisons(case: Indices, first: Indices, second: Indices) -> tuple[Indices, Indices]:
@@ -406,15 +401,17 @@ class JudgedPairs:
         cls, verdicts: PairVerdicts, truth_name: str | None, topics: Mapping[str, str]
     ) -> JudgedPairs:
         """Put verdicts beside each other; raises `DataError` for two of a judge on one case."""
-        numbers, begin = np.unique(verdicts.judge, return_index=True)
-        present = [verdicts.judges[i] for i in numbers[np.argsort(begin)].tolist()]
+        numbers = list(dict.fromkeys(verdicts.judge.tolist()))
+        present = [verdicts.judges[i] for i in numbers]
         annotators = tuple(name for name in present if JudgeId.parse(name).is_annotator(truth_name))
         # Column 0 is the order in which annotators saw a comparison.
         is_annotated = np.isin(verdicts.judges, annotators)[verdicts.judge]
         rows = verdicts.take(np.argsort(~is_annotated, kind="stable"))
         # Sorted, so that a bootstrap does not depend on the order of the verdicts.
         items, item = _sorted(rows.items, rows.item)
-        _, cluster = _sorted([topics.get(name, name) for name in items], item)
+        cluster = item
+        if topics:
+            _, cluster = _sorted([topics.get(name, name) for name in items], item)
         contestants, sides = _sorted(rows.contestants, np.concatenate([rows.first, rows.second]))
         first, second = np.split(sides, 2)
         seen, comparison = _comparisons(item, first, second)
@@ -431,21 +428,19 @@ class JudgedPairs:
             item=np.repeat(item[seen, None], 2, axis=1),
             cluster=np.repeat(cluster[seen, None], 2, axis=1),
             sides=np.stack([first[seen], second[seen]], axis=1),
-            outcomes={name: outcomes[verdicts.judges.index(name)] for name in present},
+            outcomes=dict(zip(present, outcomes[numbers], strict=True)),
         )
 
     def majority(self, annotators: Sequence[str]) -> Codes:
         """Return the side that more of the annotators prefer, or a tie, if any gave a verdict."""
-        lead = np.zeros(len(self.item), np.intp)
-        voters = np.zeros(len(self.item), np.intp)
+        votes = np.array([self.outcomes[name] for name in annotators], np.int8)
+        votes = votes.reshape(len(annotators), *self.item.shape)
+        readable = votes < PairOutcome.UNREADABLE
         orders = np.array([1, -1])
-        for name in annotators:
-            outcomes = self.outcomes[name]
-            readable = outcomes < PairOutcome.UNREADABLE
-            lead += (np.where(readable, outcomes, 0) * orders).sum(1)
-            voters += readable.sum(1)
-        mirrored = np.sign(lead)[:, None] * orders
-        return np.where((voters > 0)[:, None], mirrored, PairOutcome.ABSENT).astype(np.int8)
+        lead = (votes * readable * orders).sum((0, 2))
+        labels = np.sign(lead)[:, None] * orders
+        has_label = readable.sum((0, 2)) > 0
+        return np.where(has_label[:, None], labels, PairOutcome.ABSENT).astype(np.int8)
 
 
 def verdicts_digest(verdicts: PairVerdicts) -> str:
