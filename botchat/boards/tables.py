@@ -148,6 +148,8 @@ class _Columns(msgspec.Struct, forbid_unknown_fields=True):
     ratings: Columns
     meetings: Columns
     printed: Columns
+    judged_pairs: Columns
+    judged_texts: Columns
 
 
 COLUMNS = msgspec.toml.decode(

@@ -273,7 +273,7 @@ def _annotator_kappa(table: JudgedPairs) -> AnnotatorKappa:
     rated = counts.sum(-1) > 1
     units = counts[rated].astype(np.float64)
     columns = [statistics.agreeing_pairs(units), np.ones(len(units)), *units.T]
-    (kappa,) = bootstrap(table.cluster[rated, 0], columns, _fleiss_kappa)
+    (kappa,) = bootstrap(table.cluster[rated, 0], columns, statistics.fleiss_kappa)
     return AnnotatorKappa(len(labels), len(units), kappa)
 
 
@@ -375,13 +375,8 @@ def _kappa(codes: Codes, others: Codes, item: Indices) -> Estimate:
     return kappa
 
 
-def _cohen_kappa(sums: Floats) -> list[Floats]:
-    return [statistics.cohen_kappa(sums.reshape(-1, 3, 3))]
-
-
-def _fleiss_kappa(sums: Floats) -> list[Floats]:
-    """Return the figure of sums of agreeing pairs, of units, and of each label."""
-    return [statistics.fleiss_kappa(ratio(sums[:, 0], sums[:, 1]), sums[:, 2:])]
+def _cohen_kappa(sums: Floats) -> Floats:
+    return statistics.cohen_kappa(sums.reshape(-1, 3, 3))
 
 
 class ItemScore(NamedTuple):

@@ -268,8 +268,6 @@ NUMBERS = {"_".join(kind.lower().split()): plain_name(kind) for kind in KINDS} |
 """Key of an error type, and of the sum of all -> its name in `OwnText.labels`."""
 
 _PLACES = {key: place for place, key in enumerate(NUMBERS)} | {"score": None}
-_CASE = [Column("item", "Item", "name"), Column("judge", "Judge", "name")]
-_PAIRS = [Column(key, key.capitalize(), "name") for key in ("first", "second", "verdict", "scores")]
 _LABELS = {WIN: "1", TIE: "tie", LOSS: "2"}
 """Result -> the label of a file that means it."""
 LABEL_WORDS = {}
@@ -278,8 +276,6 @@ for _key, (_result, _) in _VOTES["meanings"].items():
     for _word in _VOTES[_key]:
         LABEL_WORDS[plain_label(_word)] = _LABELS.get(_result)
 """Plain word of a file's label, as `rank` reads it -> the label; None: unreadable."""
-_TEXTS = [Column(key, key.replace("_", " ").capitalize(), "number") for key in NUMBERS]
-_TEXTS.append(Column("report", "Report", "name", detail=True))
 
 
 def _rated_texts(texts: Sequence[OwnText]) -> Benchmark:
@@ -332,9 +328,9 @@ def own_file(file: Path) -> Benchmark:
 
 def _verdicts(protocol: Protocol, judgments: Sequence[Judgment], texts: Sequence[OwnText]) -> Table:
     """Return the table of every verdict on texts, or on pairs where there are no texts."""
-    columns = _PAIRS
+    columns = COLUMNS.judged_pairs
     if texts:
-        columns = _TEXTS
+        columns = COLUMNS.judged_texts
     by_id = {text.id: text.text for text in texts}
     rows = []
     for judgment in judgments:
@@ -353,7 +349,6 @@ def _verdicts(protocol: Protocol, judgments: Sequence[Judgment], texts: Sequence
             row["scores"] = judgment.verdict
         rows.append(row)
     signatures = sorted({judgment.signature for judgment in judgments})
-    columns = [*_CASE, *columns, Column("reason", "Reason", "name", True)]
     return table("cases", f"{protocol.title}: every verdict", columns, rows, signatures)
 
 
