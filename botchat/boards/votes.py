@@ -137,7 +137,7 @@ def _judge_facts(votes: PairVerdicts) -> JudgeFacts:
     if cluster is None:
         cluster = distinct(votes.cases * max(1, len(votes.judges)) + votes.judge)[1]
     readable = votes.readable
-    facts = pair_facts(votes, cluster)
+    facts = pair_facts(votes, cluster, VOTES.name)
     rates = {
         **facts.rates,
         "ties": proportion((votes.result == TIE)[readable], cluster[readable]),
