@@ -150,6 +150,9 @@ class _Columns(msgspec.Struct, forbid_unknown_fields=True):
     printed: Columns
     judged_pairs: Columns
     judged_texts: Columns
+    facts_on_pairs: Columns
+    facts_of_tests: Columns
+    pairwise: Columns
 
 
 COLUMNS = msgspec.toml.decode(

@@ -6,6 +6,7 @@ below. Settings of matplotlib that callers have made stay, and do not show.
 
 from __future__ import annotations
 
+import importlib.resources
 import io
 import math
 import re
@@ -15,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,9 @@ FORMATS = ("svg", "png", "pdf")
 _LEAST = 1  # inches of a side
 _MOST = 100
 
-_STYLE = tomllib.loads(resources.files(__package__).joinpath("figures.toml").read_text("utf-8"))
+_STYLE = tomllib.loads(
+    importlib.resources.files(__package__).joinpath("figures.toml").read_text("utf-8")
+)
 
 
 @dataclass(frozen=True)
