@@ -446,9 +446,8 @@ class JudgedPairs:
 def verdicts_digest(verdicts: PairVerdicts) -> str:
     """Return a digest of all verdicts, in whatever order they came."""
     table = JudgedPairs.of(verdicts, None, {})
-    sides = np.stack([table.sides, table.sides[:, ::-1]], axis=1)
     m = len(table.contestants)
-    case = (table.item * m + sides[..., 0]) * m + sides[..., 1]
+    case = (table.item * m + table.sides) * m + table.sides[:, ::-1]
     digests = []
     for judge in sorted(table.outcomes):
         outcomes = table.outcomes[judge]
