@@ -8,6 +8,7 @@ for neither side. An unreadable verdict is counted, without a value. Intervals a
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +17,6 @@ from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import pandas as pd
 
 from botchat.errors import DataError, MissingDataError
 from botchat.estimates import UNKNOWN, Codes, Estimate, Flags, Floats, Indices
@@ -35,6 +35,7 @@ from botchat.metrics.statistics import (
 from botchat.metrics.verdicts import (
     NO_CONTESTANT,
     JudgedPairs,
+    Numbers,
     PairOutcome,
     PairVerdicts,
 )
@@ -394,36 +395,47 @@ def compare_scores(scores: Iterable[ItemScore], truth_name: str = HUMAN) -> list
     ``n`` and ``unreadable`` are of texts with a label; Kendall's is tau-b. Raises
     `MissingDataError` without a judge or an annotator, `DataError` if a judge scored a text twice.
     """
-    frame = pd.DataFrame(scores, columns=ItemScore._fields).astype({"score": float})
-    names = frame["judge"].unique().tolist()
-    by_judge = {}
-    labels = []
-    for name in names:
-        of_judge = frame[frame["judge"] == name].set_index(["item", "contestant"])["score"]
-        for item, contestant in of_judge.index[of_judge.index.duplicated()]:
-            raise DataError(
-                f"{name} has scored {contestant or 'the text'} on item {item} twice; keep one of "
-                "the two"
-            )
-        if JudgeId.parse(name).is_annotator(truth_name):
-            labels.append(of_judge.dropna())
-        else:
-            by_judge[name] = of_judge
-    if not by_judge or not sum(map(len, labels)):
-        raise _too_few(truth_name, names)
-    gold = pd.concat(labels).groupby(level=[0, 1]).agg(fmean)
-    items = gold.index.get_level_values("item")
-    item = pd.Index(sorted(set(items), key=natural_sort_key)).get_indexer(items)
+    by_judge = _scores_by_judge(scores)
+    judges = []
+    labels = defaultdict[tuple[str, str], list[float]](list)
+    for name, of_judge in by_judge.items():
+        if not JudgeId.parse(name).is_annotator(truth_name):
+            judges.append(name)
+            continue
+        for key, score in of_judge.items():
+            if not math.isnan(score):
+                labels[key].append(score)
+    if not judges or not labels:
+        raise _too_few(truth_name, by_judge)
+    gold = np.array([fmean(values) for values in labels.values()])
+    names = [name for name, _ in labels]
+    numbers = Numbers()
+    numbers.of(sorted(names, key=natural_sort_key))
+    item = numbers.of(names)
     compared = []
-    for judge, of_judge in by_judge.items():
-        values = of_judge.reindex(gold.index).to_numpy(float)
+    for judge in judges:
+        values = np.array([by_judge[judge].get(key, math.nan) for key in labels])
         n = int(np.isfinite(values).sum())
-        n_unreadable = int(of_judge.index.isin(gold.index).sum()) - n
+        n_unreadable = len(by_judge[judge].keys() & labels.keys()) - n
         correlations: list[Estimate] = []
         if n:
-            correlations = _correlations(values, gold.to_numpy(float), item)
+            correlations = _correlations(values, gold, item)
         compared.append(ScoreAgreement(judge, n, n_unreadable, *correlations))
     return compared
+
+
+def _scores_by_judge(scores: Iterable[ItemScore]) -> Mapping[str, TextNumbers]:
+    """Return judge -> item and contestant -> score, NaN where unreadable."""
+    by_judge = defaultdict[str, dict[tuple[str, str], float]](dict)
+    for item, contestant, judge, score in scores:
+        of_judge = by_judge[judge]
+        if (item, contestant) in of_judge:
+            raise DataError(
+                f"{judge} has scored {contestant or 'the text'} on item {item} twice; keep one of "
+                "the two"
+            )
+        of_judge[item, contestant] = math.nan if score is None else score
+    return by_judge
 
 
 def _correlations(scores: Floats, gold: Floats, item: Indices) -> list[Estimate]:
