@@ -22,7 +22,7 @@ from botchat.boards.protocols import (
     rank_columns,
     with_missing,
 )
-from botchat.boards.tables import Column, N, Table, share, table
+from botchat.boards.tables import COLUMNS, Table, table
 from botchat.estimates import Flags, Floats
 from botchat.metrics.lengths import log_words
 from botchat.metrics.verdicts import PairVerdicts
@@ -212,7 +212,7 @@ def _arena(
     standing = table(
         protocol.name,
         title,
-        [RANK, MODEL, *_COLUMNS, *PAIRWISE],
+        [RANK, MODEL, *COLUMNS.ratings, *PAIRWISE],
         pd.concat([rows, ranks, *ratings], axis=1).rename_axis("model").reset_index(),
         [signature],
         "Rates in percent of the comparisons with all others; brackets are 95 % intervals. Ranked "
@@ -231,7 +231,7 @@ def _arena(
     pairs = table(
         f"{protocol.name}-pairs",
         f"{title}, pair by pair",
-        _PAIRS,
+        COLUMNS.meetings,
         rows.reset_index(),
         [signature],
     )
@@ -277,18 +277,3 @@ def _elo(played: EloResult, fitted: BradleyTerryResult) -> pd.DataFrame:
         "elo_run_std": spread,
     }
     return pd.DataFrame(columns, index=list(played.models))
-
-
-_COLUMNS = (
-    Column("bt", "Bradley–Terry", "rating", interval=True),
-    Column("bt_length_controlled", "Length-controlled", "rating", interval=True),
-    Column("elo", "Elo", "rating", interval=True),
-    Column("elo_run_std", "± runs", "rating"),
-)
-_PAIRS = (
-    Column("model_a", "Model", "name"),
-    Column("model_b", "Against", "name"),
-    share("win_rate", "Win"),
-    share("win_or_tie_rate", "Win + tie"),
-    N,
-)

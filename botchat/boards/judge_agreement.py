@@ -1,6 +1,6 @@
 """Tables of a comparison of judges with labels and with each other, and three sentences on it.
 
-A new column is a `Column` here, and its value in a row of the table.
+A new column is a line of ``columns.toml``, and its value in a row of the table.
 """
 
 from __future__ import annotations
@@ -12,16 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from botchat.boards.tables import (
-    Column,
-    N,
-    Record,
-    Table,
-    TableRow,
-    share,
-    spread,
-    table,
-)
+from botchat.boards.tables import COLUMNS, Column, Record, Table, TableRow, spread, table
 from botchat.estimates import UNKNOWN, Estimate, VerdictPrice
 from botchat.interfaces import round_floats, settings_digest
 from botchat.metrics.agreement import GUESSING, Agreement, JudgeAgreement, ScoreAgreement
@@ -65,33 +56,10 @@ _SIDES = ("items that the first side wins", "items that the second side wins")
 """Items with the label 1, and with the label -1."""
 
 
-PRICE = (
-    Column("calls", "Calls", "number"),
-    Column("tokens", "Tokens", "number"),
-    Column("usd_per_1000", "USD/1000", "decimal"),
-    Column("seconds", "Seconds", "decimal"),
-)
+PRICE = COLUMNS.price
 """Prices of one verdict; USD of a thousand, since one verdict's have too many decimals."""
 
-JUDGES = (
-    Column("judge", "Judge", "name"),
-    N,
-    Column("unreadable", "Unreadable", "count"),
-    share("skill", "Skill"),
-    share("ties", "Ties"),
-    share("true_positive_rate", "True positives"),
-    share("false_positive_rate", "False positives"),
-    Column("n_decided", "Labels, no ties", "count", detail=True),
-    share("accuracy", "Accuracy", detail=True),
-    Column("kappa", "Kappa", "decimal", detail=True, interval=True),
-    share("accuracy_decided", "Accuracy, no ties", detail=True),
-    share("consistency", "Consistency", detail=True),
-    share("first_preferred", "First preferred", detail=True),
-    share("longer_preferred", "Longer preferred", detail=True),
-    Column("spearman", "Spearman", "decimal", detail=True, interval=True),
-    Column("kendall", "Kendall", "decimal", detail=True, interval=True),
-    *PRICE,
-)
+JUDGES = COLUMNS.judges + PRICE
 AS_PRINTED = [
     replace(column, detail=column.detail and column.key not in ("accuracy", "kappa"))
     for column in JUDGES
@@ -356,7 +324,7 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
         if usd_a and usd_b:  # how many times the price of the second the first costs
             row = {**row, "price_ratio": usd_a / usd_b}
         pairs.append(row)
-    tables.append(table("pairs", "Pairs of judges", _PAIRS, pairs, signed, _HOW_PAIRED))
+    tables.append(table("pairs", "Pairs of judges", COLUMNS.pairs, pairs, signed, _HOW_PAIRED))
     if len(agreement.annotators) > 1:
         title = "Annotators against the majority of the others"
         annotators = [known_fields(each) for each in agreement.annotators]
@@ -364,9 +332,9 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
     kappa = agreement.annotator_kappa
     if kappa is not None:
         title = "Fleiss' kappa of the annotators"
-        tables.append(table("annotator-kappa", title, _KAPPA, [vars(kappa)], signed))
+        tables.append(table("annotator-kappa", title, COLUMNS.kappa, [vars(kappa)], signed))
     rankings = [vars(each) for each in agreement.rankings]
-    tables.append(table("rankings", "Ranking by each judge", _RANKINGS, rankings, signed))
+    tables.append(table("rankings", "Ranking by each judge", COLUMNS.rankings, rankings, signed))
     return [each.filled() for each in tables if len(each.frame)]
 
 
@@ -395,26 +363,6 @@ def with_price(row: dict[str, Any]) -> TableRow:
     return {**row, "usd_per_1000": 1000 * row["usd"]}
 
 
-_PAIRS = [
-    Column("judge_a", "Judge", "name"),
-    Column("judge_b", "Against", "name"),
-    N,
-    share("skill_difference", "Skill, difference"),
-    share("agreement", "Agreement"),
-    Column("kappa", "Kappa", "decimal", interval=True),
-    Column("price_ratio", "Price ratio", "decimal"),
-]
-_KAPPA = [
-    Column("raters", "Annotators", "count"),
-    Column("units", "Comparisons", "count"),
-    Column("kappa", "Fleiss' kappa", "decimal", interval=True),
-]
-_RANKINGS = [
-    Column("judge", "Judge", "name"),
-    Column("contestant", "Contestant", "name"),
-    share("score", "Score"),
-    N,
-]
 _HOW_READ = (
     "Skill in points of 100: 0 is guessing, 100 always right. Rates in percent; brackets are 95 % "
     "CIs clustered by item; kappa is Cohen's. Calls, tokens "

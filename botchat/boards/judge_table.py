@@ -9,7 +9,7 @@ import numpy as np
 
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.skill import JudgeTest
-from botchat.boards.tables import Column, Table, TableRow, share, table
+from botchat.boards.tables import COLUMNS, Column, Table, TableRow, table
 from botchat.estimates import UNKNOWN, Estimate, Indices
 from botchat.metrics import lengths
 from botchat.metrics.agreement import verdict_rates
@@ -79,7 +79,7 @@ def judge_table(facts: Iterable[JudgeFacts], signatures: Sequence[str]) -> Table
     return table(
         "judge",
         "The judge",
-        [Column("protocol", "Protocol", "name"), *_COLUMNS],
+        [Column("protocol", "Protocol", "name"), *COLUMNS.facts_on_pairs, *COLUMNS.facts_of_tests],
         [each.row for each in facts],
         signatures,
         "In percent, with 95 % intervals clustered by ChatSEED. Consistency: pairs with the same "
@@ -117,7 +117,7 @@ def pair_facts(verdicts: PairVerdicts, cluster: Indices, protocol: str = "") -> 
         len(verdicts),
         int((~verdicts.readable).sum()),
         int(verdicts.no_room.sum()),
-        vars(verdict_rates(outcomes, cluster[begin])),
+        vars(verdict_rates(outcomes, np.stack([cluster[begin], cluster[begin]], 1))),
     )
 
 
@@ -128,22 +128,3 @@ def _facts_alone(judged: ProtocolVerdicts) -> JudgeFacts:
     rates = {"unreadable_rate": proportion(unreadable, judged.topics_of(judgments))}
     n_without_room = sum(map(lacks_room, judgments))
     return JudgeFacts(judged.protocol.name, len(judgments), sum(unreadable), n_without_room, rates)
-
-
-PAIR_COLUMNS = (
-    Column("judged", "Judgments", "count"),
-    Column("unreadable", "Unreadable", "count"),
-    share("unreadable_rate", "Unreadable, share", detail=True),
-    share("ties", "Ties"),
-    share("consistency", "Consistency"),
-    share("first_preferred", "First preferred"),
-)
-_COLUMNS = (
-    *PAIR_COLUMNS,
-    share("longer_preferred", "Longer preferred"),
-    share("skill", "Skill"),
-    Column("skill_n", "Skill, cases", "count", detail=True),
-    share("false_positive_rate", "Human dialogues blamed"),
-    share("true_positive_rate", "Shuffled ones noticed"),
-    share("place", "Right index"),
-)

@@ -15,7 +15,7 @@ from typing import NamedTuple, assert_never
 import numpy as np
 import pandas as pd
 
-from botchat.boards.tables import Column, N, Table, TableRow, share, table
+from botchat.boards.tables import COLUMNS, Column, N, Table, TableRow, share, table
 from botchat.estimates import UNKNOWN, Estimate, Flags, Floats, Indices
 from botchat.metrics.statistics import (
     LEAST,
@@ -503,13 +503,7 @@ def report_result(
 
 COUNTS = (N, Column("missing", "Missing", "count", detail=True))
 RANK = Column("rank", "Rank", "rank", interval=True)
-PAIRWISE = (
-    share("win", "Win"),
-    share("tie", "Tie"),
-    share("lose", "Lose"),
-    share("win_or_tie", "Win + tie"),
-    *COUNTS,
-)
+PAIRWISE = COLUMNS.pairwise + COUNTS
 """Columns of rows that `with_missing` returns."""
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
+from importlib import resources
 from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
@@ -131,6 +132,32 @@ def share(key: str, heading: str, *, detail: bool = False) -> Column:
 
 
 N = Column("n", "n", "count")
+
+
+Columns: TypeAlias = tuple[Column, ...]
+
+
+class _Columns(msgspec.Struct, forbid_unknown_fields=True):
+    """Columns of each table; see ``columns.toml``."""
+
+    judges: Columns
+    price: Columns
+    pairs: Columns
+    kappa: Columns
+    rankings: Columns
+    ratings: Columns
+    meetings: Columns
+    printed: Columns
+    judged_pairs: Columns
+    judged_texts: Columns
+    facts_on_pairs: Columns
+    facts_of_tests: Columns
+    pairwise: Columns
+
+
+COLUMNS = msgspec.toml.decode(
+    resources.files(__package__).joinpath("columns.toml").read_bytes(), type=_Columns
+)
 
 
 @dataclass(frozen=True)

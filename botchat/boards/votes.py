@@ -12,9 +12,9 @@ import pandas as pd
 from botchat.boards import arena
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board, lengths_table, main_table
-from botchat.boards.judge_table import PAIR_COLUMNS, JudgeFacts, judge_table, pair_facts
+from botchat.boards.judge_table import JudgeFacts, judge_table, pair_facts
 from botchat.boards.protocols import ProtocolVerdicts
-from botchat.boards.tables import Column, table
+from botchat.boards.tables import COLUMNS, Column, table
 from botchat.estimates import Indices
 from botchat.metrics.lengths import Lengths
 from botchat.metrics.statistics import distinct, proportion
@@ -46,7 +46,7 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
     judges_table = table(
         "judge",
         "The judges",
-        [Column("judge", "Judge", "name"), *PAIR_COLUMNS],
+        [Column("judge", "Judge", "name"), *COLUMNS.facts_on_pairs],
         [{"judge": row_name, **facts.row}],
         [signature],
         "In percent, with 95 % intervals clustered by what was asked. Consistency: pairs with the "
@@ -137,7 +137,7 @@ def _judge_facts(votes: PairVerdicts) -> JudgeFacts:
     if cluster is None:
         cluster = distinct(votes.cases * max(1, len(votes.judges)) + votes.judge)[1]
     readable = votes.readable
-    facts = pair_facts(votes, cluster)
+    facts = pair_facts(votes, cluster, VOTES.name)
     rates = {
         **facts.rates,
         "ties": proportion((votes.result == TIE)[readable], cluster[readable]),

@@ -156,27 +156,27 @@ def compare(
     `MissingDataError` without a judge, or without an annotator where a name is given, and
     `DataError` for two verdicts of a judge on one item and order.
     """
-    table = JudgedPairs.of(verdicts, truth_name)
+    table = JudgedPairs.of(verdicts, truth_name, topics or {})
     annotators = table.annotators
     if not table.judges or (truth_name is not None and not annotators):
         raise _too_few(truth_name, table.outcomes)
     truth = table.majority(annotators)
-    tables = _Tables(table.by_topic(topics or {}), _longer(table, lengths or {}))
-    differences = tables.differences(truth, _Tables(table, tables.longer).item)
+    longer = _longer(table, lengths or {})
+    differences = _differences(table, truth)
     rankings = []
     if truth_name is not None:
         # The majority is one label, held by both columns: count it once.
         once = np.where([True, False], truth, PairOutcome.ABSENT).astype(np.int8)
-        rankings = tables.ranking(truth_name, once)
+        rankings = _ranking(table, truth_name, once)
     for judge in table.judges:
-        rankings += tables.ranking(judge, table.outcomes[judge])
+        rankings += _ranking(table, judge, table.outcomes[judge])
     kappa = None
     if len(annotators) > 1:
-        kappa = tables.annotator_kappa()
+        kappa = _annotator_kappa(table)
     return Agreement(
-        judges=[tables.judge(judge, truth) for judge in table.judges],
-        annotators=tables.annotators(),
-        pairs=[tables.pair(a, b, differences) for a, b in combinations(table.judges, 2)],
+        judges=[_judge(table, judge, truth, longer) for judge in table.judges],
+        annotators=_annotators(table, longer),
+        pairs=[_pair(table, a, b, differences) for a, b in combinations(table.judges, 2)],
         annotator_kappa=kappa,
         rankings=rankings,
         differences=differences,
@@ -195,144 +195,139 @@ def _too_few(truth_name: str | None, names: Iterable[str]) -> MissingDataError:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Tables:
-    """Maker of the parts of an `Agreement`; ``longer`` is the array of `_longer`."""
+def _judge(table: JudgedPairs, name: str, truth: Codes, longer: Floats) -> JudgeAgreement:
+    """Compare one judge with the labels; ``longer`` is the array of `_longer`."""
+    codes = table.outcomes[name]
+    cluster = table.cluster
+    readable = codes < PairOutcome.UNREADABLE
+    known = readable & (truth < PairOutcome.UNREADABLE)
+    labelled = (codes != PairOutcome.ABSENT) & (np.abs(truth) == 1)
+    decided = known & (codes != PairOutcome.TIE) & (truth != PairOutcome.TIE)
+    unequal = readable & (codes != PairOutcome.TIE) & (longer != 0)
+    rates = verdict_rates(codes, cluster)
+    spearman, kendall = _rank_correlations(table, known, codes, truth)
+    positives = {}
+    if NO_CONTESTANT in table.contestants:
+        for label in (-1, 1):
+            of_class = known & (truth == label)
+            positives[label] = proportion((codes == -1)[of_class], cluster[of_class])
+    return JudgeAgreement(
+        judge=name,
+        n=int(known.sum()),
+        unreadable=int((codes == PairOutcome.UNREADABLE).sum()),
+        n_decided=int(labelled.sum()),
+        skill=skill(_verdicts(codes[labelled]), truth[labelled], cluster[labelled]),
+        accuracy=proportion((codes == truth)[known], cluster[known]),
+        accuracy_decided=proportion((codes == truth)[decided], cluster[decided]),
+        kappa=_kappa(codes[known], truth[known], cluster[known]),
+        spearman=spearman,
+        kendall=kendall,
+        consistency=rates.consistency,
+        first_preferred=rates.first_preferred,
+        ties=rates.ties,
+        unreadable_rate=rates.unreadable_rate,
+        longer_preferred=proportion((codes == longer)[unequal], cluster[unequal]),
+        true_positive_rate=positives.get(-1),
+        false_positive_rate=positives.get(1),
+    )
 
-    table: JudgedPairs
-    longer: Floats
 
-    @property
-    def item(self) -> Indices:
-        """Item of each verdict, shape (c, 2)."""
-        return np.repeat(self.table.item[:, None], 2, axis=1)
+def _pair(table: JudgedPairs, a: str, b: str, differences: SkillDifferences) -> PairAgreement:
+    """Compare two judges."""
+    codes_a = table.outcomes[a]
+    codes_b = table.outcomes[b]
+    both = (codes_a < PairOutcome.UNREADABLE) & (codes_b < PairOutcome.UNREADABLE)
+    cluster = table.cluster[both]
+    return PairAgreement(
+        a,
+        b,
+        int(both.sum()),
+        agreement=proportion((codes_a == codes_b)[both], cluster),
+        kappa=_kappa(codes_a[both], codes_b[both], cluster),
+        skill_difference=differences[a, b].at(LEVEL),
+    )
 
-    def judge(self, name: str, truth: Codes) -> JudgeAgreement:
-        """Compare one judge with the labels."""
-        codes = self.table.outcomes[name]
-        item = self.item
-        readable = codes < PairOutcome.UNREADABLE
-        known = readable & (truth < PairOutcome.UNREADABLE)
-        labelled = (codes != PairOutcome.ABSENT) & (np.abs(truth) == 1)
-        decided = known & (codes != PairOutcome.TIE) & (truth != PairOutcome.TIE)
-        unequal = readable & (codes != PairOutcome.TIE) & (self.longer != 0)
-        rates = verdict_rates(codes, self.table.item)
-        spearman, kendall = self._rank_correlations(known, codes, truth)
-        positives = {}
-        if NO_CONTESTANT in self.table.contestants:
-            for label in (-1, 1):
-                of_class = known & (truth == label)
-                positives[label] = proportion((codes == -1)[of_class], item[of_class])
-        return JudgeAgreement(
-            judge=name,
-            n=int(known.sum()),
-            unreadable=int((codes == PairOutcome.UNREADABLE).sum()),
-            n_decided=int(labelled.sum()),
-            skill=skill(_verdicts(codes[labelled]), truth[labelled], item[labelled]),
-            accuracy=proportion((codes == truth)[known], item[known]),
-            accuracy_decided=proportion((codes == truth)[decided], item[decided]),
-            kappa=_kappa(codes[known], truth[known], item[known]),
-            spearman=spearman,
-            kendall=kendall,
-            consistency=rates.consistency,
-            first_preferred=rates.first_preferred,
-            ties=rates.ties,
-            unreadable_rate=rates.unreadable_rate,
-            longer_preferred=proportion((codes == self.longer)[unequal], item[unequal]),
-            true_positive_rate=positives.get(-1),
-            false_positive_rate=positives.get(1),
+
+def _differences(table: JudgedPairs, truth: Codes) -> SkillDifferences:
+    """Compare judges where both were asked and the label, shape (c, 2), is no tie."""
+    codes = {**table.outcomes, GUESSING: np.zeros_like(truth)}
+    differences = {}
+    for a, b in permutations((GUESSING, *table.judges), 2):
+        asked = (codes[a] != PairOutcome.ABSENT) & (codes[b] != PairOutcome.ABSENT)
+        asked &= np.abs(truth) == 1
+        lead = _verdicts(codes[a][asked]) - _verdicts(codes[b][asked])
+        differences[a, b] = skill_difference(
+            table.item[asked], table.cluster[asked], truth[asked], lead
         )
+    return differences
 
-    def pair(self, a: str, b: str, differences: SkillDifferences) -> PairAgreement:
-        """Compare two judges."""
-        codes_a = self.table.outcomes[a]
-        codes_b = self.table.outcomes[b]
-        both = (codes_a < PairOutcome.UNREADABLE) & (codes_b < PairOutcome.UNREADABLE)
-        item = self.item[both]
-        return PairAgreement(
-            a,
-            b,
-            int(both.sum()),
-            agreement=proportion((codes_a == codes_b)[both], item),
-            kappa=_kappa(codes_a[both], codes_b[both], item),
-            skill_difference=differences[a, b].at(LEVEL),
-        )
 
-    def differences(self, truth: Codes, item: Indices) -> SkillDifferences:
-        """Compare judges where both were asked and the label is no tie.
+def _annotators(table: JudgedPairs, longer: Floats) -> list[JudgeAgreement]:
+    """Compare each annotator with the majority of the others."""
+    compared = []
+    for name in table.annotators:
+        others = [other for other in table.annotators if other != name]
+        compared.append(_judge(table, name, table.majority(others), longer))
+    return compared
 
-        ``truth`` and ``item``, which may be less than a cluster, have shape (c, 2).
-        """
-        codes = {**self.table.outcomes, GUESSING: np.zeros_like(truth)}
-        differences = {}
-        for a, b in permutations((GUESSING, *self.table.judges), 2):
-            asked = (codes[a] != PairOutcome.ABSENT) & (codes[b] != PairOutcome.ABSENT)
-            asked &= np.abs(truth) == 1
-            lead = _verdicts(codes[a][asked]) - _verdicts(codes[b][asked])
-            differences[a, b] = skill_difference(item[asked], self.item[asked], truth[asked], lead)
-        return differences
 
-    def annotators(self) -> list[JudgeAgreement]:
-        """Compare each annotator with the majority of the others."""
-        compared = []
-        for name in self.table.annotators:
-            others = [other for other in self.table.annotators if other != name]
-            compared.append(self.judge(name, self.table.majority(others)))
-        return compared
+def _annotator_kappa(table: JudgedPairs) -> AnnotatorKappa:
+    """Compare the annotators, each with the side preferred in both orders."""
+    labels = np.stack([table.majority([name])[:, 0] for name in table.annotators])
+    codes = np.array([PairOutcome.WIN, PairOutcome.LOSS, PairOutcome.TIE])
+    counts = (labels[..., None] == codes).sum(0)
+    rated = counts.sum(-1) > 1
+    units = counts[rated].astype(np.float64)
+    columns = [statistics.agreeing_pairs(units), np.ones(len(units)), *units.T]
+    (kappa,) = bootstrap(table.cluster[rated, 0], columns, statistics.fleiss_kappa)
+    return AnnotatorKappa(len(labels), len(units), kappa)
 
-    def annotator_kappa(self) -> AnnotatorKappa:
-        """Compare the annotators, each with the side preferred in both orders."""
-        labels = np.stack([self.table.majority([name])[:, 0] for name in self.table.annotators])
-        codes = np.array([PairOutcome.WIN, PairOutcome.LOSS, PairOutcome.TIE])
-        counts = (labels[..., None] == codes).sum(0)
-        rated = counts.sum(-1) > 1
-        units = counts[rated].astype(np.float64)
-        columns = [statistics.agreeing_pairs(units), np.ones(len(units)), *units.T]
-        (kappa,) = bootstrap(self.table.item[rated], columns, _fleiss_kappa)
-        return AnnotatorKappa(len(labels), len(units), kappa)
 
-    def ranking(self, name: str, codes: Codes) -> list[Placed]:
-        """Return the contestants by their mean result with one judge, best first."""
-        side, item, (score,) = self._results(codes < PairOutcome.UNREADABLE, codes)
-        shares = clustered_proportions(side, item, score, len(self.table.contestants))
-        order = sorted(self._contestants(side), key=lambda i: -shares.value[i])
-        ranking = []
-        for i in order:
-            n = int((side == i).sum())
-            rank = 1 + int((shares.value[order] > shares.value[i]).sum())
-            ranking.append(Placed(name, self.table.contestants[i], n, rank, shares.at(i)))
-        return ranking
+def _ranking(table: JudgedPairs, name: str, codes: Codes) -> list[Placed]:
+    """Return the contestants by their mean result with one judge, best first."""
+    side, cluster, (score,) = _results(table, codes < PairOutcome.UNREADABLE, codes)
+    shares = clustered_proportions(side, cluster, score, len(table.contestants))
+    order = sorted(_contestants(table, side), key=lambda i: -shares.value[i])
+    ranking = []
+    for i in order:
+        n = int((side == i).sum())
+        rank = 1 + int((shares.value[order] > shares.value[i]).sum())
+        ranking.append(Placed(name, table.contestants[i], n, rank, shares.at(i)))
+    return ranking
 
-    def _rank_correlations(
-        self, known: Flags, codes: Codes, truth: Codes
-    ) -> tuple[Estimate | None, Estimate | None]:
-        """Return Spearman's and Kendall's of the mean results by the judge and by the labels."""
-        side, item, results = self._results(known, codes, truth)
-        contestants = self._contestants(side)
-        if len(contestants) < 2:
-            return None, None
-        columns = []
-        for i in contestants:
-            columns.append((side == i).astype(np.float64))
-            for result in results:
-                columns.append((side == i) * result)
 
-        def figures(sums: Floats) -> list[Floats]:
-            n, by_judge, by_label = sums.reshape(len(sums), -1, 3).transpose(2, 0, 1)
-            return rank_correlations(ratio(by_judge, n), ratio(by_label, n))
+def _rank_correlations(
+    table: JudgedPairs, known: Flags, codes: Codes, truth: Codes
+) -> tuple[Estimate | None, Estimate | None]:
+    """Return Spearman's and Kendall's of the mean results by the judge and by the labels."""
+    side, cluster, results = _results(table, known, codes, truth)
+    contestants = _contestants(table, side)
+    if len(contestants) < 2:
+        return None, None
+    columns = []
+    for i in contestants:
+        columns.append((side == i).astype(np.float64))
+        for result in results:
+            columns.append((side == i) * result)
 
-        spearman, kendall = bootstrap(item, columns, figures)
-        return spearman, kendall
+    def figures(sums: Floats) -> list[Floats]:
+        n, by_judge, by_label = sums.reshape(len(sums), -1, 3).transpose(2, 0, 1)
+        return rank_correlations(ratio(by_judge, n), ratio(by_label, n))
 
-    def _results(self, judged: Flags, *judges: Codes) -> tuple[Indices, Indices, Floats]:
-        """Contestant and item of both sides, shape (2n,), and results, shape (judges, 2n)."""
-        sides = self.table.sides
-        codes = np.stack(judges)[:, judged].astype(np.float64)
-        side = np.concatenate([sides[judged], sides[:, ::-1][judged]])
-        return side, np.tile(self.item[judged], 2), (1 + np.concatenate([codes, -codes], 1)) / 2
+    spearman, kendall = bootstrap(cluster, columns, figures)
+    return spearman, kendall
 
-    def _contestants(self, side: Indices) -> list[int]:
-        return [i for i in np.unique(side).tolist() if self.table.contestants[i] != NO_CONTESTANT]
+
+def _results(table: JudgedPairs, judged: Flags, *judges: Codes) -> tuple[Indices, Indices, Floats]:
+    """Contestant and cluster of both sides, shape (2n,), and results, shape (judges, 2n)."""
+    codes = np.stack(judges)[:, judged].astype(np.float64)
+    side = np.concatenate([table.sides[judged], table.sides[:, ::-1][judged]])
+    cluster = np.tile(table.cluster[judged], 2)
+    return side, cluster, (1 + np.concatenate([codes, -codes], 1)) / 2
+
+
+def _contestants(table: JudgedPairs, side: Indices) -> list[int]:
+    return [i for i in np.unique(side).tolist() if table.contestants[i] != NO_CONTESTANT]
 
 
 @dataclass(frozen=True)
@@ -352,19 +347,18 @@ class VerdictRates:
     """Share of all verdicts."""
 
 
-def verdict_rates(codes: Codes, item: Indices) -> VerdictRates:
-    """Return rates of verdicts in both orders, shape (c, 2), clustered by items, shape (c,)."""
-    twice = np.repeat(item[:, None], 2, axis=1)
+def verdict_rates(codes: Codes, cluster: Indices) -> VerdictRates:
+    """Return rates of verdicts in both orders, and their clusters, both of shape (c, 2)."""
     readable = codes < PairOutcome.UNREADABLE
     asked = codes != PairOutcome.ABSENT
     both: Flags = readable[:, 0] & readable[:, 1]
     decided = readable & (codes != PairOutcome.TIE) & both[:, None]
     same: Flags = codes[:, 0] == -codes[:, 1]
     return VerdictRates(
-        consistency=proportion(same[both], item[both]),
-        first_preferred=proportion((codes == 1)[decided], twice[decided]),
-        ties=proportion((codes == PairOutcome.TIE)[readable], twice[readable]),
-        unreadable_rate=proportion((codes == PairOutcome.UNREADABLE)[asked], twice[asked]),
+        consistency=proportion(same[both], cluster[both, 0]),
+        first_preferred=proportion((codes == 1)[decided], cluster[decided]),
+        ties=proportion((codes == PairOutcome.TIE)[readable], cluster[readable]),
+        unreadable_rate=proportion((codes == PairOutcome.UNREADABLE)[asked], cluster[asked]),
     )
 
 
@@ -372,7 +366,7 @@ def _longer(table: JudgedPairs, lengths: TextNumbers) -> Floats:
     """1 where the side shown first is longer, -1 where the other is, else 0; shape (c, 2)."""
     longer = np.zeros(len(table.item))
     for i, sides in enumerate(table.sides if lengths else ()):
-        names = ((table.items[table.item[i]], table.contestants[side]) for side in sides)
+        names = ((table.items[table.item[i, 0]], table.contestants[side]) for side in sides)
         first, second = (lengths.get(name, math.nan) for name in names)
         longer[i] = np.nan_to_num(np.sign(first - second))
     return np.stack([longer, -longer], 1)
@@ -387,13 +381,8 @@ def _kappa(codes: Codes, others: Codes, item: Indices) -> Estimate:
     return kappa
 
 
-def _cohen_kappa(sums: Floats) -> list[Floats]:
-    return [statistics.cohen_kappa(sums.reshape(-1, 3, 3))]
-
-
-def _fleiss_kappa(sums: Floats) -> list[Floats]:
-    """Return the figure of sums of agreeing pairs, of units, and of each label."""
-    return [statistics.fleiss_kappa(ratio(sums[:, 0], sums[:, 1]), sums[:, 2:])]
+def _cohen_kappa(sums: Floats) -> Floats:
+    return statistics.cohen_kappa(sums.reshape(-1, 3, 3))
 
 
 class ItemScore(NamedTuple):

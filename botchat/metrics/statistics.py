@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,15 @@ def distinct(labels: Indices) -> tuple[Indices, Indices]:
     return np.flatnonzero(present), (np.cumsum(present) - 1)[labels]
 
 
+def columns_at(record: object, at: Indices | Flags) -> dict[str, Any]:
+    """Return some rows, by number or flag, of every field of a record that is a column."""
+    columns = {}
+    for name, column in vars(record).items():
+        if isinstance(column, np.ndarray):
+            columns[name] = column[at]
+    return columns
+
+
 def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
     """``part / whole``, NaN where the whole is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -62,11 +71,14 @@ def cohen_kappa(confusion: Floats) -> Floats:
     return ratio(agreement - chance, 1 - chance)
 
 
-def fleiss_kappa(agreement: Floats, labels: Floats) -> Floats:
-    """Fleiss' kappa (Fleiss 1971), shape (...), from the mean over the units of `agreeing_pairs`.
+def fleiss_kappa(sums: Floats) -> Floats:
+    """Fleiss' kappa (Fleiss 1971), shape (...).
 
-    ``labels``: how often each label was given in all units, shape (..., k).
+    ``sums``: over the units, of `agreeing_pairs`, of 1, and of the raters of each of k labels,
+    shape (..., 2 + k).
     """
+    agreement = ratio(sums[..., 0], sums[..., 1])
+    labels = sums[..., 2:]
     chance = (ratio(labels, labels.sum(-1)[..., None]) ** 2).sum(-1)
     return ratio(agreement - chance, 1 - chance)
 
@@ -314,13 +326,13 @@ def _weights(n: int, draws: int) -> Floats:
 def bootstrap(
     cluster: Indices,
     columns: Iterable[Floats],
-    figures: Callable[[Floats], Sequence[Floats]],
+    figures: Callable[[Floats], Floats | list[Floats]],
 ) -> list[Estimate]:
     """Return figures that are functions of sums over cases.
 
     ``cluster`` and each of the k ``columns``: of every case, shape (cases,). ``figures``: sums of
-    shape (draws, k) -> values of each figure, shape (draws,). An end is unknown where a figure does
-    not vary.
+    shape (draws, k) -> values of one figure, shape (draws,), or of several. An end is unknown where
+    a figure does not vary.
     """
     numbers, group = distinct(cluster)
     n = max(1, len(numbers))
@@ -332,7 +344,7 @@ def bootstrap(
     if n > 1:
         tail = NormalDist().cdf(-math.sqrt(n / (n - 1)) * student_t(LEVEL, n - 1))
     drawn = figures(_weights(n, RESAMPLES) @ sums)
-    return [_percentiles(values, tail) for values in drawn]
+    return [_percentiles(values, tail) for values in np.atleast_2d(drawn)]
 
 
 def _percentiles(values: Floats, tail: float) -> Estimate:
@@ -353,5 +365,5 @@ def skill(verdicts: Codes, labels: Codes, item: Indices) -> Estimate:
     return bootstrap(item, columns, _mean_of_classes)[0]
 
 
-def _mean_of_classes(sums: Floats) -> list[Floats]:
-    return [ratio(sums[:, 2:], sums[:, :2]).mean(1)]
+def _mean_of_classes(sums: Floats) -> Floats:
+    return np.asarray(ratio(sums[:, 2:], sums[:, :2]).mean(1))

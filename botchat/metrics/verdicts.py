@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, product
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from botchat.errors import DataError
 from botchat.estimates import Codes, Flags, Floats, Indices, Names
 from botchat.interfaces import settings_digest
-from botchat.metrics.statistics import distinct
+from botchat.metrics.statistics import columns_at, distinct
 from botchat.records import NO_ROOM, JudgeId, Judgment, PairJudgment, Verdict
 
 WIN = 1.0
@@ -235,12 +235,8 @@ class PairVerdicts:
         and contestants, and its `PairOutcome`, shape (c, 2): column 0 shows the contestant of the
         smaller number first, column 1 the other.
         """
-        m = len(self.contestants)
         case = self.cases * max(1, len(self.judges)) + self.judge
-        low = np.minimum(self.first, self.second)
-        high = np.maximum(self.first, self.second)
-        key = (case * m + low) * m + high
-        _, begin, comparison = np.unique(key, return_index=True, return_inverse=True)
+        begin, comparison = _comparisons(case, self.first, self.second)
         outcomes = np.full((len(begin), 2), PairOutcome.ABSENT, np.int8)
         outcomes[comparison, (self.first > self.second).astype(np.intp)] = self.outcomes
         return begin, outcomes
@@ -259,19 +255,7 @@ class PairVerdicts:
 
     def take(self, rows: Indices) -> PairVerdicts:
         """Return some verdicts, by their numbers."""
-        return replace(
-            self,
-            item=self.item[rows],
-            turn=self.turn[rows],
-            first=self.first[rows],
-            second=self.second[rows],
-            judge=self.judge[rows],
-            result=self.result[rows],
-            shown=self.shown[rows],
-            weight=self.weight[rows],
-            signature=self.signature[rows],
-            no_room=self.no_room[rows],
-        )
+        return replace(self, **columns_at(self, rows))
 
     def on(self, items: Collection[str]) -> PairVerdicts:
         """Return the verdicts on some items."""
@@ -300,19 +284,25 @@ class PairVerdicts:
 
     def with_turns_named(self) -> PairVerdicts:
         """Return the same, each turn an item of its own, and each verdict without an item."""
-        cases, place = np.unique(self.cases, return_inverse=True)
+        names = list(self.items)
         n_turns = int(self.turn.max(initial=0)) + 1
-        names = []
-        for case in cases.tolist():
-            at, turn = divmod(case, n_turns)
-            if at >= len(self.items):
-                names.append(f"vote {case - len(self.items) * n_turns + 1}")
-            elif n_turns > 1:
-                names.append(f"{self.items[at]}, turn {turn}")
-            else:
-                names.append(self.items[at])
+        if n_turns > 1:
+            names = [f"{name}, turn {turn}" for name, turn in product(names, range(n_turns))]
+        if (self.item < 0).any():
+            names += [f"vote {number}" for number in range(1, len(self) + 1)]
         turn = np.zeros(len(self), np.intp)
-        return replace(self, items=tuple(names), item=place, turn=turn)
+        return replace(self, items=tuple(names), item=self.cases, turn=turn)
+
+
+def _comparisons(case: Indices, first: Indices, second: Indices) -> tuple[Indices, Indices]:
+    """Return where each case and two contestants first stand, and which each verdict is about."""
+    low = np.minimum(first, second)
+    high = np.maximum(first, second)
+    m = high.max(initial=0) + 1
+    _, seen, comparison = np.unique(
+        (case * m + low) * m + high, return_index=True, return_inverse=True
+    )
+    return seen, comparison
 
 
 def _joined(names: Sequence[Names], columns: Sequence[Indices]) -> tuple[Names, Indices]:
@@ -401,28 +391,33 @@ class JudgedPairs:
     items: Names
     contestants: Names
     item: Indices
-    """Shape (c,)."""
+    """Shape (c, 2)."""
+    cluster: Indices
+    """The item, or its topic in its place, shape (c, 2)."""
     sides: Indices
     """Contestants in the order of column 0, shape (c, 2)."""
     outcomes: Mapping[str, Codes]
     """Judge or annotator -> `PairOutcome`, shape (c, 2)."""
 
     @classmethod
-    def of(cls, verdicts: PairVerdicts, truth_name: str | None) -> JudgedPairs:
+    def of(
+        cls, verdicts: PairVerdicts, truth_name: str | None, topics: Mapping[str, str]
+    ) -> JudgedPairs:
         """Put verdicts beside each other; raises `DataError` for two of a judge on one case."""
-        numbers, begin = np.unique(verdicts.judge, return_index=True)
-        present = [verdicts.judges[i] for i in numbers[np.argsort(begin)].tolist()]
+        numbers = list(dict.fromkeys(verdicts.judge.tolist()))
+        present = [verdicts.judges[i] for i in numbers]
         annotators = tuple(name for name in present if JudgeId.parse(name).is_annotator(truth_name))
         # Column 0 is the order in which annotators saw a comparison.
         is_annotated = np.isin(verdicts.judges, annotators)[verdicts.judge]
         rows = verdicts.take(np.argsort(~is_annotated, kind="stable"))
         # Sorted, so that a bootstrap does not depend on the order of the verdicts.
         items, item = _sorted(rows.items, rows.item)
+        cluster = item
+        if topics:
+            _, cluster = _sorted([topics.get(name, name) for name in items], item)
         contestants, sides = _sorted(rows.contestants, np.concatenate([rows.first, rows.second]))
         first, second = np.split(sides, 2)
-        m = len(contestants)
-        key = (item * m + np.minimum(first, second)) * m + np.maximum(first, second)
-        _, seen, comparison = np.unique(key, return_index=True, return_inverse=True)
+        seen, comparison = _comparisons(item, first, second)
         mirrored = (first != first[seen][comparison]).astype(np.intp)
         cell = (rows.judge * len(seen) + comparison) * 2 + mirrored
         _refuse_twice(rows, cell)
@@ -433,37 +428,29 @@ class JudgedPairs:
             judges=tuple(name for name in present if name not in annotators),
             items=items,
             contestants=contestants,
-            item=item[seen],
+            item=np.repeat(item[seen, None], 2, axis=1),
+            cluster=np.repeat(cluster[seen, None], 2, axis=1),
             sides=np.stack([first[seen], second[seen]], axis=1),
-            outcomes={name: outcomes[verdicts.judges.index(name)] for name in present},
+            outcomes=dict(zip(present, outcomes[numbers], strict=True)),
         )
-
-    def by_topic(self, topics: Mapping[str, str]) -> JudgedPairs:
-        """Return the same with an item's topic in its place, where it has one."""
-        names = [topics.get(item, item) for item in self.items]
-        items, item = _sorted(names, self.item)
-        return replace(self, items=items, item=item)
 
     def majority(self, annotators: Sequence[str]) -> Codes:
         """Return the side that more of the annotators prefer, or a tie, if any gave a verdict."""
-        lead = np.zeros(len(self.item), np.intp)
-        voters = np.zeros(len(self.item), np.intp)
+        votes = np.array([self.outcomes[name] for name in annotators], np.int8)
+        votes = votes.reshape(len(annotators), *self.item.shape)
+        readable = votes < PairOutcome.UNREADABLE
         orders = np.array([1, -1])
-        for name in annotators:
-            outcomes = self.outcomes[name]
-            readable = outcomes < PairOutcome.UNREADABLE
-            lead += (np.where(readable, outcomes, 0) * orders).sum(1)
-            voters += readable.sum(1)
-        mirrored = np.sign(lead)[:, None] * orders
-        return np.where((voters > 0)[:, None], mirrored, PairOutcome.ABSENT).astype(np.int8)
+        lead = (votes * readable * orders).sum((0, 2))
+        labels = np.sign(lead)[:, None] * orders
+        has_label = readable.sum((0, 2)) > 0
+        return np.where(has_label[:, None], labels, PairOutcome.ABSENT).astype(np.int8)
 
 
 def verdicts_digest(verdicts: PairVerdicts) -> str:
     """Return a digest of all verdicts, in whatever order they came."""
-    table = JudgedPairs.of(verdicts, None)
-    sides = np.stack([table.sides, table.sides[:, ::-1]], axis=1)
+    table = JudgedPairs.of(verdicts, None, {})
     m = len(table.contestants)
-    case = (table.item[:, None] * m + sides[..., 0]) * m + sides[..., 1]
+    case = (table.item * m + table.sides) * m + table.sides[:, ::-1]
     digests = []
     for judge in sorted(table.outcomes):
         outcomes = table.outcomes[judge]

@@ -29,10 +29,11 @@ from botchat.boards.judge_agreement import (
     known_fields,
     with_price,
 )
-from botchat.boards.tables import Column, Kind, Table, spread, table
+from botchat.boards.tables import COLUMNS, Column, Table, spread, table
 from botchat.errors import ConfigError, DataError, MissingDataError, listed
 from botchat.estimates import UNKNOWN, VerdictPrice
-from botchat.importers.tables import COLUMNS, SUFFIXES, read_text, rows
+from botchat.importers.tables import COLUMNS as COLUMN_NAMES
+from botchat.importers.tables import SUFFIXES, read_text, rows
 from botchat.interfaces import Cells
 from botchat.metrics import lengths
 from botchat.metrics.agreement import ItemScore, ScoreAgreement, compare, compare_scores
@@ -267,24 +268,14 @@ NUMBERS = {"_".join(kind.lower().split()): plain_name(kind) for kind in KINDS} |
 """Key of an error type, and of the sum of all -> its name in `OwnText.labels`."""
 
 _PLACES = {key: place for place, key in enumerate(NUMBERS)} | {"score": None}
-_CASE = [Column("item", "Item", "name"), Column("judge", "Judge", "name")]
-_PAIRS = [Column(key, key.capitalize(), "name") for key in ("first", "second", "verdict", "scores")]
-LABEL_WORDS = {}
-for _key, _label in (
-    ("first", "1"),
-    ("strong_first", "1"),
-    ("second", "2"),
-    ("strong_second", "2"),
-    ("tie", "tie"),
-    ("unreadable", None),
-):
-    for _word in COLUMNS["votes"][_key]:
-        LABEL_WORDS[plain_label(_word)] = _label
-"""Plain word of a file's label, as `rank` reads it -> the label; None: unreadable."""
 _LABELS = {WIN: "1", TIE: "tie", LOSS: "2"}
 """Result -> the label of a file that means it."""
-_TEXTS = [Column(key, key.replace("_", " ").capitalize(), "number") for key in NUMBERS]
-_TEXTS.append(Column("report", "Report", "name", detail=True))
+LABEL_WORDS = {}
+_VOTES = COLUMN_NAMES["votes"]
+for _key, (_result, _) in _VOTES["meanings"].items():
+    for _word in _VOTES[_key]:
+        LABEL_WORDS[plain_label(_word)] = _LABELS.get(_result)
+"""Plain word of a file's label, as `rank` reads it -> the label; None: unreadable."""
 
 
 def _rated_texts(texts: Sequence[OwnText]) -> Benchmark:
@@ -337,9 +328,9 @@ def own_file(file: Path) -> Benchmark:
 
 def _verdicts(protocol: Protocol, judgments: Sequence[Judgment], texts: Sequence[OwnText]) -> Table:
     """Return the table of every verdict on texts, or on pairs where there are no texts."""
-    columns = _PAIRS
+    columns = COLUMNS.judged_pairs
     if texts:
-        columns = _TEXTS
+        columns = COLUMNS.judged_texts
     by_id = {text.id: text.text for text in texts}
     rows = []
     for judgment in judgments:
@@ -358,7 +349,6 @@ def _verdicts(protocol: Protocol, judgments: Sequence[Judgment], texts: Sequence
             row["scores"] = judgment.verdict
         rows.append(row)
     signatures = sorted({judgment.signature for judgment in judgments})
-    columns = [*_CASE, *columns, Column("reason", "Reason", "name", True)]
     return table("cases", f"{protocol.title}: every verdict", columns, rows, signatures)
 
 
@@ -450,25 +440,16 @@ def printed_rows(dataset: str) -> dict[str, Cells]:
     return rows
 
 
-_FIGURES: dict[str, tuple[str, Kind]] = {
-    "accuracy": ("Acc. (%)", "rate"),
-    "kappa": ("Kap.", "decimal"),
-    "spearman": ("\u03c1", "decimal"),
-    "kendall": ("\u03c4", "decimal"),
-    "usd": ("Cost (USD)", "decimal"),
-    "minutes": ("Time (min)", "number"),
-}
-"""A figure -> its heading and how it is written."""
+_FIGURES = {column.key: column for column in COLUMNS.printed}
 
 
 def printed_column(key: str) -> Column:
     """Return the column of a key: one of `_FIGURES`, or ``PART_FIGURE`` as in ``REP_spearman``."""
     part, _, figure = key.rpartition("_")
-    heading, kind = _FIGURES[figure]
-    name = part
+    column = _FIGURES[figure]
     if not part.isupper():
-        name = part.replace("_", " ").capitalize()
-    return Column(key, f"{name} {heading}".strip(), kind)
+        part = part.replace("_", " ").capitalize()
+    return replace(column, key=key, heading=f"{part} {column.heading}".strip())
 
 
 def tables_of(benchmark: str) -> list[Table]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -132,13 +133,4 @@ def truth(verdicts: PairVerdicts, judge: str) -> PairVerdicts:
     asked = shown.take(np.sort(np.unique(key, return_index=True)[1]))
     result = np.where(is_human[asked.first], WIN, LOSS)
     nobody = np.zeros(len(asked), np.intp)
-    return PairVerdicts.of_columns(
-        asked.items,
-        asked.contestants,
-        (judge,),
-        asked.item,
-        asked.first,
-        asked.second,
-        nobody,
-        result,
-    )
+    return replace(asked, judges=(judge,), judge=nobody, result=result)

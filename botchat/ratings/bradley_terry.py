@@ -140,7 +140,7 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
     rows = _rows(comparisons, length)
     m = rows.m
     warning = _explain_no_maximum(comparisons)
-    parameters, ties = _fit_rows(rows.aggregated(), bool(warning))
+    parameters, ties = _fit_rows(rows, warning)
     bread = np.linalg.inv(rows.curvature(parameters, ties))
     n_clusters = None
     covariance = bread
@@ -173,7 +173,7 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
 def fit_logits(comparisons: Comparisons) -> Floats:
     """Ratings in logits, with mean 0, shape (m,)."""
     warning = _explain_no_maximum(comparisons)
-    parameters, _ = _fit_rows(_rows(comparisons).aggregated(), bool(warning))
+    parameters, _ = _fit_rows(_rows(comparisons), warning)
     return np.asarray(parameters[:-1] - parameters[:-1].mean())
 
 
@@ -272,9 +272,13 @@ def _rows(comparisons: Comparisons, length: Floats | None = None) -> _Rows:
     return rows
 
 
-def _fit_rows(rows: _Rows, tied: bool) -> tuple[Floats, Floats]:
-    """Parameters of greatest likelihood, and the ties added to keep them finite, (m + 1,) each."""
-    ties = np.append(np.full(rows.m, float(tied)), float(not rows.length.any()))
+def _fit_rows(rows: _Rows, warning: str) -> tuple[Floats, Floats]:
+    """Parameters of greatest likelihood, and the ties added to keep them finite, (m + 1,) each.
+
+    ``warning``: why ratings have no finite maximum without ties, if they have none.
+    """
+    rows = rows.aggregated()
+    ties = np.append(np.full(rows.m, float(bool(warning))), float(not rows.length.any()))
     parameters = _maximise(rows, ties)
     if parameters is None or abs(parameters[-1]) > _MOST_OF_LENGTH:
         ties[:] = 1
@@ -315,19 +319,20 @@ def _clustered_variance(rows: _Rows, cluster: Indices, residual: Floats) -> Floa
     """Variance of the likelihood's slope between clusters, shape (m + 1, m + 1)."""
     order = np.argsort(cluster, kind="stable")
     n = int(cluster.max()) + 1
-    m = rows.m
-    variance = np.zeros((m + 1, m + 1))
-    step = max(1, _CELLS // m)
+    width = rows.m + 1
+    variance = np.zeros((width, width))
+    step = max(1, _CELLS // rows.m)
     for low in range(0, n, step):
         begin, end = np.searchsorted(cluster[order], [low, low + step])
         part = order[begin:end]
         own = cluster[part] - low
         gained = residual[part]
         k = min(step, n - low)
-        models = sums(own * m + rows.first[part], gained, k * m)
-        models -= sums(own * m + rows.second[part], gained, k * m)
-        lengths = sums(own, gained * rows.length[part], k)
-        slopes = np.column_stack([models.reshape(k, m), lengths])
+        cell = own * width
+        slopes = sums(cell + rows.first[part], gained, k * width)
+        slopes -= sums(cell + rows.second[part], gained, k * width)
+        slopes += sums(cell + rows.m, gained * rows.length[part], k * width)
+        slopes = slopes.reshape(k, width)
         variance += slopes.T @ slopes
     return variance * (n / max(1, n - 1))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from botchat.errors import DataError, MissingDataError
 from botchat.estimates import Flags, Floats, Indices, Names
-from botchat.metrics.statistics import distinct
+from botchat.metrics.statistics import columns_at, distinct
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdict, PairVerdicts
 
 LEAST_CLUSTERS = 3
@@ -68,21 +68,7 @@ class Comparisons:
 
     def select(self, kept: Flags) -> Comparisons:
         """Return the comparisons where ``kept``, shape (n,), is true."""
-        cluster = None
-        if self.cluster is not None:
-            cluster = self.cluster[kept]
-        seed = None
-        if self.seed is not None:
-            seed = self.seed[kept]
-        return Comparisons(
-            self.models,
-            self.first[kept],
-            self.second[kept],
-            self.result[kept],
-            cluster,
-            self.weights[kept],
-            seed,
-        )
+        return replace(self, **columns_at(self, kept))
 
     @property
     def unit(self) -> Indices:

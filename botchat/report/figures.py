@@ -6,9 +6,11 @@ below. Settings of matplotlib that callers have made stay, and do not show.
 
 from __future__ import annotations
 
+import importlib.resources
 import io
 import math
 import re
+import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -50,28 +52,9 @@ FORMATS = ("svg", "png", "pdf")
 _LEAST = 1  # inches of a side
 _MOST = 100
 
-_STYLE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 8,
-    "axes.titlesize": 8.5,
-    "axes.edgecolor": SOFT,
-    "axes.labelcolor": SOFT,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "xtick.color": SOFT,
-    "ytick.color": INK,
-    "text.color": INK,
-    "grid.color": "#ecebe7",
-    "legend.columnspacing": 1.2,
-    "legend.frameon": False,
-    "legend.handlelength": 1,
-    "text.parse_math": False,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "botchat",
-    "pdf.fonttype": 42,
-    "savefig.dpi": 300,
-}
+_STYLE = tomllib.loads(
+    importlib.resources.files(__package__).joinpath("figures.toml").read_text("utf-8")
+)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ import re
 import runpy
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from scipy.stats import kendalltau
@@ -19,6 +18,7 @@ from botchat.papers.bench import BENCHMARKS
 from botchat.papers.benchmarks import printed_tables, tables_of
 from botchat.papers.botchat_figures import FIGURES, read_columns
 from botchat.report.figures import Chart
+from tests.papers.test_bench import needs
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "leaderboards" / "botchat-2023"
 
@@ -85,17 +85,9 @@ def test_what_cannot_be_drawn_is_told_in_a_line(tmp_path, capsys) -> None:
     assert "ask nobody; leave out --judge, --limit and --plan" in capsys.readouterr().err
 
 
-# The published numbers in leaderboards/botchat-2023 and what is rebuilt from them.
-
-
-TABLES = Path(__file__).resolve().parents[2] / "leaderboards" / "botchat-2023"
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "botchat"
-
-
-@pytest.fixture(scope="module")
-def rebuild() -> dict[str, Any]:
-    """The names that rebuild.py defines."""
-    return runpy.run_path(str(TABLES / "rebuild.py"))
+def read(name: str) -> str:
+    """A published file."""
+    return (PUBLISHED / name).read_text(encoding="utf-8")
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -103,18 +95,13 @@ def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-@pytest.mark.parametrize(
-    ("name", "make"),
-    [
-        ("rebuilt_elo.csv", lambda names: names["elo_table"]([8])),
-        ("rebuilt_bradley_terry.csv", lambda names: names["bradley_terry_table"]()),
-    ],
-)
-def test_rebuilt_tables_are_what_the_code_makes(rebuild, name, make):
+@pytest.mark.parametrize(("name", "at"), [("elo", [[8]]), ("bradley_terry", [])])
+def test_rebuilt_tables_are_what_the_code_makes(name, at):
     """The committed tables are made anew and compared, to the last digit shown; Elo at N = 8."""
-    committed, rebuilt = rows((TABLES / name).read_text(encoding="utf-8")), rows(make(rebuild))
+    make = runpy.run_path(str(PUBLISHED / "rebuild.py"))[f"{name}_table"]
+    committed, rebuilt = rows(read(f"rebuilt_{name}.csv")), rows(make(*at))
     assert len(committed) == 28
-    if name == "rebuilt_elo.csv":
+    if at:
         committed = [row for row in committed if row["n"] == "8"]
     for new, old in zip(rebuilt, committed, strict=True):
         assert new.keys() == old.keys()
@@ -125,34 +112,27 @@ def test_rebuilt_tables_are_what_the_code_makes(rebuild, name, make):
 
 def test_the_papers_elo_comes_out():
     """At N = 8 12 models within 2 points, two within 6; at 16, where it differs, the order."""
-    committed = rows((TABLES / "rebuilt_elo.csv").read_text(encoding="utf-8"))
+    committed = rows(read("rebuilt_elo.csv"))
     by_n = {n: [row for row in committed if row["n"] == n] for n in ("8", "16")}
     off = {row["model"]: abs(float(row["elo"]) - float(row["published_elo"])) for row in by_n["8"]}
     assert {model for model, points in off.items() if points > 2} <= {"Vicuna-13B", "LLaMA2-70B"}
     assert max(off.values()) < 6
     ours, theirs = ([float(row[key]) for row in by_n["16"]] for key in ("elo", "published_elo"))
     assert kendalltau(ours, theirs).statistic >= 0.95
-    fitted = rows((TABLES / "rebuilt_bradley_terry.csv").read_text(encoding="utf-8"))
+    fitted = rows(read("rebuilt_bradley_terry.csv"))
     rating = {row["model"]: float(row["rating"]) for row in fitted if row["n"] == "16"}
     assert kendalltau([rating[row["model"]] for row in by_n["16"]], theirs).statistic >= 0.97
 
 
 def test_tables_are_the_published_ones():
     """The Arena rates and Elo equal the source files' values."""
-    if not DATA.exists():
-        pytest.skip("no shared/data/botchat beside this checkout")
+    data = needs("botchat")
     for name, source in (
         ("arena_n8.csv", "arena_n8_pairwise_rates.csv"),
         ("arena_n16.csv", "arena_n16_pairwise_rates.csv"),
         ("elo.csv", "published_elo.csv"),
     ):
-        ours, theirs = (
-            rows(path.read_text(encoding="utf-8")) for path in (TABLES / name, DATA / source)
-        )
-        assert ours == theirs
-
-
-# The numbers that the papers print, as values and as a table.
+        assert rows(read(name)) == rows((data / source).read_text(encoding="utf-8"))
 
 
 PAPERS = Path(__file__).resolve().parents[2].parent / "shared" / "papers"

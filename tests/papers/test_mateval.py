@@ -21,6 +21,7 @@ from botchat.records import Judgment
 from tests.commands import said
 from tests.openai_server import Server, text
 from tests.papers.test_bench import KINDS, needs, url
+from tests.rows import rows
 
 CODES = list(ERROR_TYPES)
 read = STORIES.reading().read
@@ -174,28 +175,14 @@ def every(score):
     return dict.fromkeys(ERROR_TYPES, score)
 
 
-ID_7 = b'[{"ID": 7, "COT_FB_agent_summary": ""}]'
-AGAIN = b'[{"COT_FB_agent_summary": "", "ID": 0, "story": "story 0"}]'
-SCORED = b"Story,Score_new\na,"
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("people", None, "no table with human scores among dataset/inputs.json"),
-        ("run", None, "no recorded reports among dataset/inputs.json"),
-        ("people", SCORED + b'"Repetition:-1\nLogic:0"\n', "dataset/people.csv:3: 'Logic:0' is no"),
-        ("people", SCORED + b"Repetition:-1\n", "dataset/people.csv:2: human scores lack LINC"),
-        ("run", b"[\n{]", "result/run.json: '[\\n{]' is not JSON"),
-        ("run", ID_7, "result/run.json row 1: ID 7 is not the number of one of the 2 stories"),
-        ("inputs", AGAIN, "result/run"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "message"), rows("broken_files_of_stories"))
 def test_broken_files_are_refused_with_file_and_line(name, content, message):
     """One line that says what and where."""
     files = dataset([every(0), every(-1)], [every(0), every(-1)])
     path = next(path for path in files if f"/{name}." in path)
-    files = {p: c for p, c in {**files, path: content}.items() if c is not None}
+    del files[path]
+    if content is not None:
+        files[path] = content.encode()
     with pytest.raises((DataError, MissingDataError)) as error:
         correlations(files)
     assert str(error.value).startswith(message)

@@ -114,17 +114,13 @@ def test_traps_need_both_kinds_and_are_named_once_for_all_sources(place, tmp_pat
 
 
 def test_an_odd_row_is_left_out_and_named(place, tmp_path, capsys):
-    """With its file and row; the others count."""
+    """With its file and row, the others count; one line where all are odd, or there is none."""
+    bench = ["bench", "turing", "--data", str(place), "--dir", str(tmp_path)]
     with (place / "mine.jsonl").open("a") as file:
         file.write('{"id": "1", "turns": [["x", ["a", "b"]]], "who": {"x": "human"}}\n')
-    found = said(capsys, "bench", "turing", "--data", place, "--dir", tmp_path / "w")
+    found = said(capsys, *bench)
     assert {row["n"] for row in found["judges"] if row["judge"] == "length alone"} == {8}
     assert found["notes"][0].startswith("Left out: mine.jsonl row 10: {'id': '1'")
-
-
-def test_what_is_no_dialogue_is_one_line(place, tmp_path, capsys):
-    """The file and the row; a folder without any."""
-    bench = ["bench", "turing", "--data", str(place), "--dir", str(tmp_path)]
     (place / "mine.jsonl").write_text('{"id": "1", "turns": ["hi"], "who": {}}\n')
     assert "is no dialogue with id, turns and who" in refused(capsys, bench)
     (place / "mine.jsonl").unlink()

@@ -21,6 +21,7 @@ from botchat.pipeline.compare import read_board
 from botchat.protocols.verdicts import NOT_SAID, UNTOLD
 from botchat.workspace.folder import Workspace
 from tests.boards import make_records
+from tests.rows import rows
 
 SIGNATURE = "v|unieval|n:16|judge:a|prompt:x"
 
@@ -149,16 +150,7 @@ def test_what_a_gate_finds(tmp_path, models, seeds, topics, n_found):
     )
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"signature": SIGNATURE.replace("judge:a", "judge:b")}, "judge:a before, judge:b after"),
-        ({"signature": SIGNATURE.replace("prompt:x", "prompt:y")},
-         "prompt:x before, prompt:y after of unieval n:16"),
-        ({"seeds": "t"}, "they share no seed"),
-        ({"n": 12}, "N is 16 before, 12 after"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "message"), rows("boards_that_differ"))
 def test_boards_that_do_not_measure_the_same(tmp_path, change, message):
     """Other seeds, judges, prompts or N are refused."""
     old = write_board(tmp_path / "old", {"a": firsts(80), "gone": firsts(10)})

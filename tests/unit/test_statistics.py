@@ -24,7 +24,9 @@ def test_fleiss_kappa_of_the_textbook():
     """Ten subjects by fourteen raters: 0.210."""
     counts = np.array(FLEISS_1971.split(), float).reshape(10, 5)
     agreement = statistics.agreeing_pairs(counts).mean()
-    assert statistics.fleiss_kappa(agreement, counts.sum(0)) == pytest.approx(0.20993, abs=1e-5)
+    assert statistics.fleiss_kappa(np.array([agreement, 1, *counts.sum(0)])) == pytest.approx(
+        0.20993, abs=1e-5
+    )
 
 
 @given(st.lists(st.tuples(*[st.sampled_from([0, 1, 2])] * 2), min_size=2, max_size=40))
