@@ -52,7 +52,7 @@ _ABOUT = {
     "unieval": "each dialogue alone, human ones too",
     "arena": "pairs, both orders",
     "gteval": "against the human dialogue, both orders",
-    "judge test": "once: shuffled dialogues (two halves that do not belong together)",
+    "judge test": "once: {} shuffled dialogues (two halves that do not belong together)",
 }
 
 ROUGH = (
@@ -248,6 +248,8 @@ class Plan(NamedTuple):
     notes: Sequence[str]
     is_fresh: bool
     """Whether the ledger has no call of it."""
+    n_shuffled: int
+    """Shuffled dialogues that test a judge."""
 
     @property
     def rows(self) -> list[Fields]:
@@ -271,7 +273,7 @@ class Plan(NamedTuple):
             if row["cost_usd"] is not None:
                 usd = f"{row['cost_usd']:,.2f}"
             step = str(row["step"])
-            about = _ABOUT.get(step.partition("-n")[0], "")
+            about = _ABOUT.get(step.partition("-n")[0], "").format(self.n_shuffled)
             lines.append(f"  {step:<14}{row['calls']:>10,}{usd:>10}   {about}".rstrip())
         _, high = _cost(self.high, "total")
         if high is not None:
@@ -312,7 +314,8 @@ def plan(run: ResolvedRun, walk: Callable[[Session], Coroutine[Any, Any, object]
         notes.append(UNPRICED.format(" and ".join(unknown)))
     if not counter.exact:
         notes.append(ROUGH)
-    return Plan(expected, high, notes, not models.replayed)
+    n_shuffled = len(run.seed_set.shuffled(run.workspace.config.run.shuffled))
+    return Plan(expected, high, notes, not models.replayed, n_shuffled)
 
 
 def ask_or_plan(
