@@ -248,7 +248,7 @@ class Plan(NamedTuple):
     notes: Sequence[str]
     is_fresh: bool
     """Whether the ledger has no call of it."""
-    n_shuffled: int
+    n_shuffled: int = 0
     """Shuffled dialogues that test a judge."""
 
     @property

@@ -20,6 +20,7 @@ from botchat.records import (
     HUMAN,
     MIN_HUMAN,
     N_SEED,
+    SHUFFLED,
     SIGNED,
     Dialogue,
     Seed,
@@ -30,6 +31,8 @@ from botchat.results import Fields, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace, stage_order
 
+_TAKEN = (HUMAN, SHUFFLED)
+"""Names that stand for dialogues of people."""
 _LONGEST_NAME = 200
 _SHARED = 0.2
 """Share of a ChatSEED's triples of words that another has, if they are not independent."""
@@ -221,10 +224,10 @@ def import_dialogues(
 
 def _check_model(model: str) -> None:
     """Raise `ConfigError` for a name that no imported model can have."""
-    if len(model) > _LONGEST_NAME or not model.isprintable() or model.strip() in ("", HUMAN):
+    if len(model) > _LONGEST_NAME or not model.isprintable() or model.strip() in ("", *_TAKEN):
         raise ConfigError(
             f"--model {model[:_LONGEST_NAME]!r}: give a printable name of at most {_LONGEST_NAME} "
-            f"characters other than {HUMAN}"
+            f"characters other than {listed(_TAKEN)}"
         )
 
 
