@@ -10,7 +10,7 @@ Faults of what models say: marks of a chat template, replies cut short, loops.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, reply_tokens
@@ -140,6 +140,8 @@ def drop_oldest(messages: list[Message], room: int, count: CountTokens) -> None:
 
 # ------------------------------------------------------------------------------- faults
 
+_KNOWN_SHARE = 0.2
+"""Share of first replies equal to the human ones from which a model may know the set by heart."""
 _CUT_SHARE = 0.01
 
 
@@ -170,9 +172,11 @@ def dialogue_faults(dialogue: Dialogue) -> Iterator[tuple[str, str]]:
 
 
 def fault_clauses(dialogues: Dialogues) -> Iterator[str]:
-    """Yield a clause on marks and one on replies cut by max_tokens, each naming its models."""
+    """Yield clauses on marks, replies cut by max_tokens, and dialogues known by heart."""
     marked = []
     cut = []
+    known = []
+    human = dialogues.get(HUMAN, {})
     for name, by_seed in dialogues.items():
         if name == HUMAN or name.startswith("bot:"):
             continue
@@ -183,6 +187,9 @@ def fault_clauses(dialogues: Dialogues) -> Iterator[str]:
             facts += dialogue.facts
         n_marked = sum(find_mark(reply) != "" for reply in replies)
         n_cut = sum(fact.outcome == "truncated" for fact in facts)
+        n_known = sum(_is_known(dialogue, human) for dialogue in by_seed.values())
+        if n_known > _KNOWN_SHARE * len(by_seed):
+            known.append(f"{name} {n_known} of {len(by_seed)}")
         if n_marked:
             marked.append(f"{name} {n_marked} of {len(replies)}")
         if facts and n_cut >= _CUT_SHARE * len(facts):
@@ -191,3 +198,14 @@ def fault_clauses(dialogues: Dialogues) -> Iterator[str]:
         yield f"replies with marks of a chat template or another speaker: {', '.join(marked)}"
     if cut:
         yield f"replies cut by max_tokens: {', '.join(cut)}"
+    if known:
+        yield f"first replies that are the human ones word for word: {', '.join(known)}"
+
+
+def _is_known(dialogue: Dialogue, human: Mapping[str, Dialogue]) -> bool:
+    """Return whether the first reply of a model is that of the human dialogue."""
+    place = dialogue.n_seed
+    own = human.get(dialogue.seed_id)
+    if own is None or min(len(own.utterances), len(dialogue.utterances)) <= place:
+        return False
+    return own.utterances[place] == dialogue.utterances[place]

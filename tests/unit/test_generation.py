@@ -166,4 +166,6 @@ def test_the_board_names_models_with_marks_and_cut_replies():
     assert notes == [
         "replies with marks of a chat template or another speaker: m 1 of 2",
         "replies cut by max_tokens: m 50 %",
+        "first replies that are the human ones word for word: m 1 of 1",
     ]
+    assert len([*generation.fault_clauses({"m": {"s": dialogue}})]) == 2
