@@ -338,17 +338,19 @@ def _on(seeds: Sequence[Seed], dialogues: Dialogues) -> Dialogues:
 def _in_use(
     seeds: Sequence[Seed], dialogues: Dialogues, judged: Iterable[ByProtocol]
 ) -> tuple[list[Seed], Dialogues]:
-    """Return the seeds that a model was given, else those that were judged or all, with dialogues.
+    """Return the seeds that a model was given or that were judged, else all, with dialogues.
 
-    Human dialogues of other seeds may have been judged to test the judge.
+    Seeds whose human and shuffled dialogues were judged only test the judge.
     """
     ids: set[str] = set()
-    if dialogues.keys() - {HUMAN}:
-        judged = ()
+    tested: set[str] = set()
     for by_protocol in judged:
         for verdicts in by_protocol.values():
             if not isinstance(verdicts, PairVerdicts):
                 ids.update(judgment.seed_id for judgment in verdicts)
+                tested.update(each.seed_id for each in verdicts if SHUFFLED in each.contestants)
+    if dialogues.keys() - {HUMAN}:
+        ids -= tested
     used = begun_seeds(seeds, dialogues, ids)
     if HUMAN in dialogues:
         dialogues = {**dialogues, HUMAN: human_dialogues(used)}
