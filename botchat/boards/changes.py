@@ -39,7 +39,7 @@ class SavedBoard(msgspec.Struct, frozen=True):
     path: str = ""
     headline: str = ""
     judge: Row = {}
-    """What was found of the judge."""
+    """Level, reasons and checks of the judge."""
 
     @property
     def is_unranked(self) -> bool:

@@ -74,10 +74,14 @@ class Check(NamedTuple):
     bad: float = 0.0
     habit: str = ""
     """See `SkillCases`."""
+    bot: str = ""
+    """The bot that it is about, if it is one."""
 
     @property
     def name(self) -> str:
         """Heading, with the protocol where there may be several."""
+        if self.bot:
+            return f"Picks {self.bot} out from people"
         if self.key == "skill" and self.protocol is not None:
             return f"{NAMES[self.key]}, {self.protocol.label}"
         return NAMES[self.key]
@@ -204,6 +208,7 @@ class JudgeTrust(NamedTuple):
             row = {
                 "key": check.key,
                 "name": check.name,
+                "model": check.bot,
                 "protocol": "" if check.protocol is None else check.protocol.name,
                 "state": check.state,
                 **{key: None if math.isnan(n) else round(n, DIGITS) for key, n in ends},
@@ -305,7 +310,9 @@ def _checks(board: Board, labelled: LabelSkill | None) -> list[Check]:
             for name in part.verdicts.judged_contestants:
                 if is_floor_bot(name):
                     cases = pair_cases(part.verdicts, name, part.topics)
-                    checks.append(_skill_check("skill_bots", part.protocol, cases))
+                    checks.append(
+                        _skill_check("skill_bots", part.protocol, cases)._replace(bot=name)
+                    )
     if labelled is not None:
         outcome = state(labelled.skill, labelled.n, labelled.n, LABEL_GOOD)
         checks.append(Check("skill_labels", outcome, labelled.skill, labelled.n, labelled.protocol))
