@@ -69,7 +69,7 @@ def test_many_models_are_in_sight_at_once(
     tall = browser.run(f"return {boxes}.map((box) => [box.height, box.bottom])", f"{TABLE} tr")
     assert max(height for height, _ in tall[1:]) <= 36
     assert sum(bottom <= height for _, bottom in tall[1:]) >= rows
-    for part in ("h1", ".stamp", "thead", ".gist"):
+    for part in ("h1", ".stamp", "thead"):
         seen = f"return {boxes}.some((b) => b.width && b.top >= 0 && b.bottom < innerHeight)"
         assert browser.run(seen, f"#ranking {part}"), part
     assert browser.complaints() == []
@@ -80,7 +80,7 @@ def test_the_first_screen_answers_in_three_lines(browser: Browser, three: Path) 
     browser.open(three, width=1440, height=900)
     title = browser.seen("#ranking h1")[0]
     assert re.fullmatch(r"model-0 leads.* \(.*won \d+, tied \d+, lost \d+.*\)\.", title)
-    assert browser.seen(".gist")[0].startswith("In ")
+    assert browser.seen(".gist")[0].endswith("the judge tells model-0 from people.")
     assert browser.seen(".done") == ["48 dialogues of made-up, 4 models, judge rules, USD 3.04."]
     assert browser.run(HEADS, TABLE) == [
         "rank", "model", "bt_n16", "success_n16", "gteval_win_or_tie", "usd_per_dialogue", "vs_next"
@@ -90,7 +90,7 @@ def test_the_first_screen_answers_in_three_lines(browser: Browser, three: Path) 
         f"return [...document.querySelectorAll('{human}')].filter((e) => e.offsetWidth)"
         ".map((e) => e.innerText.trim())"
     )
-    assert [value == "–" for value in values] == [True, True, False, True, True, True]
+    assert set(values) == {"–"}  # of dialogues of 16 utterances there are too few
     lines = browser.run("return document.querySelectorAll('.plot g').length")
     wide = browser.run("return document.querySelector('.plotted').offsetWidth / innerWidth")
     assert lines == 5
@@ -265,11 +265,11 @@ def test_a_failed_judge_takes_the_first_screen(browser: Browser, tmp_path: Path)
     }
     page = write(tmp_path, dataclasses.replace(records, judgments=judged), ("never",), {})
     browser.open(page, width=1440, height=900)
-    fault = "No ranking: the judge passes bots as human"
+    fault = "No ranking: it passes bots as human"
     assert browser.text("h1") == f"{fault}."
     assert fault in browser.driver.title
     assert "Do not trust" in browser.text(".trust .stamp")
-    assert browser.run(HEADS, TABLE)[:2] == ["model", "bt_n16"]
+    assert browser.run(HEADS, TABLE)[:2] == ["model", "success_n16"]
     weight = "return getComputedStyle(document.querySelector(arguments[0])).color"
     colors = [browser.run(weight, f"{TABLE} tr[data-model='{name}'] .est")
               for name in ("good", "poor", "bot:parrot")]  # fmt: skip

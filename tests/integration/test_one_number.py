@@ -53,6 +53,7 @@ class Places:
             if {"key", "value", "low", "high"} <= content.keys():
                 ends = zip(ENDS, ("value", "low", "high"), strict=True)
                 row = {f"{content['key']}{end}": content[name] for end, name in ends}
+                row["model"] = content["model"]
                 self.row(judge, content["protocol"] or protocol, row, place)
             self.row(judge, protocol, content, place)
             for name, part in content.items():
