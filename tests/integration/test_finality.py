@@ -15,11 +15,12 @@ from botchat.pipeline import live_models
 from botchat.workspace.ledger import Ledger
 from tests.integration.test_endpoints import ASK, ask
 from tests.integration.test_runs import workspace
-from tests.openai_server import Answer, Server, completion, faults, per_request, text
+from tests.openai_server import Answer, Server, faults, per_request, text
 from tests.rows import cases, rows
 
 FINE = text("fine")
 ERRORS = rows("errors_of_providers")
+BODIES = rows("bodies_of_providers")
 
 
 def of(status, message, code=None, param=None):
@@ -27,52 +28,17 @@ def of(status, message, code=None, param=None):
     return faults.error(status, message, code=code, param=param)
 
 
-def each(kind, **more):
-    """A test with each error of a kind, in the words of providers, and with more faults."""
-    known = {name: of(*error) for of_kind, name, *error in ERRORS if of_kind == kind} | more
+def each(kind):
+    """A test with each error or body of a kind, in the words of providers."""
+    known = {name: of(*error) for of_kind, name, *error in ERRORS if of_kind == kind}
+    known |= {name: Answer(body=body) for of_kind, name, body in BODIES if of_kind == kind}
     return pytest.mark.parametrize("fault", known.values(), ids=known)
 
 
-def ended(reason, content="Half a sent", **choice):
-    """A completion with this finish reason."""
-    message = {"role": "assistant", "content": content}
-    return completion([{"index": 0, "message": message, "finish_reason": reason, **choice}])
-
-
 ZERO = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
-SAFE = {"hate": {"filtered": False, "severity": "safe"}}
-HIGH = {"hate": {"filtered": True, "severity": "high"}}
-NO_ANSWER = {
-    "no choices, nothing filtered": Answer(
-        200, {"choices": [], "prompt_filter_results": [{"content_filter_results": SAFE}]}
-    ),
-    "no message, nothing filtered": completion([{"index": 0, "content_filter_results": SAFE}]),
-    "nothing of zero tokens": text(None, usage=ZERO),
-    "no text of zero tokens": text("", usage=ZERO | {"prompt_tokens": 9}),
-    "no parts of zero tokens": text([], usage=ZERO),
-    "no message of zero tokens": completion([{"message": {}, "finish_reason": "stop"}], usage=ZERO),
-    "an error in the choice": completion([{"index": 0, "error": {"message": "no", "code": 502}}]),
-    "no text, unknown end": text("", finish_reason="panic", usage=None),
-    "no text, no end": text("", finish_reason=None, usage=None),
-    "finish error": ended("error"),
-    "finish resource": ended("insufficient_system_resource"),
-    "finish unknown": ended("kernel_panic"),
-    "finish abort": ended("abort"),
-    "finish error, no text": ended("error", ""),
-    "finish null": ended(None),
-    "another choice alone": completion(
-        [{"index": 1, "message": {"role": "assistant", "content": "Half"}, "finish_reason": "stop"}]
-    ),
-    "a number in place of text": ended("stop", 5),
-    "an object in place of text": ended("stop", {"text": "Half a sent"}),
-    "a part without text": ended("stop", [{"type": "text", "text": None}]),
-    "a part that is none": ended("stop", [None, {"type": "text", "text": "Half a sent"}]),
-    "200 error": Answer(200, {"error": {"message": "content filter is down", "code": 503}}),
-    "no choices": completion([]),
-}
 
 
-@each("NO_ANSWER", **NO_ANSWER)
+@each("NO_ANSWER")
 def test_what_is_no_answer_is_asked_again_as_it_was(tmp_path, fault):
     """Nothing is stored as an answer, and nothing is left out of the next request."""
     with Server(per_request(fault, FINE)) as server:
@@ -113,21 +79,7 @@ def test_a_page_of_a_company_is_nobodys_answer(tmp_path, monkeypatch, capsys, st
     assert said.count("botchat: ") == said.count("\n") <= 2
 
 
-FILTERED = {
-    "its field, prompt": Answer(
-        200, {"choices": [], "prompt_filter_results": [{"content_filter_results": HIGH}]}
-    ),
-    "its field, reply": ended("stop", "", content_filter_results=HIGH),
-    "finish, no message": completion([{"index": 0, "finish_reason": "content_filter"}]),
-    "finish, null message": ended("content_filter", None),
-    "native SAFETY": ended("error", "", native_finish_reason="SAFETY"),
-    "finish SAFETY": completion([{"index": 0, "finish_reason": "SAFETY"}]),
-    "block reason": Answer(200, {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}),
-    "200 with its code": Answer(200, {"error": {"message": "no", "code": "content_filter"}}),
-}
-
-
-@each("FILTERED", **FILTERED)
+@each("FILTERED")
 def test_a_filter_is_final(tmp_path, fault):
     """One request, however often it is asked."""
     with Server(fault) as server:
@@ -187,19 +139,7 @@ def test_a_server_that_refuses_everything_in_turn_is_asked_a_bounded_number_of_t
 
 @pytest.mark.parametrize(
     ("prompt", "completion", "more", "read"),
-    [
-        (100, 10, {"total_tokens": 10_110}, Usage(100, 10_010)),
-        (100, 10, {"total_tokens": 110}, Usage(100, 10)),
-        (100, 10, {"total_tokens": 5}, Usage(100, 10)),
-        (1.0, 2.0, {}, Usage(1, 2)),
-        ("100", True, {}, Usage()),
-        (-1, 2**63, {}, Usage()),
-        (1.5, 10**400, {}, Usage()),
-        (0, 0, {}, Usage()),
-        (100, 10, {"prompt_tokens_details": {"cached_tokens": 60}}, Usage(100, 10, 60)),
-        (9, 1, {"prompt_cache_hit_tokens": 6}, Usage(9, 1, 6)),
-        (1, 2, None, Usage()),
-    ],
+    rows("counts_that_are_billed"),
 )
 def test_tokens_are_what_is_billed_or_nothing(tmp_path, prompt, completion, more, read):
     """Thoughts outside completion_tokens count; a count that cannot be is none; nothing is lost."""
@@ -207,7 +147,7 @@ def test_tokens_are_what_is_billed_or_nothing(tmp_path, prompt, completion, more
     usage = [1] if more is None else usage | more  # a list is none
     with Server(per_request(text("fine", usage=usage))) as server:
         asked = ask(server, tmp_path)
-        assert (asked.reply.text, asked.reply.usage) == ("fine", read)
+        assert (asked.reply.text, asked.reply.usage) == ("fine", Usage(*read))
         assert asked.stored == 1
 
 

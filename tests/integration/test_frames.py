@@ -9,6 +9,7 @@ import pytest
 from botchat.frames import read_json
 from tests.integration.test_endpoints import ask
 from tests.openai_server import Answer, Server, text
+from tests.rows import rows
 
 SAID = "Good morning.\nSlept well?"
 WHOLE = json.dumps(text(SAID, usage={"prompt_tokens": 5, "completion_tokens": 7}).body)
@@ -30,9 +31,7 @@ def chunk(finish=None, index=0, **delta):
 
 
 FIRST = chunk(role="assistant", content=SAID[:5])
-SECOND = chunk(content=SAID[5:])
 LAST = chunk("stop")
-COUNTED = '{"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 7}}'
 
 
 def stream(*chunks, lead="data: ", end="\n\n", done=True):
@@ -41,65 +40,19 @@ def stream(*chunks, lead="data: ", end="\n\n", done=True):
     return "".join([event + end for event in events]).encode("utf-8", "surrogatepass")
 
 
-CHUNKS = (FIRST, SECOND, LAST)
-FRAMES = {
-    "byte order mark": b"\xef\xbb\xbf" + WHOLE.encode(),
-    "mark and blank lines": b"\xef\xbb\xbf\r\n\r\n" + WHOLE.encode(),
-    "blanks that keep alive": b" \n" * 2000 + WHOLE.encode(),
-    "NaN beside the text": WHOLE.replace("{", '{"score": NaN, "low": -Infinity, ', 1).encode(),
-    "NaN as a count": WHOLE.replace('"prompt_tokens": 5', '"prompt_tokens": NaN').encode(),
-    "raw line feed": WHOLE.replace("\\n", "\n").encode(),
-    "half a surrogate beside": WHOLE.replace("{", '{"id": "\\ud83d", ', 1).encode(),
-    "half a raw one beside": WHOLE.replace("{", '{"id": "\ud83d", ', 1).encode("utf-8", "replace"),
-    "not UTF-8 beside": WHOLE.encode().replace(b"{", b'{"id": "caf\xe9", ', 1),
-    "comments": b": PROCESSING\n\n: PROCESSING\n\n" + WHOLE.encode(),
-    "comments of Windows": b":\r\n\r\n: wait\r\n" + WHOLE.encode(),
-    "done behind": WHOLE.encode() + b"\n\ndata: [DONE]\n\n",
-    "a page behind": WHOLE.encode() + b"<!-- served by node 3 --></html>",
-    "another value behind": WHOLE.encode() + b'\n{"trace": 1}',
-    "zeros behind": WHOLE.encode() + b"\0" * 8,
-    "stream": stream(*CHUNKS),
-    "stream of Windows": stream(*CHUNKS, end="\r\n\r\n"),
-    "stream of old Macs": stream(*CHUNKS, end="\r\r"),
-    "no blank": stream(*CHUNKS, lead="data:"),
-    "not done": stream(*CHUNKS, done=False),
-    "events": stream(*CHUNKS, lead="id: 1\nevent: message\nretry: 99\ndata: "),
-    "comments between": b": ping\n\n" + stream(*CHUNKS, end="\n\n: ping\n\n"),
-    "mark before a stream": b"\xef\xbb\xbf" + stream(*CHUNKS),
-    "usage in a chunk": stream(*CHUNKS, COUNTED),
-    "thoughts in chunks": stream(chunk(reasoning_content="They ask."), *CHUNKS),
-    "another choice between": stream(FIRST, chunk("length", 1, content="Bad"), SECOND, LAST),
-    "whole in a chunk": stream(WHOLE),
-    "whole behind chunks": stream(*CHUNKS, WHOLE),
-    "NaN in a chunk": stream(FIRST, SECOND.replace("{", '{"score": NaN, ', 1), LAST),
-    "an end with the text": stream(FIRST, SECOND.replace("null", '"stop"')),
-    "index as text": whole().replace(b'"index": 0', b'"index": "0"'),
-    "index null": whole().replace(b'"index": 0', b'"index": null'),
-    "index of a float": whole().replace(b'"index": 0', b'"index": 0.0'),
-    "no index": whole().replace(b'"index": 0, ', b""),
-    "no end": whole().replace(b', "finish_reason": "stop"', b""),
-    "end in capitals": whole("STOP"),
-    "end of an enum": whole("FinishReason.STOP"),
-    "end of a token": whole("eos_token"),
-    "end of a turn": whole("end_turn"),
-    "parts": whole(content=[{"type": "text", "text": SAID[:5]}, {"text": SAID[5:]}]),
-    "output parts": whole(content=[{"type": "output_text", "text": SAID}]),
-    "data over several lines": (
-        "".join([f"data: {line}\n" for line in json.dumps(json.loads(WHOLE), indent=1).split("\n")])
-    ).encode(),
-    "a line separator in a chunk": stream(chunk(content=SAID, note="\u2028"), LAST),
-    "a next line in a chunk": stream(chunk(content=SAID, note="\x85"), LAST),
-    "parts in chunks": stream(chunk(content=[{"type": "text", "text": SAID}]), LAST),
-    "half a chunk behind the end": stream(*CHUNKS, done=False) + b'data: {"choi',
-    "chunks without data": "\n".join(CHUNKS).encode(),
-    "a list of one": f"[{WHOLE}]".encode(),
-    "UTF-16": WHOLE.encode("utf-16"),
-}
+def bodies(name):
+    """Name -> bytes, also of what is not UTF-8."""
+    return {each: body.encode("utf-8", "surrogateescape") for each, body in rows(name)}
 
 
-def each(bodies):
+FRAMES = bodies("frames_of_an_answer")
+FRAMES["blanks that keep alive"] = b" \n" * 2000 + WHOLE.encode()
+HALVES = bodies("frames_of_no_answer")
+
+
+def each(frames):
     """A test with bodies."""
-    return pytest.mark.parametrize("body", bodies.values(), ids=bodies)
+    return pytest.mark.parametrize("body", frames.values(), ids=frames)
 
 
 @each(FRAMES)
@@ -148,19 +101,6 @@ def test_an_end_that_tells_nothing_is_asked_twice_and_the_text_is_kept(tmp_path,
         assert (server.n_received, asked.stored) == (2, 1)
         assert ask(server, tmp_path).reply.text == SAID
         assert server.n_received == 2
-
-
-HALVES = {
-    "an error in the stream": stream(FIRST, '{"error": {"message": "broke", "code": 502}}'),
-    "an error as an event": stream(FIRST, '{"error": "broke"}', lead="event: error\ndata: "),
-    "half a body": WHOLE.encode()[:150],
-    "done alone": b"data: [DONE]\n\n",
-    "comments alone": b": PROCESSING\n\n: PROCESSING\n\n",
-    "another choice": whole(index=1),
-    "nothing": b"",
-    "an answer within a page": b"<html>\n" + WHOLE.encode() + b"\n</html>",
-    "a stream without a choice": stream('{"choices": [], "model": "m"}'),
-}
 
 
 @each(HALVES)

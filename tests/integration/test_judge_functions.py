@@ -18,6 +18,7 @@ from botchat.errors import BotChatError, ConfigError, FatalModelError, MissingDa
 from botchat.interfaces import settings_digest
 from botchat.judges.function import JudgeFunction
 from tests.conftest import ROOT
+from tests.rows import rows
 
 TEXT = "Choice: No\nIndex: None\nReason: natural."
 
@@ -261,40 +262,7 @@ def test_a_function_in_a_file_has_the_digest_of_its_source(judge):
     assert JudgeFunction(judge).digest == settings_digest(inspect.getsource(judge))
 
 
-OBJECT = """
-class Typed:
-    def __call__(self, case):
-        return self.help({})
-    def help(self, text):
-        return {}
-judge = Typed()
-judge.limit = {}
-"""
-PARTIAL = """
-from functools import partial
-def f(limit, case, **more):
-    return {}
-judge = partial(f, {}, more={})
-"""
-CHANGES = [
-    ("def judge(case): return 'a'", "def judge(case): return 'b'"),
-    ("def judge(case): return len(case)", "def judge(case): return min(case)"),
-    ("def judge(case, k=1): return k", "def judge(case, k=2): return k"),
-    ("def judge(case, *, k=1): return k", "def judge(case, *, k=2): return k"),
-    ("def judge(case): return (lambda: 1)()", "def judge(case): return (lambda: 2)()"),
-    ("judge = lambda case: case in {'a', 'b'}", "judge = lambda case: case in {'a', 'c'}"),
-    ("async def judge(case): return case + 2", "async def judge(case): return case - 2"),
-    (OBJECT.format(1, 2, 3), OBJECT.format(9, 2, 3)),
-    (OBJECT.format(1, 2, 3), OBJECT.format(1, 9, 3)),
-    (OBJECT.format(1, 2, 3), OBJECT.format(1, 2, 9)),
-    (OBJECT.format(1, 2, "lambda: 3"), OBJECT.format(1, 2, "lambda: 9")),
-    (PARTIAL.format(1, 2, 3), PARTIAL.format(9, 2, 3)),
-    (PARTIAL.format(1, 2, 3), PARTIAL.format(1, 9, 3)),
-    (PARTIAL.format(1, 2, 3), PARTIAL.format(1, 2, 9)),
-    (PARTIAL.format(1, "{'a', 'b'}", 3), PARTIAL.format(1, "{'a', 'c'}", 3)),
-    (PARTIAL.format(1, "min", 3), PARTIAL.format(1, "max", 3)),
-    (PARTIAL.format(1, "lambda: 2", 3), PARTIAL.format(1, "lambda: 9", 3)),
-]
+CHANGES = rows("changes_of_a_judge")
 """Sources that define ``judge``, and the same with one change."""
 
 

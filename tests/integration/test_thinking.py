@@ -10,44 +10,17 @@ from botchat.models.stored import rough_tokens
 from tests.commands import said
 from tests.integration.test_endpoints import ASK, ask
 from tests.integration.test_runs import KEY, stage_files, workspace
-from tests.openai_server import Server, converse, templates, text
+from tests.openai_server import Answer, Server, converse, templates, text
+from tests.rows import rows
 
 CAP = 50
 ROOM = 8192
 TWICE = [*ASK, *ASK]
 COUNTED = {"prompt_tokens": 9, "completion_tokens": CAP, "total_tokens": 9 + CAP}
 THOUGHT = {**COUNTED, "completion_tokens_details": {"reasoning_tokens": CAP}}
-LATE = {"prompt_tokens": 9, "completion_tokens": 0, "total_tokens": 9 + CAP}
 
 
-def parts(*kinds):
-    """A content of parts, none of which is text."""
-    return [{"type": kind, kind: "They ask about a match."} for kind in kinds]
-
-
-EMPTY = {
-    "field, cut": text(None, finish_reason="length", usage=COUNTED, reasoning_content="They ask"),
-    "field, ended": text("", usage=COUNTED, reasoning_content="They ask about a match."),
-    "another field": text("", usage=COUNTED, reasoning="They ask about a match."),
-    "details": text(None, usage=COUNTED, reasoning_details=[{"type": "reasoning.text"}]),
-    "field of thinking": text("", usage=COUNTED, thinking="They ask about a match."),
-    "count alone": text(None, usage=THOUGHT),
-    "count beside": text("", usage={**COUNTED, "reasoning_tokens": CAP}),
-    "count in the total": text("", finish_reason="length", usage=LATE),
-    "cut, no sign": text("", finish_reason="length", usage=COUNTED),
-    "cut, no usage": text(None, finish_reason="length", usage=None),
-    "cut, as Anthropic says": text("", finish_reason="max_tokens", usage=COUNTED),
-    "cut, as Google says": text("", finish_reason="MAX_TOKENS", usage=COUNTED),
-    "blanks": text(" \n\n", usage=THOUGHT),
-    "zero width": text("\u200b", usage=THOUGHT),
-    "open mark": text("<think>They ask", finish_reason="length", usage=COUNTED),
-    "closed mark": text("<think>They ask about a match.</think>\n", usage=COUNTED),
-    "mark of a prefix": text("<seed:think>They ask", finish_reason="length", usage=COUNTED),
-    "token": text("<|channel|>analysis<|message|>They ask", finish_reason="length"),
-    "brackets": text("[THINK]They ask", finish_reason="length", usage=COUNTED),
-    "part": text(parts("thinking"), finish_reason="length", usage=COUNTED),
-    "parts": text(parts("reasoning", "thinking"), usage=COUNTED),
-}
+EMPTY = {name: Answer(body=body) for name, body in rows("bodies_that_show_nothing")}
 VISIBLE_AND_CUT = text("<think>They ask.</think>Well, it", finish_reason="length", usage=THOUGHT)
 
 

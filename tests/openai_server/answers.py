@@ -169,7 +169,7 @@ def _completed(body: Mapping[str, Any], call: Call, created: int) -> Mapping[str
     if body.get("object") != "chat.completion":
         return body
     whole = {"id": f"chatcmpl-{call.n}", "created": created, "model": call.model, **body}
-    if body.get("usage") is COUNT:
+    if body.get("usage") == COUNT:
         n_prompt = n_prompt_tokens(call.messages)
         messages = [choice.get("message") or {} for choice in body["choices"] or []]
         n_reply = sum(n_tokens(content_text(message.get("content"))) for message in messages)

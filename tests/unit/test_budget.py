@@ -23,6 +23,7 @@ from botchat.models.stored import StoredModel
 from botchat.pipeline.spending import Meter
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import Prices
+from tests.rows import rows
 
 FINE = Answered(Reply("ok", "fine", usage=Usage(1, 1)))
 
@@ -337,24 +338,15 @@ async def test_what_an_attempt_counts_whose_cost_is_not_told(attempt, counted):
 
 
 @pytest.mark.parametrize(
-    ("identity", "window", "quirks", "max_tokens", "cap"),
-    [
-        ({}, None, Quirks(), 10, 10),
-        ({}, 4096, Quirks(), 10, 10),
-        ({}, 4096, Quirks(), None, 4096),
-        ({}, 4096, Quirks(parameters={"max_tokens": None}), 10, 4096),
-        ({}, 4096, Quirks(parameters={"max_tokens": "max_completion_tokens"}), 10, 10),
-        ({"extra": {"max_completion_tokens": 500}}, None, Quirks(), 10, 500),
-        ({"extra": {"max_tokens": 500}}, None, Quirks(), None, 500),
-    ],
+    ("identity", "window", "parameters", "max_tokens", "cap"), rows("the_longest_reply")
 )
 async def test_the_longest_reply_is_what_the_endpoint_was_told(
-    identity, window, quirks, max_tokens, cap
+    identity, window, parameters, max_tokens, cap
 ):
     """max_tokens, unless the endpoint does not take it or a parameter of one's own comes before."""
     model = Held(**identity)
     model.context_window = window
-    model.quirks = quirks
+    model.quirks = Quirks(parameters=parameters)
     budget = Budget(max_tokens=100_000)
     asked = recorded(model, budget)
     tasks = asking(asked, 1, max_tokens)
@@ -378,21 +370,11 @@ def test_the_providers_own_bill_counts_where_it_is_one(billed, usd):
         assert Prices().cost_of(usage, reported) == billed
 
 
-@pytest.mark.parametrize(
-    ("usage", "text", "believed"),
-    [
-        (Usage(30, 4), "Fine, thanks.", Usage(30, 4)),
-        (Usage(1, 1), "Fine, thanks.", Usage(None, 1)),
-        (Usage(30, 0), "Fine, thanks.", Usage(30, None)),
-        (Usage(30, 0), "", Usage(30, 0)),
-        (Usage(30, 1), "word " * 100, Usage(30, None)),
-        (Usage(None, None), "x", Usage(None, None)),
-    ],
-)
+@pytest.mark.parametrize(("usage", "text", "believed"), rows("counts_that_are_believed"))
 def test_a_count_that_is_too_small_for_the_text_is_unknown(usage, text, believed):
     """No tokenizer makes one token of a page."""
     messages = [Message(role="user", content="How was it? " * 20)]
-    assert believable_usage(usage, messages, text) == believed
+    assert believable_usage(Usage(*usage), messages, text) == Usage(*believed)
 
 
 def test_a_bound_grows_by_the_largest_overrun_and_not_by_their_sum():

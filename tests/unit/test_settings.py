@@ -160,18 +160,6 @@ CRITERIA = {
     "report": {"kind": "report", "prompt": SINGLE},
     "choice-zh": PAIRWISE,
 }
-MODELS = {
-    "plain": {},
-    "revision": {"revision": "r"},
-    "layout": {"message_layout": "merge-leading"},
-    "system": {"system_role": "system-in-user"},
-    "extra": {"extra_body": {"top_p": 0.5}},
-    "identity": {"identity": "who"},
-    "label": {"display_name": "L"},
-    "prompt": {"system_prompt": "P"},
-    "temperature": {"temperature": None, "max_tokens": 7},
-    "reasoning": {"reasoning_tokens": 99},
-}
 
 
 def test_no_digest_or_identity_has_changed():
@@ -181,7 +169,7 @@ def test_no_digest_or_identity_has_changed():
         own = {"x": CriterionSettings(**settings)}
         named = catalogue(own, chinese if name.endswith("zh") else ENGLISH).named("x")
         assert named.digest == DIGESTS["criteria"][name], name
-    for name, settings in MODELS.items():
+    for name, settings in rows("settings_of_an_identity"):
         model = ModelSettings(model="m", base_url="https://localhost/v1", **settings)
         assert json.dumps(identity(model)) == DIGESTS["identities"][name], name
 

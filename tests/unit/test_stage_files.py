@@ -13,6 +13,7 @@ from botchat.errors import BotChatError, DataError
 from botchat.records import Seed
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
+from tests.rows import rows
 
 MARK = b"\xef\xbb\xbf"
 ONE = b'{"id":"1","utterances":["a","b"]}'
@@ -25,29 +26,12 @@ def ids(path: Path) -> list[str]:
     return [seed.id for seed in jsonl.read(path, Seed)]
 
 
-@pytest.mark.parametrize(
-    ("content", "kept", "torn"),
-    [
-        (ONE + b"\n" + TWO + b"\n", ["1", "2"], 0),
-        (ONE + b"\n" + TWO, ["1", "2"], 0),
-        (ONE + b"\r\n" + TWO + b"\r", ["1", "2"], 0),
-        (ONE + b"\n" + TWO + b"  ", ["1", "2"], 0),
-        (TWO, ["2"], 0),
-        (MARK + TWO, ["2"], 0),
-        (MARK + ONE + b"\n" + TWO + b"\n", ["1", "2"], 0),
-        (MARK + ONE + b"\n" + TWO, ["1", "2"], 0),
-        (ONE + b"\n" + TWO[:-1], ["1"], 32),
-        (ONE + b"\n" + TWO[:1], ["1"], 1),
-        (ONE + b"\n\0\0\0", ["1"], 3),
-        (ONE + b"\n17", ["1"], 2),
-        (MARK + ONE + b"\n" + TWO[:20], ["1"], 20),
-        (b"", [], 0),
-    ],
-)
+@pytest.mark.parametrize(("text", "kept", "torn"), rows("last_lines_of_a_file"))
 def test_a_whole_last_line_is_kept_and_a_torn_one_is_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes, kept: list[str], torn: int
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, kept: list[str], torn: int
 ) -> None:
     """When it is read, when a line is appended, and when it is published; what is torn is said."""
+    content = text.encode()
     path = tmp_path / "a.jsonl"
     path.write_bytes(content)
     assert ids(path) == kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -14,27 +15,7 @@ from botchat.protocols.reports import ReportedError, parse_text
 from tests.rows import rows
 
 CAT = OwnText("1", 'Kim had a cat. The cat was a "dog". It was fine! It was fine!')
-REPLY = """I looked at it closely.
-
-Question: Repetition?
-Answer: Yes
-- "It was fine!" - said twice
-Score: -1
-**Question:** Does the text have a logical inconsistency?
-**Answer:** Yes. "The cat was a "dog"" contradicts the first sentence.
-**Score:** 1
-3. Discontinuity? No
-Score: 0
-Question: Inappropriate lexical choice?
-Answer: No
-Question: Factual Error?
-Answer: Yes
-1. “<i>Cats</i> bark” - nobody says so
-Score: -1
-
-Repetition: -1
-Logical Inconsistency: -1
-"""
+REPLY = Path(__file__).parents[1].joinpath("data", "report.txt").read_text("utf-8")
 
 
 def test_a_report_is_read_with_place_quote_reason_and_score():

@@ -72,16 +72,7 @@ def read_as_csv(rows) -> PairVerdicts:
     return votes_of(read_table(table, "f.csv")).votes
 
 
-BATTLES = [
-    {"question_id": "q1", "model_a": "x", "model_b": "y", "winner": "model_a", "judge": "u1",
-     "turn": 1, "tstamp": 1.5},
-    {"question_id": "q2", "model_a": "y", "model_b": "z", "winner": "tie (bothbad)", "judge": "u2",
-     "turn": 1, "tstamp": 2.5},
-    {"question_id": "q3", "model_a": "z", "model_b": "x", "winner": "model_b", "judge": "u1",
-     "turn": 1, "tstamp": 3.5},
-    {"question_id": "q3", "model_a": "z", "model_b": "y", "winner": "both_bad", "judge": "u3",
-     "turn": 1, "tstamp": 4.5},
-]  # fmt: skip
+BATTLES = rows("battles")
 READ_BATTLES = [
     ("q1", "x", "y", "u1", 1.0),
     ("q2", "y", "z", "u2", 0.5),
@@ -129,25 +120,10 @@ def test_a_judge_gives_a_verdict_once():
         compare(twice.with_turns_named(), None)
 
 
-WRONG = [
-    ("csv", b"", "the file is empty; its first row names columns"),
-    ("csv", b"x,y\n1,2\n", "no votes (columns: x, y); name them model_a,model_b,winner or"),
-    ("csv", b"model_a,model_b,winner\n", "no votes (columns: model_a, model_b, winner)"),
-    ("csv", b"model_a,model_b,winner\na,b,tie\na,b,tie,4\n",
-     "not readable as csv (CSV parse error"),
-    ("jsonl", b'{"model_a": 1}\n[]\n', " row 2: [] is not an object with named fields"),
-    ("json", b"[1, 2]", " row 1: 1 is not an object with named fields"),
-    ("csv", b"model_a,model_b,winner\na,b,\xff\n", "line 2: byte 0xff is not UTF-8"),
-    ("parquet", b"PAR1....", "not readable as parquet"),
-    ("txt", b"x", "none of .csv, .tsv"),
-    ("csv", as_csv([{"model_a": "x" * 300, "model_b": "b", "winner": "tie"}]), "'xxx"),
-]  # fmt: skip
-"""Ending, content, message."""
-
-
-@pytest.mark.parametrize(("suffix", "data", "message"), WRONG)
-def test_a_wrong_file_is_refused_in_one_line(suffix, data, message):
+@pytest.mark.parametrize(("suffix", "text", "message"), rows("wrong_files_of_votes"))
+def test_a_wrong_file_is_refused_in_one_line(suffix, text, message):
     """With the row, the column and what was expected."""
+    data = text.encode("utf-8", "surrogateescape")
     with pytest.raises(DataError) as refused:
         votes_of(read_table(data, f"f.{suffix}"))
     assert message in str(refused.value)
