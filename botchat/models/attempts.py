@@ -7,10 +7,13 @@ money) → a `Sender`: an endpoint, its Batch API, or a bot.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
-from botchat.interfaces import Decoding, Message, ModelFacts, Reply
+from botchat.interfaces import Decoding, Message, ModelFacts, Quirks, Reply
 from botchat.models.faults import Fault
+from botchat.workspace.ledger import Ledger, identity_key
+from botchat.workspace.model_settings import ModelSettings, identity, reasoning_room
 
 
 class Call(NamedTuple):
@@ -86,12 +89,54 @@ def map_replies(attempt: Attempt, change: Callable[[Reply], Reply]) -> Attempt:
     return attempt._replace(reply=change(attempt.reply))
 
 
-class Sender(ModelFacts, Protocol):
-    """Whatever makes one attempt at a time: an endpoint, its Batch API, a bot."""
+class SenderFacts(ModelFacts, Protocol):
+    """Facts of whatever makes attempts."""
 
     @property
     def most_room(self) -> int:
         """Tokens of a reply that would be for reasoning, if the model thinks."""
 
+
+class Sender(SenderFacts, Protocol):
+    """Whatever makes one attempt at a time: an endpoint, its Batch API, a bot."""
+
     async def attempt(self, call: Call) -> Attempt:
         """Send a request once. Raises nothing but `FatalModelError`, before anything is sent."""
+
+
+@dataclass(eq=False)
+class EndpointFacts:
+    """The `SenderFacts` of an endpoint's model, as far as the ledger knows them now."""
+
+    name: str
+    settings: ModelSettings
+    ledger: Ledger
+    """Keeps what is learnt about the endpoint."""
+
+    def __post_init__(self) -> None:
+        """Derive what callers ask for."""
+        self.identity = identity(self.settings)
+        self.identity_key = identity_key(self.identity)
+        self.parallel = self.settings.max_concurrency
+
+    @property
+    def quirks(self) -> Quirks:
+        """Refusals of its endpoint, as far as they are known."""
+        return self.ledger.quirks(self.identity_key)
+
+    @property
+    def context_window(self) -> int | None:
+        """Tokens of prompt and reply together: as set, or as the endpoint says."""
+        return self.settings.context_window or self.quirks.window
+
+    @property
+    def room(self) -> int:
+        """Tokens of a reply that are for reasoning."""
+        if self.quirks.thinks:
+            return self.most_room
+        return 0
+
+    @property
+    def most_room(self) -> int:
+        """Tokens of a reply that would be for reasoning, if the model thinks."""
+        return reasoning_room(self.settings, self.quirks)

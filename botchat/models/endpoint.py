@@ -34,7 +34,16 @@ from botchat.interfaces import (
     SystemRole,
     reply_tokens,
 )
-from botchat.models.attempts import Adapted, Again, Answered, Attempt, Call, Refused, map_replies
+from botchat.models.attempts import (
+    Adapted,
+    Again,
+    Answered,
+    Attempt,
+    Call,
+    EndpointFacts,
+    Refused,
+    map_replies,
+)
 from botchat.models.connection import Failure, HttpResponse, Response, Server
 from botchat.models.faults import Fault, classify, named_parameter, window_of
 from botchat.models.reader import (
@@ -47,8 +56,6 @@ from botchat.models.reader import (
     seconds_in,
 )
 from botchat.records import NO_ROOM
-from botchat.workspace.ledger import Ledger, identity_key
-from botchat.workspace.model_settings import ModelSettings, identity, reasoning_room
 from botchat.workspace.secrets import public_url
 
 _LONGEST_DETAIL = 500
@@ -57,20 +64,14 @@ _WINDOW_TIMEOUT_S = 10.0
 
 
 @dataclass(eq=False)
-class EndpointModel:
+class EndpointModel(EndpointFacts):
     """A `botchat.models.attempts.Sender` on a server."""
 
-    name: str
-    settings: ModelSettings
     server: Server
-    ledger: Ledger
-    """Keeps what is learnt about the endpoint."""
 
     def __post_init__(self) -> None:
-        """Derive what callers ask for."""
-        self.identity = identity(self.settings)
-        self._identity_key = identity_key(self.identity)
-        self.parallel = self.settings.max_concurrency
+        """Ask nothing yet."""
+        super().__post_init__()
         self._was_window_asked = False
         self._odd_end: str | None = None
         """Unknown end of the last reply, if it was unknown."""
@@ -80,28 +81,6 @@ class EndpointModel:
             if self.settings.message_layout in ("auto", layout)
             and self.settings.system_role in ("auto", system)
         ]
-
-    @property
-    def quirks(self) -> Quirks:
-        """Refusals of its endpoint, as far as they are known."""
-        return self.ledger.quirks(self._identity_key)
-
-    @property
-    def context_window(self) -> int | None:
-        """Tokens of prompt and reply together: as set, or as the endpoint says."""
-        return self.settings.context_window or self.quirks.window
-
-    @property
-    def room(self) -> int:
-        """Tokens of a reply that are for reasoning."""
-        if self.quirks.thinks:
-            return self.most_room
-        return 0
-
-    @property
-    def most_room(self) -> int:
-        """Tokens of a reply that would be for reasoning, if the model thinks."""
-        return reasoning_room(self.settings, self.quirks)
 
     async def attempt(self, call: Call) -> Attempt:
         """Send a request once."""
@@ -132,7 +111,7 @@ class EndpointModel:
     def _learn(self, quirks: Quirks) -> None:
         """Keep what is known now; what changes the meaning of requests is told once."""
         changes = [change for change in quirks.changes if change not in self.quirks.changes]
-        self.ledger.set_quirks(self._identity_key, quirks)
+        self.ledger.set_quirks(self.identity_key, quirks)
         if changes:
             how = " and ".join(changes)
             log.warning(f"{self.name} is asked {how} from now on: its endpoint refuses otherwise")

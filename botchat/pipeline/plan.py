@@ -15,9 +15,10 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from botchat.errors import listed
-from botchat.interfaces import ChatModel, Decoding, Message, Quirks, Reply
+from botchat.interfaces import ChatModel, Reply
 from botchat.metrics.statistics import LEAST, LEVEL, student_t
-from botchat.models.stored import visible_reply, wants_more_room
+from botchat.models.attempts import Call, EndpointFacts, SenderFacts
+from botchat.models.stored import LedgerModel
 from botchat.parallel import EarlyStop, run_sync
 from botchat.pipeline.live_models import token_counter
 from botchat.pipeline.resolved import ModelUse, ResolvedRun, SeedSet, first_seeds
@@ -28,8 +29,7 @@ from botchat.protocols.generation import TokenCounter, prompt_tokens
 from botchat.records import HUMAN, eligible_seeds
 from botchat.results import Fields, Result
 from botchat.workspace import usage
-from botchat.workspace.ledger import Ledger, identity_key, request_json, request_key
-from botchat.workspace.model_settings import identity, reasoning_room
+from botchat.workspace.ledger import Ledger
 from botchat.workspace.secrets import public
 
 REPLY_TOKENS: Mapping[str, tuple[int, int]] = {
@@ -94,28 +94,17 @@ class ReplyLengths(NamedTuple):
     """Whether it is known from the model's own replies, reasoning included."""
 
 
-class DryRunModel:
+class DryRunModel(LedgerModel):
     """A model whose calls are answered by the ledger or counted, never sent."""
-
-    parallel = 1
 
     def __init__(self, models: DryRunModels, use: ModelUse) -> None:
         """Share lengths and the keys of counted calls with the same model in other steps."""
-        self.name = use.model.name
-        self.context_window: int | None = None
-        self.quirks = Quirks()
-        self.room = 0
-        self._most_room = 0
-        settings = use.model.settings
-        if settings is None:
-            self.identity = models.seed_set.bot(use.model.name).identity
+        sender: SenderFacts
+        if use.model.settings is None:
+            sender = models.seed_set.bot(use.model.name)
         else:
-            self.identity = identity(settings)
-            self.quirks = models.ledger.quirks(identity_key(self.identity))
-            self.context_window = settings.context_window or self.quirks.window
-            self._most_room = reasoning_room(settings, self.quirks)
-            if self.quirks.thinks:
-                self.room = self._most_room
+            sender = EndpointFacts(use.model.name, use.model.settings, models.ledger)
+        super().__init__(sender, models.ledger, models.count_replayed, models.counter.estimate)
         self._models = models
         self._use = use
         self._lengths = models.lengths(self.name, use.stage)
@@ -145,19 +134,14 @@ class DryRunModel:
         """Tokens of a reply that nobody knows yet whether the model takes them to think."""
         if self._lengths.is_measured or not self._prompts:
             return 0
-        return self._most_room
+        return self.sender.most_room
 
-    async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
-        """Return the stored reply, or a made-up one that is counted."""
-        key = request_key(request_json(self.identity, messages, decoding))
-        stored = self._models.ledger.get(key)
-        if stored is not None and not wants_more_room(stored, self._most_room):
-            self._models.replayed = True
-            return visible_reply(stored, decoding.max_tokens, self._models.counter.estimate)
-        if key not in self._counted:
-            self._counted.add(key)
-            self._prompts.append(prompt_tokens(messages, self._models.counter.estimate))
-        return Reply("ok", text=_made_up(key, self._lengths.words), key=key)
+    async def ask(self, call: Call) -> Reply:
+        """Return a made-up reply that is counted."""
+        if call.key not in self._counted:
+            self._counted.add(call.key)
+            self._prompts.append(prompt_tokens(call.messages, self.count))
+        return Reply("ok", text=_made_up(call.key, self._lengths.words), key=call.key)
 
 
 def _made_up(key: str, tokens: int) -> str:
@@ -184,7 +168,8 @@ class DryRunModels:
         self.lengths = cache(self._expected)
         self.counted = defaultdict[tuple[str, str], set[str]](set)
         """Model and stage -> keys of the calls that were counted."""
-        self.replayed = False
+        self.n_replayed = 0
+        """Replies that came from the ledger."""
         self._models: dict[tuple[str, str, str], DryRunModel] = {}
 
     def open(self, use: ModelUse) -> ChatModel:
@@ -193,6 +178,10 @@ class DryRunModels:
         if place not in self._models:
             self._models[place] = DryRunModel(self, use)
         return self._models[place]
+
+    def count_replayed(self, _reply: Reply, from_ledger: bool) -> None:
+        """Take note of a reply that came from the ledger."""
+        self.n_replayed += from_ledger
 
     def planned(self) -> list[PlannedCalls]:
         """Return the calls of all models."""
@@ -312,7 +301,7 @@ def plan(run: ResolvedRun, walk: Callable[[Session], Coroutine[Any, Any, object]
         notes.append(UNPRICED.format(" and ".join(unknown)))
     if not counter.exact:
         notes.append(ROUGH)
-    return Plan(expected, high, notes, not models.replayed)
+    return Plan(expected, high, notes, not models.n_replayed)
 
 
 def ask_or_plan(

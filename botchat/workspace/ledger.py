@@ -249,24 +249,9 @@ class Ledger:
         kept = loop.create_future()
         if not self._keeping:
             loop.call_soon(self._keep_all)
-        call = StoredCall(
-            key=key,
-            model=model,
-            stage=stage,
-            at=time.time(),
-            outcome=reply.outcome,
-            text=reply.text,
-            finish_reason=reply.finish_reason,
-            prompt_tokens=reply.usage.prompt_tokens,
-            completion_tokens=reply.usage.completion_tokens,
-            cached_tokens=reply.usage.cached_tokens,
-            latency_s=reply.latency_s,
-            cost_usd=reply.cost_usd,
-            detail=reply.detail,
-            sent=reply.sent,
-            request=msgspec.Raw(request),
-            raw=reply.raw,
-        )
+        cells = msgspec.structs.asdict(reply) | msgspec.structs.asdict(reply.usage)
+        cells |= {"key": key, "model": model, "stage": stage, "at": time.time()}
+        call = msgspec.convert(cells | {"request": msgspec.Raw(request)}, StoredCall)
         self._keeping.append((call.row(), kept))
         return kept
 
