@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from botchat.interfaces import Decoding, Message, ModelFacts, Quirks, Reply
-from botchat.models.faults import Fault
+from botchat.models.faults import FACTS, Fault
 from botchat.workspace.ledger import Ledger, identity_key
 from botchat.workspace.model_settings import ModelSettings, identity, reasoning_room
 
@@ -51,7 +51,7 @@ class Again(NamedTuple):
     @property
     def billed(self) -> bool:
         """Whether it may have been billed."""
-        return self.fault.facts.may_be_billed
+        return FACTS[self.fault].may_be_billed
 
 
 class Adapted(NamedTuple):
@@ -71,19 +71,11 @@ class Refused(NamedTuple):
     billed: bool = False
 
 
-class Pending(NamedTuple):
-    """A call that is sent, and whose answer comes in a later run."""
-
-    reason: str
-
-
-Attempt: TypeAlias = Answered | Again | Adapted | Refused | Pending
+Attempt: TypeAlias = Answered | Again | Adapted | Refused
 
 
 def map_replies(attempt: Attempt, change: Callable[[Reply], Reply]) -> Attempt:
     """Return an attempt whose replies are changed."""
-    if isinstance(attempt, Pending):
-        return attempt
     if isinstance(attempt, Again) and attempt.kept is not None:
         attempt = attempt._replace(kept=change(attempt.kept))
     return attempt._replace(reply=change(attempt.reply))
@@ -101,7 +93,11 @@ class Sender(SenderFacts, Protocol):
     """Whatever makes one attempt at a time: an endpoint, its Batch API, a bot."""
 
     async def attempt(self, call: Call) -> Attempt:
-        """Send a request once. Raises nothing but `FatalModelError`, before anything is sent."""
+        """Send a request once.
+
+        Raises nothing but `FatalModelError`, before anything is sent, and `BatchPending` where it
+        is sent and its answer comes in a later run.
+        """
 
 
 @dataclass(eq=False)

@@ -122,7 +122,7 @@ class Server:
                 ) as response,
             ):
                 await response.content.readexactly(MAX_BODY + 1)
-            return Failure(Fault.UNREADABLE, f"the body is larger than {MAX_BODY} bytes")
+            return Failure("unreadable", f"the body is larger than {MAX_BODY} bytes")
         except asyncio.IncompleteReadError as whole:  # as it should be: it is shorter
             return HttpResponse(response.status, response.headers.copy(), whole.partial)
         except _UnreadBytes:

@@ -45,7 +45,7 @@ from botchat.models.attempts import (
     map_replies,
 )
 from botchat.models.connection import Failure, HttpResponse, Response, Server
-from botchat.models.faults import Fault, classify, named_parameter, window_of
+from botchat.models.faults import FACTS, Fault, classify, named_parameter, window_of
 from botchat.models.reader import (
     Completion,
     ErrorBody,
@@ -149,7 +149,7 @@ class EndpointModel(EndpointFacts):
             attempt = self._read(response, sent)
         except Exception as error:  # a body that no branch foresees
             detail = f"the reply cannot be read: {type(error).__name__}: {error}"
-            attempt = self._failed(Fault.UNREADABLE, detail, 200)
+            attempt = self._failed("unreadable", detail, 200)
         raw = response.content.decode("utf-8", "replace")
         return map_replies(attempt, partial(self._clean, raw, sent, latency_s))
 
@@ -187,9 +187,9 @@ class EndpointModel(EndpointFacts):
         reply = completion.reply
         is_empty = reply.outcome == "empty"
         if reply.outcome == "malformed":
-            fault = Fault.UNREADABLE
+            fault: Fault = "unreadable"
             if completion.is_counted_empty:  # it costs nothing
-                fault = Fault.SERVER
+                fault = "server"
             return Again(reply, fault, status=200)
         is_thought = completion.has_reasoning or (is_empty and completion.is_cut)
         if is_thought and reply.outcome in NO_ROOM:
@@ -208,7 +208,7 @@ class EndpointModel(EndpointFacts):
         self._odd_end = odd_end
         if is_odd or (is_empty and completion.is_counted_empty):
             fault_reply = replace(reply, outcome="malformed", text="")
-            return Again(fault_reply, Fault.UNREADABLE, kept=reply, status=200)
+            return Again(fault_reply, "unreadable", kept=reply, status=200)
         return Answered(reply)
 
     def _reasoning_detail(self, completion: Completion, sent: Sent) -> str:
@@ -230,17 +230,17 @@ class EndpointModel(EndpointFacts):
         fault = classify(response.status, error)
         reason = error.message
         if response.status < 300 and not error.is_json:
-            fault = Fault.UNREADABLE
+            fault = "unreadable"
             reason = f"{reason[:120] or 'nothing'} in the place of JSON"
             if error.is_page:
                 reason += "; correct its base_url"
         detail = f"HTTP {response.status}: {reason}"
         if self._adapts(fault, error, sent):
             return Adapted(Reply("transport", detail=detail), response.status)
-        if fault is Fault.LAYOUT and response.status >= 500:
-            fault = Fault.SERVER
+        if fault == "layout" and response.status >= 500:
+            fault = "server"
         target = public_url(response.headers.get("location", "")) or "elsewhere"
-        detail += fault.facts.advice.format(target=target, change=self._change(error))
+        detail += FACTS[fault].advice.format(target=target, change=self._change(error))
         return self._failed(
             fault, detail, response.status, seconds_to_wait(response.headers, error)
         )
@@ -249,7 +249,7 @@ class EndpointModel(EndpointFacts):
         self, fault: Fault, detail: str, status: int | None = None, after_s: float = 0.0
     ) -> Attempt:
         """Return what a fault makes of an attempt: some are an answer for good."""
-        facts = fault.facts
+        facts = FACTS[fault]
         if facts.ends_the_model:
             detail = f"{self.name} at {self.server.name} cannot be used: {detail}"
         reply = Reply(facts.outcome, detail=detail)
@@ -271,7 +271,7 @@ class EndpointModel(EndpointFacts):
 
     def _adapts(self, fault: Fault, error: ErrorBody, sent: Sent) -> bool:
         """Learn from what is refused; return whether anything is new to try."""
-        if fault not in (Fault.OVERFLOW, Fault.PARAMETER, Fault.LAYOUT):
+        if fault not in ("overflow", "parameter", "layout"):
             return False
         if self._sent() == sent:  # else another call has learnt since this one was sent
             self._learn(self._quirks_after(fault, error))
@@ -280,15 +280,15 @@ class EndpointModel(EndpointFacts):
     def _quirks_after(self, fault: Fault, error: ErrorBody) -> Quirks:
         """Return the quirks with what an error refuses, if there is another form to try."""
         quirks = self.quirks
-        if fault is Fault.LAYOUT:
+        if fault == "layout":
             at = self._arrangements.index(self._arrangement())
             for layout, system in self._arrangements[at + 1 : at + 2]:
                 return replace(quirks, layout=layout, system=system)
         window = window_of(error)
-        if fault is Fault.OVERFLOW and window and self.context_window is None:
+        if fault == "overflow" and window and self.context_window is None:
             return replace(quirks, context_window=window)
         name = named_parameter(error)
-        if fault is Fault.PARAMETER and name and name not in quirks.parameters:
+        if fault == "parameter" and name and name not in quirks.parameters:
             new_name = None
             if name == "max_tokens" and "max_completion_tokens" in error.text:
                 new_name = "max_completion_tokens"

@@ -28,7 +28,7 @@ account. A new wording is a line of ``refusals.toml``, with an example in
 from __future__ import annotations
 
 import re
-from enum import Enum
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -41,30 +41,25 @@ _OPTIONAL = _WORDINGS["optional"]
 _PROMPT_FIELDS = ("", "prompt", "messages", "input", "content", "message")
 
 
-class Fault(Enum):
-    """Rows of the module's table; ``refusals.toml`` has what they are."""
-
-    REDIRECT = "redirect"
-    ACCOUNT = "account"
-    BUSY = "busy"
-    LOADING = "loading"
-    SERVER = "server"
-    ABSENT = "absent"
-    FILTERED = "filtered"
-    OVERFLOW = "overflow"
-    PARAMETER = "parameter"
-    LAYOUT = "layout"
-    REQUEST = "request"
-    UNREADABLE = "unreadable"
-    TIMEOUT = "timeout"
-    LOST = "lost"
-    UNREACHABLE = "unreachable"
-    SETTING = "setting"
-
-    @property
-    def facts(self) -> FaultFacts:
-        """Treatment of the fault."""
-        return _FACTS[self]
+Fault: TypeAlias = Literal[
+    "redirect",
+    "account",
+    "busy",
+    "loading",
+    "server",
+    "absent",
+    "filtered",
+    "overflow",
+    "parameter",
+    "layout",
+    "request",
+    "unreadable",
+    "timeout",
+    "lost",
+    "unreachable",
+    "setting",
+]
+"""Rows of the module's table; ``refusals.toml`` has what they are."""
 
 
 class FaultFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -94,7 +89,8 @@ class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     json: bool = False
 
 
-_FACTS = msgspec.convert(_WORDINGS["faults"], dict[Fault, FaultFacts])
+FACTS = msgspec.convert(_WORDINGS["faults"], dict[Fault, FaultFacts])
+"""Fault -> its treatment."""
 _RULES = msgspec.convert(_WORDINGS["rules"], list[_Rule])
 
 
@@ -115,10 +111,10 @@ def classify(status: int, error: ErrorBody) -> Fault:
         )
         if not is_known:
             continue
-        if isinstance(rule.fault, Fault):
+        if not isinstance(rule.fault, int):
             return rule.fault
         status = rule.fault
-    return Fault.SERVER
+    return "server"
 
 
 def says(name: str, error: ErrorBody) -> bool:
