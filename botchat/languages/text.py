@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from importlib import resources
 from itertools import chain
 
 import msgspec
 
+from botchat.frames import package_toml
 from botchat.languages import Words
 
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -85,9 +85,7 @@ class _Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ends: dict[str, str]
 
 
-_LISTS = msgspec.toml.decode(
-    resources.files(__package__).joinpath("rule_words.toml").read_bytes(), type=_Lists
-)
+_LISTS = package_toml("languages/rule_words.toml", _Lists)
 
 
 def _phrases(name: str) -> re.Pattern[str]:

@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botchat.errors import ConfigError
+from botchat.frames import Tables, package_toml
 from botchat.interfaces import Identity, Quirks, Reply
 from botchat.languages import ENGLISH, Language
 from botchat.languages.text import split
 from botchat.models.attempts import Answered, Attempt, Call
-from botchat.models.reader import package_data
 from botchat.records import N_SEED, Utterances
 
-_DATA = package_data("bots.toml")
+_DATA = package_toml("models/bots.toml", Tables)
 BASELINES: Mapping[str, str] = _DATA["about"]
 """Name after ``bot:`` -> description."""
 

@@ -32,10 +32,11 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from botchat.models.reader import SMALLEST_WINDOW, ErrorBody, package_data
+from botchat.frames import Tables, package_toml
+from botchat.models.reader import SMALLEST_WINDOW, ErrorBody
 from botchat.records import Outcome
 
-_WORDINGS = package_data("refusals.toml")
+_WORDINGS = package_toml("models/refusals.toml", Tables)
 _PATTERNS = _WORDINGS["errors"]
 _OPTIONAL = _WORDINGS["optional"]
 _PROMPT_FIELDS = ("", "prompt", "messages", "input", "content", "message")

@@ -12,7 +12,6 @@ import tomllib
 from contextlib import aclosing, closing
 from dataclasses import replace
 from functools import partial
-from importlib import resources
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -20,7 +19,7 @@ from urllib.parse import urlsplit
 from msgspec import UNSET
 
 from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean
-from botchat.frames import json_get, read_json
+from botchat.frames import Tables, json_get, package_text, package_toml, read_json
 from botchat.interfaces import Reply
 from botchat.languages import ENGLISH
 from botchat.models.bots import BASELINES
@@ -49,8 +48,7 @@ _ENTRY = re.compile(r"^\[([a-z-]+)\.([a-z-]+)\]\n((?:(?!\[).*\n)*)", re.MULTILIN
 """A table ``[PROVIDER.NAME]`` of ``providers.toml``, and its lines."""
 _UNNAMED = 'model = "MODEL"'
 """Line of an entry whose server says what it serves."""
-_FILES = resources.files("botchat.workspace")
-_TEXTS = tomllib.loads(_FILES.joinpath("first_settings.toml").read_text("utf-8"))
+_TEXTS = package_toml("workspace/first_settings.toml", Tables)
 """Text of a first ``botchat.toml``, and of its parts."""
 
 _CHECK_SEED = ("Hi! Did you sleep well?", "Not really, the neighbours had a party.")
@@ -66,7 +64,7 @@ _MOST_RUN = 8
 
 def templates() -> dict[str, tuple[str, str]]:
     """Return provider -> (name of the entry, its lines, comments included)."""
-    text = _FILES.joinpath("providers.toml").read_text("utf-8")
+    text = package_text("workspace/providers.toml")
     return {match[1]: (match[2], match[3].strip()) for match in _ENTRY.finditer(text)}
 
 

@@ -12,13 +12,13 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
-from importlib import resources
 from itertools import chain, pairwise
 from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import asdict
 
+from botchat.frames import package_text, package_toml
 from botchat.interfaces import VerdictReason
 from botchat.languages import ENGLISH, PLAIN, Language, Words, built_in
 from botchat.thoughts import find_thoughts
@@ -82,9 +82,7 @@ class _Templates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     report: dict[str, _Template]
 
 
-TEMPLATES = msgspec.toml.decode(
-    resources.files(__package__).joinpath("reply_patterns.toml").read_bytes(), type=_Templates
-)
+TEMPLATES = package_toml("protocols/reply_patterns.toml", _Templates)
 
 Pattern: TypeAlias = re.Pattern[str]
 
@@ -145,7 +143,7 @@ def _compiled(_: object, pattern: str) -> Pattern:
 
 
 MARKS = msgspec.toml.decode(
-    resources.files(__package__).joinpath("marks.toml").read_bytes(),
+    package_text("protocols/marks.toml"),
     type=_Marks,
     dec_hook=_compiled,
 )

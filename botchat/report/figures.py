@@ -6,11 +6,9 @@ below. Settings of matplotlib that callers have made stay, and do not show.
 
 from __future__ import annotations
 
-import importlib.resources
 import io
 import math
 import re
-import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -33,6 +31,7 @@ from botchat.boards.judge_agreement import AgreementReport
 from botchat.boards.protocols import DetectionResult, GTEvalResult, SuccessCurve
 from botchat.boards.tables import Table, labels
 from botchat.errors import UsageError
+from botchat.frames import Tables, package_toml
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED
 from botchat.report.first_screen import Costs, apart, kind_of
 
@@ -52,9 +51,7 @@ FORMATS = ("svg", "png", "pdf")
 _LEAST = 1  # inches of a side
 _MOST = 100
 
-_STYLE = tomllib.loads(
-    importlib.resources.files(__package__).joinpath("figures.toml").read_text("utf-8")
-)
+_STYLE = package_toml("report/figures.toml", Tables)
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,13 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
 from botchat.errors import BotChatError, DataError, one_line
+from botchat.frames import package_text
 from botchat.interfaces import (
     MOST_TOKENS,
     Decoding,
@@ -53,7 +53,7 @@ MAX_LINE = 64 << 20
 _PRAGMAS = (  # keys are in random order, so 64 MiB of pages are kept
     "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536;"
 )
-_TABLES = resources.files(__package__).joinpath("ledger.sql").read_text("utf-8")
+_TABLES = package_text("workspace/ledger.sql")
 
 _Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
 """0 or more: of seconds of the epoch, as far as calendars go."""

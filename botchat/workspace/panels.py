@@ -6,11 +6,11 @@ A new preset is a table of ``presets.toml``, a new role a name in `ROLES` and it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import resources
 from typing import Literal, TypeAlias
 
 import msgspec
 
+from botchat.frames import package_toml
 from botchat.workspace.model_settings import Positive, Price
 
 CHATEVAL = ("general-public", "critic", "news-author", "psychologist", "scientist")
@@ -84,11 +84,7 @@ class Strategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Whether the question is broken down, one part a round."""
 
 
-def _tables(name: str) -> bytes:
-    return resources.files(__package__).joinpath(name).read_bytes()
-
-
-STRATEGIES = msgspec.toml.decode(_tables("strategies.toml"), type=dict[StrategyName, Strategy])
+STRATEGIES = package_toml("workspace/strategies.toml", dict[StrategyName, Strategy])
 _OWN_KEYS = frozenset().union(*[strategy.keys for strategy in STRATEGIES.values()])
 """Keys of a panel that not every strategy takes."""
 
@@ -188,9 +184,9 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         return tuple(agents)
 
 
-PRESETS = msgspec.toml.decode(
-    _tables("presets.toml"), type=dict[Literal["panels"], dict[str, PanelSettings]]
-)["panels"]
+PRESETS = package_toml("workspace/presets.toml", dict[Literal["panels"], dict[str, PanelSettings]])[
+    "panels"
+]
 """The panels of the papers; their agents take the model of ``--judge-model``."""
 
 
