@@ -18,6 +18,12 @@ import msgspec
 T = TypeVar("T")
 JsonObject: TypeAlias = dict[str, object]
 """Parsed JSON with names; what they hold is looked at before it is used."""
+
+
+class TomlTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of a TOML file; a key that it does not have is an error."""
+
+
 Tables: TypeAlias = dict[str, Any]
 """A TOML file without a type of its own."""
 _FIELD = re.compile(r"^(?:data: ?|(?:event|id|retry|):.*)", re.MULTILINE)

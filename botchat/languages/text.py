@@ -9,9 +9,7 @@ import re
 from functools import lru_cache
 from itertools import chain
 
-import msgspec
-
-from botchat.frames import package_toml
+from botchat.frames import TomlTable, package_toml
 from botchat.languages import Words
 
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -69,7 +67,7 @@ class ReadText:
         return len(_LAYOUT.findall(self.raw.strip()))
 
 
-class _Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Lists(TomlTable, frozen=True):
     """`rule_words.toml`: English words and phrases, regular expressions in lower case.
 
     ``{name}`` in a phrase stands for the pattern of that name in ``lists``; ``ends`` has what must

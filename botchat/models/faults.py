@@ -32,7 +32,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from botchat.frames import Tables, package_toml
+from botchat.frames import Tables, TomlTable, package_toml
 from botchat.models.reader import SMALLEST_WINDOW, ErrorBody
 from botchat.records import Outcome
 
@@ -63,7 +63,7 @@ Fault: TypeAlias = Literal[
 """Rows of the module's table; ``refusals.toml`` has what they are."""
 
 
-class FaultFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FaultFacts(TomlTable, frozen=True):
     """Treatment of a fault."""
 
     outcome: Outcome = "transport"
@@ -80,7 +80,7 @@ class FaultFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """End of a message: what to do about it."""
 
 
-class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Rule(TomlTable, frozen=True):
     """One way to know a fault, or the status that an error stands for."""
 
     fault: Fault | int

@@ -127,8 +127,7 @@ def self_judged_models(
     if panel is not None:
         names = {asked.model, *[member.model or "" for member in panel.members]}
     else:
-        entry = workspace.config.judges.get(asked.asked_once)
-        names = {asked.asked_once if entry is None else entry.model}
+        names = {_judging_model(workspace, asked)}
 
     def identity(name: str) -> object:
         entry = workspace.config.models.get(name)
@@ -140,6 +139,14 @@ def self_judged_models(
     return [name for name in contestants if not own.isdisjoint(map(identity, name.split(" + ")))]
 
 
+def _judging_model(workspace: Workspace, asked: JudgeId) -> str:
+    """Return the model that a judge of one model asks."""
+    entry = workspace.config.judges.get(asked.asked_once)
+    if entry is None:
+        return asked.asked_once
+    return entry.model
+
+
 def single_judges(workspace: Workspace, judges: Sequence[str]) -> dict[str, Names]:
     """Return debate -> the judges that are one of its models alone.
 
@@ -149,8 +156,7 @@ def single_judges(workspace: Workspace, judges: Sequence[str]) -> dict[str, Name
     for judge in judges:
         asked = JudgeId.parse(judge)
         if asked.role == "judge":
-            entry = workspace.config.judges.get(asked.asked_once)
-            models[judge] = asked.asked_once if entry is None else entry.model
+            models[judge] = _judging_model(workspace, asked)
     singles = {}
     for debate in models:
         if str(JudgeId(debate, "votes_before_debate")) in judges:

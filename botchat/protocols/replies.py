@@ -18,7 +18,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec.structs import asdict
 
-from botchat.frames import package_text, package_toml
+from botchat.frames import TomlTable, package_text, package_toml
 from botchat.interfaces import VerdictReason
 from botchat.languages import ENGLISH, PLAIN, Language, Words, built_in
 from botchat.thoughts import find_thoughts
@@ -61,14 +61,14 @@ def known_words(language: Language, key: str) -> list[str]:
     return list(chain.from_iterable(lists))
 
 
-class _Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Template(TomlTable, frozen=True):
     """A pattern with names of parts, and sentences with what it finds in each."""
 
     pattern: str
     reads: list[tuple[str, str]]
 
 
-class _Templates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Templates(TomlTable, frozen=True):
     """The whole ``reply_patterns.toml``."""
 
     parts: dict[str, str]
@@ -87,7 +87,7 @@ TEMPLATES = package_toml("protocols/reply_patterns.toml", _Templates)
 Pattern: TypeAlias = re.Pattern[str]
 
 
-class _Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Columns(TomlTable, frozen=True):
     """Names of columns of texts and pairs."""
 
     texts: Words
@@ -97,7 +97,7 @@ class _Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     human_verdicts: Words
 
 
-class _Marks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Marks(TomlTable, frozen=True):
     """The whole ``marks.toml``."""
 
     end_like: Pattern

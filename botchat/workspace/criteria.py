@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from botchat import prompts
+from botchat.frames import TomlTable
 
 PLACES = {"single": {"conversation"}, "pair": {"conversation_1", "conversation_2"}}
 """Places that a prompt must have, by what it shows."""
@@ -25,7 +26,7 @@ _ONLY = {"scores": "score", "scale": "score", "labels": "pairwise", "named_is": 
 LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
 
 
-class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class CriterionSettings(TomlTable, frozen=True, kw_only=True):
     """One ``[protocols.NAME]`` entry."""
 
     kind: Literal["detection", "pairwise", "score", "report"]

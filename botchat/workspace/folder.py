@@ -29,6 +29,7 @@ from botchat.errors import (
     listed,
     log,
 )
+from botchat.frames import TomlTable
 from botchat.languages import Language
 from botchat.records import (
     N_SEED,
@@ -66,7 +67,7 @@ _FIRST_LINES = 1 << 12
 """Bytes of a stage file that tell whose it is."""
 
 
-class AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class AboutSet(TomlTable, frozen=True, omit_defaults=True):
     """``seeds/<set>.toml``: facts about a set that its lines lack."""
 
     language: str = languages.EN

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from botchat.frames import package_toml
+from botchat.frames import TomlTable, package_toml
 from botchat.workspace.model_settings import Positive, Price
 
 CHATEVAL = ("general-public", "critic", "news-author", "psychologist", "scientist")
@@ -38,7 +38,7 @@ StrategyName: TypeAlias = Literal[
 ]
 
 
-class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class AgentSettings(TomlTable, frozen=True, kw_only=True):
     """One member of a panel; without role and text it has no role description of its own."""
 
     role: str | None = None
@@ -59,7 +59,7 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise ValueError(f"name: {self.name!r} is the name of a speaker without a vote")
 
 
-class Strategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Strategy(TomlTable, frozen=True, kw_only=True):
     """Way in which the agents of a panel work together: a table of ``strategies.toml``."""
 
     kind: Literal["ensemble", "debate", "discussion"]
@@ -89,7 +89,7 @@ _OWN_KEYS = frozenset().union(*[strategy.keys for strategy in STRATEGIES.values(
 """Keys of a panel that not every strategy takes."""
 
 
-class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PanelSettings(TomlTable, frozen=True, kw_only=True):
     """One ``[panels.NAME]`` entry. The order of the fields is part of digests."""
 
     strategy: StrategyName
