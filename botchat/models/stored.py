@@ -10,6 +10,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
@@ -36,28 +37,22 @@ def _ignore(reply: Reply, from_ledger: bool) -> None:
     """Do nothing with a reply."""
 
 
+@dataclass(eq=False)
 class LedgerModel(ABC):
     """A `ChatModel` that the ledger answers, where it has the call."""
 
-    def __init__(
-        self,
-        sender: SenderFacts,
-        ledger: Ledger,
-        on_reply: Callable[[Reply, bool], None],
-        count: CountTokens,
-    ) -> None:
-        """Take over what the sender says of itself.
+    sender: SenderFacts
+    ledger: Ledger
+    on_reply: Callable[[Reply, bool], None]
+    """Called with each reply and whether it came from the ledger."""
+    count: CountTokens
+    """Tokens of a text."""
 
-        ``on_reply`` is called with each reply and whether it came from the ledger; ``count``:
-        tokens of a text.
-        """
-        self.sender = sender
-        self.name = sender.name
-        self.identity = sender.identity
-        self.parallel = sender.parallel
-        self.ledger = ledger
-        self.on_reply = on_reply
-        self.count = count
+    def __post_init__(self) -> None:
+        """Take over what the sender says of itself."""
+        self.name = self.sender.name
+        self.identity = self.sender.identity
+        self.parallel = self.sender.parallel
 
     @property
     def quirks(self) -> Quirks:

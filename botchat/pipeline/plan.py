@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from botchat.errors import listed
 from botchat.interfaces import ChatModel, Reply
@@ -281,11 +281,12 @@ def _cost(planned: Iterable[PlannedCalls], step: str) -> tuple[int, float | None
     return sum(each.calls for each in calls), usd
 
 
-def plan(run: ResolvedRun, walk: Callable[[Session], Coroutine[Any, Any, object]]) -> Plan:
-    """Return what a run would send, for each model at each level; nothing is written.
+Walk: TypeAlias = Callable[[Session], Coroutine[Any, Any, object]]
+"""Does what a stage does with a session's models, but stores nothing."""
 
-    ``walk`` does what the run does with a session's models, but stores nothing.
-    """
+
+def plan(run: ResolvedRun, walk: Walk) -> Plan:
+    """Return what a run would send, for each model at each level; nothing is written."""
     counter = token_counter()
     levels = []
     with closing(run.workspace.ledger(readonly=True)) as ledger:
@@ -308,7 +309,7 @@ def ask_or_plan(
     run: ResolvedRun,
     meter: Meter,
     subject: str,
-    walk: Callable[[Session], Coroutine[Any, Any, object]],
+    walk: Walk,
     ask: Callable[[Session, EarlyStop], Awaitable[Iterable[NamedTuple]]],
 ) -> Result:
     """Return the rows of a stage, or with ``--plan`` the plan of its ``subject``."""

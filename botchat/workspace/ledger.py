@@ -427,4 +427,4 @@ def _pack(data: bytes) -> bytes:
 
 def identity_key(identity: Identity) -> str:
     """Return the key of a model's identity."""
-    return hashlib.sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()
+    return request_key(msgspec.json.encode(identity, order="deterministic"))
