@@ -34,7 +34,7 @@ import msgspec
 
 from botchat.frames import Tables, TomlTable, package_toml
 from botchat.models.reader import SMALLEST_WINDOW, ErrorBody
-from botchat.records import Outcome
+from botchat.records import Names, Outcome
 
 _WORDINGS = package_toml("models/refusals.toml", Tables)
 _PATTERNS = _WORDINGS["errors"]
@@ -85,7 +85,7 @@ class _Rule(TomlTable, frozen=True):
 
     fault: Fault | int
     status: str
-    says: tuple[str, ...] = ("anything",)
+    says: Names = ("anything",)
     code: str = "anything"
     json: bool = False
 

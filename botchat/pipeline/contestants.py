@@ -25,6 +25,7 @@ from botchat.records import (
     Judgment,
     Names,
     Seed,
+    Texts,
     Verdict,
     human_dialogue,
     is_bare,
@@ -48,7 +49,7 @@ def seed_set_of(workspace: Workspace, name: str = "") -> str:
     raise ConfigError(f"name a set with --seeds, or seeds in [run]: {listed(own)}")
 
 
-def select_dialogues(run: ResolvedRun, models: Sequence[str], generated: Dialogues) -> Dialogues:
+def select_dialogues(run: ResolvedRun, models: Texts, generated: Dialogues) -> Dialogues:
     """Return the dialogues of ``models``, or if it is empty of all contestants with ``human``.
 
     ``generated``: contestant -> seed id -> dialogue. `MissingDataError` for a model without
@@ -147,7 +148,7 @@ def _judging_model(workspace: Workspace, asked: JudgeId) -> str:
     return entry.model
 
 
-def single_judges(workspace: Workspace, judges: Sequence[str]) -> dict[str, Names]:
+def single_judges(workspace: Workspace, judges: Texts) -> dict[str, Names]:
     """Return debate -> the judges that are one of its models alone.
 
     A debate is a judge whose votes before it are judges too.

@@ -26,7 +26,7 @@ from botchat.pipeline.session import Session, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.catalogue import RANKING
 from botchat.protocols.generation import TokenCounter, prompt_tokens
-from botchat.records import HUMAN, eligible_seeds
+from botchat.records import HUMAN, Texts, eligible_seeds
 from botchat.results import Fields, Result
 from botchat.workspace import usage
 from botchat.workspace.ledger import Ledger
@@ -234,7 +234,7 @@ class Plan(NamedTuple):
     expected: Sequence[PlannedCalls]
     high: Sequence[PlannedCalls]
     """Calls of replies as long as they may be."""
-    notes: Sequence[str]
+    notes: Texts
     is_fresh: bool
     """Whether the ledger has no call of it."""
 

@@ -32,7 +32,7 @@ from botchat.boards.protocols import DetectionResult, GTEvalResult, SuccessCurve
 from botchat.boards.tables import Table, labels
 from botchat.errors import UsageError
 from botchat.frames import Tables, package_toml
-from botchat.records import HUMAN, MIN_HUMAN, N_SEED
+from botchat.records import HUMAN, MIN_HUMAN, N_SEED, Texts
 from botchat.report.first_screen import Costs, apart, kind_of
 
 INK = "#1a1917"  # models
@@ -61,7 +61,7 @@ class Chart:
     name: str  # of its file, without ending
     title: str
     caption: str  # how to read it
-    signatures: Sequence[str]
+    signatures: Texts
     draw: Callable[[Axes], None]
     n_rows: int = 0  # one under the other, which decide its height; 0: it has none
 
@@ -286,7 +286,7 @@ def judge_charts(report: AgreementReport) -> Iterator[Chart]:
         )
 
 
-def _judge_names(judges: Sequence[str]) -> dict[str, str]:
+def _judge_names(judges: Texts) -> dict[str, str]:
     """Return judges as figures name them: without the model of panels where all have that model."""
     models = {(re.findall(r"@([^ ]+)", name) or [name])[0] for name in judges}
     if len(models) > 1:
@@ -330,7 +330,7 @@ def _name_rows(axes: Axes, names: Sequence[object]) -> None:
         tick.set_color(_color(name))
 
 
-def _write_beside(axes: Axes, heights: Any, texts: Sequence[str]) -> Sequence[Text]:
+def _write_beside(axes: Axes, heights: Any, texts: Texts) -> Sequence[Text]:
     """Write texts at the right, at these heights."""
     right = axes.secondary_yaxis("right")
     right.set_yticks(heights, texts)

@@ -17,7 +17,7 @@ import msgspec
 
 from botchat.errors import ConfigError, did_you_mean, listed
 from botchat.frames import TomlTable
-from botchat.records import HUMAN, N_SEED, RULES, SHUFFLED
+from botchat.records import HUMAN, N_SEED, RULES, SHUFFLED, Names
 from botchat.workspace.criteria import CriterionSettings, is_reserved, with_prompt
 from botchat.workspace.model_settings import (
     OPENAI_URL,
@@ -72,10 +72,10 @@ class RunSettings(TomlTable, frozen=True, kw_only=True):
     """``[run]``: defaults of the flags of ``botchat run``."""
 
     seeds: str | None = None
-    models: tuple[str, ...] = ()
+    models: Names = ()
     judge: str | None = None
     judge_model: str | None = None
-    protocols: tuple[str, ...] = ()
+    protocols: Names = ()
     limit: Positive | None = None
     shuffled: Annotated[int, msgspec.Meta(ge=0)] = 40
     """Shuffled dialogues that a judge is tested on, once; 0: none."""
@@ -194,7 +194,7 @@ class TomlFile(NamedTuple):
         return start
 
 
-def unknown_key(name: str, known: tuple[str, ...]) -> str:
+def unknown_key(name: str, known: Names) -> str:
     """Explain an unknown key, with a near match."""
     if "api_key_env" in known and SECRET_NAME.search(name):
         return "put the key into an environment variable, and its name into api_key_env"

@@ -37,6 +37,7 @@ from botchat.records import (
     Dialogue,
     Dialogues,
     Judgment,
+    Names,
     Provenance,
     Seed,
     natural_sort_key,
@@ -57,7 +58,7 @@ PORTABLE = r"(?!(?i:con|prn|aux|nul|(?:com|lpt)[1-9\u00b9\u00b2\u00b3])(?:\.|$)|
 """Begins a pattern of names; none that Windows refuses, as ``con.csv`` and ``a.``, matches it."""
 
 
-CaseKey: TypeAlias = tuple[str, tuple[str, ...]]
+CaseKey: TypeAlias = tuple[str, Names]
 """Seed id and contestants, in the order shown, of a case in one protocol."""
 
 JudgmentFiles: TypeAlias = dict[str, dict[str, Path]]

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from botchat.frames import TomlTable, package_toml
+from botchat.records import Names
 from botchat.workspace.model_settings import Positive, Price
 
 CHATEVAL = ("general-public", "critic", "news-author", "psychologist", "scientist")
@@ -64,7 +65,7 @@ class Strategy(TomlTable, frozen=True, kw_only=True):
 
     kind: Literal["ensemble", "debate", "discussion"]
     """Agents vote alone, read each other, or write a report together."""
-    keys: tuple[str, ...]
+    keys: Names
     """Keys of a panel that it takes beside those that all take."""
     agents: tuple[AgentSettings | str, ...]
     """Members of a panel that names none."""
