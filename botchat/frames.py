@@ -1,6 +1,7 @@
-"""JSON in whatever frame a server sends it, values in it by path, by kind, by name; own files.
+"""JSON in whatever frame a server sends it, and values in it by path, by kind, by name.
 
-A new frame has an example in ``tests/integration/test_frames.py``.
+A new frame has an example in ``tests/integration/test_frames.py``. Files of the package are read
+here, too: texts, and TOML as a type.
 """
 
 from __future__ import annotations
