@@ -79,7 +79,7 @@ def harness(url, n_calls, in_flight):
             ledger = Ledger(Path(folder) / "ledger.sqlite3")
             settings = ModelSettings(model="m", base_url=url)
             server = server_of(settings)
-            sender = EndpointModel("m", settings, server, ledger)
+            sender = EndpointModel("m", settings, ledger, server)
             paying = PayingModel(sender, ledger, "bench", ServerLimit(in_flight))
             model = StoredModel(RetryingModel(paying))
 

@@ -1,6 +1,7 @@
 """JSON in whatever frame a server sends it, and values in it by path, by kind, by name.
 
-A new frame has an example in ``tests/integration/test_frames.py``.
+A new frame has an example in ``tests/integration/test_frames.py``. Files of the package are read
+here, too: texts, and TOML as a type.
 """
 
 from __future__ import annotations
@@ -10,17 +11,36 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias, TypeVar
+from importlib import resources
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
 JsonObject: TypeAlias = dict[str, object]
 """Parsed JSON with names; what they hold is looked at before it is used."""
+
+
+class TomlTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of a TOML file; a key that it does not have is an error."""
+
+
+Tables: TypeAlias = dict[str, Any]
+"""A TOML file without a type of its own."""
 _FIELD = re.compile(r"^(?:data: ?|(?:event|id|retry|):.*)", re.MULTILINE)
 """Name of the data of an event stream, or a field of it that tells nothing."""
 _DEEPEST = 40
 """Levels of a body that are looked through."""
+
+
+def package_text(path: str) -> str:
+    """Return a text file of the package, by its path there."""
+    return resources.files("botchat").joinpath(path).read_text("utf-8")
+
+
+def package_toml(path: str, kind: type[T]) -> T:
+    """Return a TOML file of the package as a type."""
+    return msgspec.toml.decode(package_text(path), type=kind)
 
 
 def read_json(content: bytes | str) -> object:

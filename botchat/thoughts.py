@@ -7,12 +7,12 @@ Their marks are in ``thoughts.toml``. A new kind is an entry of that file, with 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
-from importlib import resources
 from typing import NamedTuple
 
 import msgspec
+
+from botchat.frames import Tables, package_toml
 
 
 class ThoughtMarks(msgspec.Struct, forbid_unknown_fields=True):
@@ -47,8 +47,7 @@ class _Mark(NamedTuple):
 
 def _read() -> _Data:
     """Return the kinds of marks, and the frames of what is spoken."""
-    text = resources.files("botchat").joinpath("thoughts.toml").read_text("utf-8")
-    table = tomllib.loads(text)
+    table = package_toml("thoughts.toml", Tables)
     name = rf"((?:(?:[^\W_]|[.-]){{1,30}}:)?(?:{'|'.join(table['names'])}))"
 
     def compiled(_: object, pattern: str) -> re.Pattern[str]:

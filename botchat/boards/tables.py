@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
-from importlib import resources
 from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
@@ -23,6 +22,7 @@ import msgspec
 import pandas as pd
 
 from botchat.estimates import Estimate
+from botchat.frames import package_toml
 from botchat.records import Texts
 
 LABEL_COLUMNS = 34
@@ -155,9 +155,7 @@ class _Columns(msgspec.Struct, forbid_unknown_fields=True):
     pairwise: Columns
 
 
-COLUMNS = msgspec.toml.decode(
-    resources.files(__package__).joinpath("columns.toml").read_bytes(), type=_Columns
-)
+COLUMNS = package_toml("boards/columns.toml", _Columns)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import re
 from collections.abc import Container, Iterable, Iterator
 from contextlib import closing, suppress
 from hashlib import sha256
-from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
@@ -16,6 +15,7 @@ import msgspec
 
 from botchat.boards.files import to_json
 from botchat.errors import ConfigError, DataError, UsageError, log
+from botchat.frames import package_text
 from botchat.importers.hub import hub_errors, refuse_large
 from botchat.interfaces import Row
 from botchat.records import VERSION, Dialogue, Judgment, Provenance, Seed
@@ -148,7 +148,7 @@ def _dataset(workspace: Workspace, seed_set: str) -> Files:
 
 def _text(name: str, **values: str) -> bytes:
     """Return one of the pages in this folder, filled in."""
-    page = resources.files(__package__).joinpath(f"{name}.md").read_text("utf-8")
+    page = package_text(f"hub/{name}.md")
     return page.format_map(values).encode()
 
 

@@ -10,10 +10,8 @@ ignored.
 from __future__ import annotations
 
 import re
-import tomllib
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from botchat.errors import DataError, listed, one_line, quoted
+from botchat.frames import Tables, package_toml
 from botchat.importers.tables import COLUMNS, FileRow, column_name, json_value, named
 from botchat.interfaces import visible
 from botchat.records import N_SEED, Outcome, Seed, Utterances
@@ -34,7 +33,7 @@ MAX_ID = 200
 
 _MARK = re.compile(r"(?:^|\s)[mf] :(?=\s|$)")
 _MAX_ITEM = 2**20  # bytes
-MUTUAL = tomllib.loads(resources.files(__package__).joinpath("mutual.toml").read_text("utf-8"))
+MUTUAL = package_toml("importers/mutual.toml", Tables)
 _MUTUAL_FOLDERS = ("MuTual-master", "data", "mutual", "test")
 """Each in the one before; the last has the items."""
 

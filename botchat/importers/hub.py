@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from hashlib import sha256
@@ -29,6 +29,7 @@ from botchat.errors import (
     one_line,
 )
 from botchat.interfaces import Cells
+from botchat.records import Texts
 from botchat.workspace.jsonl import write_atomic
 
 if TYPE_CHECKING:
@@ -222,9 +223,7 @@ def _snapshot(uri: str) -> tuple[re.Match[str], Path]:
     return parts, Path(folder)
 
 
-def refuse_large(
-    name: str, revision: str | None, most: int, patterns: Sequence[str] = ("*",)
-) -> None:
+def refuse_large(name: str, revision: str | None, most: int, patterns: Texts = ("*",)) -> None:
     """Raise ConfigError if the files of a dataset have more bytes than ``most``; offline nothing.
 
     Nothing is downloaded.

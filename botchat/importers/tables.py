@@ -6,11 +6,9 @@ A fault is one line: file, row number, value, and what to do.
 from __future__ import annotations
 
 import re
-import tomllib
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from importlib import resources
 from io import BytesIO
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -22,11 +20,10 @@ from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 from botchat.errors import DataError, one_line, quoted
+from botchat.frames import Tables, package_toml
 
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".parquet")
-COLUMNS: dict[str, dict[str, Any]] = tomllib.loads(
-    resources.files(__package__).joinpath("columns.toml").read_text("utf-8")
-)
+COLUMNS = package_toml("importers/columns.toml", Tables)
 """Names of columns in other people's files, of seeds and of votes."""
 
 MAX_UNPACKED = 2**26  # bytes that an xlsx may unpack to

@@ -7,11 +7,10 @@ the paper's: a check for other judges, which sees form only, and no error of fac
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterable, Set
 from functools import lru_cache
-from importlib import resources
 
+from botchat.frames import Tables, package_toml
 from botchat.interfaces import Case, JudgeAnswer, ShownDialogue, settings_digest
 from botchat.judges.criteria import Flag, fit_thresholds, flags
 from botchat.records import RULES, Utterances, Verdict
@@ -19,7 +18,7 @@ from botchat.records import RULES, Utterances, Verdict
 VERSION = 1
 """Raised with every change of the criteria that changes a verdict."""
 
-_DATA = tomllib.loads(resources.files(__package__).joinpath("rules.toml").read_text("utf-8"))
+_DATA = package_toml("judges/rules.toml", Tables)
 _FAULTS: dict[str, str] = _DATA["faults"]
 _DIAGNOSED: dict[str, list[str]] = _DATA["diagnosed"]
 

@@ -24,6 +24,7 @@ import msgspec
 
 from botchat import prompts
 from botchat.errors import ConfigError, listed
+from botchat.frames import TomlTable
 
 EN = "en"
 """The language of a set that names none."""
@@ -63,9 +64,7 @@ Words = tuple[Annotated[str, msgspec.Meta(min_length=1)], ...]
 Some = Annotated[Words, msgspec.Meta(min_length=1)]
 
 
-class Labels(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
-):
+class Labels(TomlTable, frozen=True, kw_only=True, omit_defaults=True):
     """``[labels]``: what a judge writes; the first of each list is what the prompts ask for."""
 
     # Without what a pack leaves out, so that a new key changes no signature of another pack.
@@ -105,7 +104,7 @@ class Labels(
                         raise ValueError(f"{key}: {word!r} is in {other} too; keep one")
 
 
-class ReportWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ReportWords(TomlTable, frozen=True, kw_only=True):
     """``[report]``: words by which reports on errors in a text are read; English ones count too.
 
     ``kinds``: names of MATEval's five kinds of error, the first of each as in its data: repetition,
@@ -158,7 +157,7 @@ class ReadingWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     foreign: dict[str, Words] = {}  # list of labels -> words of languages without a pack
 
 
-class Pack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Pack(TomlTable, frozen=True, kw_only=True):
     """A whole ``language.toml``."""
 
     name: str  # in English, for headings and messages

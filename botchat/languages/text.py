@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from importlib import resources
 from itertools import chain
 
-import msgspec
-
+from botchat.frames import TomlTable, package_toml
 from botchat.languages import Words
 
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -69,7 +67,7 @@ class ReadText:
         return len(_LAYOUT.findall(self.raw.strip()))
 
 
-class _Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Lists(TomlTable, frozen=True):
     """`rule_words.toml`: English words and phrases, regular expressions in lower case.
 
     ``{name}`` in a phrase stands for the pattern of that name in ``lists``; ``ends`` has what must
@@ -85,9 +83,7 @@ class _Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ends: dict[str, str]
 
 
-_LISTS = msgspec.toml.decode(
-    resources.files(__package__).joinpath("rule_words.toml").read_bytes(), type=_Lists
-)
+_LISTS = package_toml("languages/rule_words.toml", _Lists)
 
 
 def _phrases(name: str) -> re.Pattern[str]:

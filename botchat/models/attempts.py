@@ -7,10 +7,13 @@ money) → a `Sender`: an endpoint, its Batch API, or a bot.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
-from botchat.interfaces import Decoding, Message, ModelFacts, Reply
-from botchat.models.faults import Fault
+from botchat.interfaces import Decoding, Message, ModelFacts, Quirks, Reply
+from botchat.models.faults import FACTS, Fault
+from botchat.workspace.ledger import Ledger, identity_key
+from botchat.workspace.model_settings import ModelSettings, identity, reasoning_room
 
 
 class Call(NamedTuple):
@@ -48,7 +51,7 @@ class Again(NamedTuple):
     @property
     def billed(self) -> bool:
         """Whether it may have been billed."""
-        return self.fault.facts.may_be_billed
+        return FACTS[self.fault].may_be_billed
 
 
 class Adapted(NamedTuple):
@@ -68,30 +71,68 @@ class Refused(NamedTuple):
     billed: bool = False
 
 
-class Pending(NamedTuple):
-    """A call that is sent, and whose answer comes in a later run."""
-
-    reason: str
-
-
-Attempt: TypeAlias = Answered | Again | Adapted | Refused | Pending
+Attempt: TypeAlias = Answered | Again | Adapted | Refused
 
 
 def map_replies(attempt: Attempt, change: Callable[[Reply], Reply]) -> Attempt:
     """Return an attempt whose replies are changed."""
-    if isinstance(attempt, Pending):
-        return attempt
     if isinstance(attempt, Again) and attempt.kept is not None:
         attempt = attempt._replace(kept=change(attempt.kept))
     return attempt._replace(reply=change(attempt.reply))
 
 
-class Sender(ModelFacts, Protocol):
-    """Whatever makes one attempt at a time: an endpoint, its Batch API, a bot."""
+class SenderFacts(ModelFacts, Protocol):
+    """Facts of whatever makes attempts."""
 
     @property
     def most_room(self) -> int:
         """Tokens of a reply that would be for reasoning, if the model thinks."""
 
+
+class Sender(SenderFacts, Protocol):
+    """Whatever makes one attempt at a time: an endpoint, its Batch API, a bot."""
+
     async def attempt(self, call: Call) -> Attempt:
-        """Send a request once. Raises nothing but `FatalModelError`, before anything is sent."""
+        """Send a request once.
+
+        Raises nothing but `FatalModelError`, before anything is sent, and `BatchPending` where it
+        is sent and its answer comes in a later run.
+        """
+
+
+@dataclass(eq=False)
+class EndpointFacts:
+    """The `SenderFacts` of an endpoint's model, as far as the ledger knows them now."""
+
+    name: str
+    settings: ModelSettings
+    ledger: Ledger
+    """Keeps what is learnt about the endpoint."""
+
+    def __post_init__(self) -> None:
+        """Derive what callers ask for."""
+        self.identity = identity(self.settings)
+        self.identity_key = identity_key(self.identity)
+        self.parallel = self.settings.max_concurrency
+
+    @property
+    def quirks(self) -> Quirks:
+        """Refusals of its endpoint, as far as they are known."""
+        return self.ledger.quirks(self.identity_key)
+
+    @property
+    def context_window(self) -> int | None:
+        """Tokens of prompt and reply together: as set, or as the endpoint says."""
+        return self.settings.context_window or self.quirks.window
+
+    @property
+    def room(self) -> int:
+        """Tokens of a reply that are for reasoning."""
+        if self.quirks.thinks:
+            return self.most_room
+        return 0
+
+    @property
+    def most_room(self) -> int:
+        """Tokens of a reply that would be for reasoning, if the model thinks."""
+        return reasoning_room(self.settings, self.quirks)

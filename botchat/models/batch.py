@@ -19,8 +19,9 @@ import msgspec
 import openai
 from msgspec.structs import replace
 
+from botchat.errors import BatchPending
 from botchat.interfaces import Decoding, Reply, settings_digest
-from botchat.models.attempts import Again, Answered, Attempt, Call, Pending, Refused
+from botchat.models.attempts import Again, Answered, Attempt, Call, Refused
 from botchat.models.connection import HttpResponse
 from botchat.models.endpoint import EndpointModel
 from botchat.models.faults import Fault
@@ -67,7 +68,7 @@ class BatchModel(EndpointModel):
         self._exchange: asyncio.Task[None] | None = None
 
     async def attempt(self, call: Call) -> Attempt:
-        """Return what came of a call in a batch that has ended; else it is pending."""
+        """Return what came of a call in a batch that has ended; raises `BatchPending`."""
         self._queue[call.key] = call.request
         if self._exchange is None or self._exchange.done():
             self._exchange = asyncio.create_task(self._send_and_collect())
@@ -75,7 +76,7 @@ class BatchModel(EndpointModel):
         if call.key in self._collected:
             return self._collected.pop(call.key)
         states = ", ".join(sorted(self._states))
-        return Pending(
+        raise BatchPending(
             f"calls of {self.name} are in a batch ({states}), which takes minutes to 24 hours; run "
             "the same command again to collect them"
         )
@@ -190,9 +191,9 @@ class BatchModel(EndpointModel):
                     await self.ledger.keep(
                         key, requests[key], reply, model=self.name, stage=self.stage
                     )
-        fault = Fault.UNREADABLE
+        fault: Fault = "unreadable"
         if batch.fault:  # as it refused the file, it would refuse every other
-            fault = Fault.SETTING
+            fault = "setting"
         elif batch.status in _FAILED:
             return  # what it lacks goes with a new one
         detail = f"batch {batch.id} has {batch.status}: {batch.fault or 'no answer can be read'}"

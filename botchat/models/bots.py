@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botchat.errors import ConfigError
+from botchat.frames import Tables, package_toml
 from botchat.interfaces import Identity, Quirks, Reply
 from botchat.languages import ENGLISH, Language
 from botchat.languages.text import split
 from botchat.models.attempts import Answered, Attempt, Call
-from botchat.models.reader import package_data
-from botchat.records import N_SEED, Utterances
+from botchat.records import N_SEED, Texts, Utterances
 
-_DATA = package_data("bots.toml")
+_DATA = package_toml("models/bots.toml", Tables)
 BASELINES: Mapping[str, str] = _DATA["about"]
 """Name after ``bot:`` -> description."""
 
@@ -49,7 +49,7 @@ class Dice:
         """Draw one of the first ``n`` numbers from 0."""
         return int(self.draw() * n)
 
-    def pick(self, options: Sequence[str]) -> str:
+    def pick(self, options: Texts) -> str:
         """Draw one of ``options``, which must not be empty."""
         return options[self.below(len(options))]
 
@@ -324,7 +324,7 @@ class Retrieval:
         """Return the words of an utterance, or its whole text if it has none."""
         return " ".join(_words(utterance, self._language)) or utterance
 
-    def _terms(self, utterances: Sequence[str]) -> tuple[list[str], list[str]]:
+    def _terms(self, utterances: Texts) -> tuple[list[str], list[str]]:
         """Return terms of the last utterance, and of the three before it.
 
         Words, pairs and "?" of the last one; content words of the others.
@@ -346,7 +346,7 @@ class Retrieval:
         return set(chain.from_iterable(self._holders[key] for key in keys))
 
 
-def _index(documents: Sequence[Sequence[str]]) -> Callable[[Iterable[str]], NDArray[np.float64]]:
+def _index(documents: Sequence[Texts]) -> Callable[[Iterable[str]], NDArray[np.float64]]:
     """Index documents, which are terms, by BM25 (Robertson & Zaragoza 2009; k1 = 1.2, b = 0.75).
 
     Returns a function: terms -> score of every document, shape (n_documents,), each >= 0.

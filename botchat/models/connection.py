@@ -16,11 +16,10 @@ from urllib.parse import parse_qsl, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
-import msgspec
 
 from botchat.errors import ConfigError, FatalModelError
+from botchat.frames import package_toml
 from botchat.models.faults import Fault
-from botchat.models.reader import package_data
 from botchat.records import VERSION
 from botchat.workspace.model_settings import Access, ModelSettings, access
 from botchat.workspace.secrets import Redactor, public_url
@@ -55,7 +54,7 @@ class Failure(NamedTuple):
 
 Response: TypeAlias = HttpResponse | Failure
 
-_FAILURES = msgspec.convert(package_data("failures.toml"), dict[str, Failure])
+_FAILURES = package_toml("models/failures.toml", dict[str, Failure])
 
 
 class _UnreadBytes(aiohttp.ClientConnectionError):
@@ -122,7 +121,7 @@ class Server:
                 ) as response,
             ):
                 await response.content.readexactly(MAX_BODY + 1)
-            return Failure(Fault.UNREADABLE, f"the body is larger than {MAX_BODY} bytes")
+            return Failure("unreadable", f"the body is larger than {MAX_BODY} bytes")
         except asyncio.IncompleteReadError as whole:  # as it should be: it is shorter
             return HttpResponse(response.status, response.headers.copy(), whole.partial)
         except _UnreadBytes:

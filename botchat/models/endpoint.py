@@ -34,9 +34,18 @@ from botchat.interfaces import (
     SystemRole,
     reply_tokens,
 )
-from botchat.models.attempts import Adapted, Again, Answered, Attempt, Call, Refused, map_replies
+from botchat.models.attempts import (
+    Adapted,
+    Again,
+    Answered,
+    Attempt,
+    Call,
+    EndpointFacts,
+    Refused,
+    map_replies,
+)
 from botchat.models.connection import Failure, HttpResponse, Response, Server
-from botchat.models.faults import Fault, classify, named_parameter, window_of
+from botchat.models.faults import FACTS, Fault, classify, named_parameter, window_of
 from botchat.models.reader import (
     Completion,
     ErrorBody,
@@ -47,8 +56,6 @@ from botchat.models.reader import (
     seconds_in,
 )
 from botchat.records import NO_ROOM
-from botchat.workspace.ledger import Ledger, identity_key
-from botchat.workspace.model_settings import ModelSettings, identity, reasoning_room
 from botchat.workspace.secrets import public_url
 
 _LONGEST_DETAIL = 500
@@ -57,20 +64,14 @@ _WINDOW_TIMEOUT_S = 10.0
 
 
 @dataclass(eq=False)
-class EndpointModel:
+class EndpointModel(EndpointFacts):
     """A `botchat.models.attempts.Sender` on a server."""
 
-    name: str
-    settings: ModelSettings
     server: Server
-    ledger: Ledger
-    """Keeps what is learnt about the endpoint."""
 
     def __post_init__(self) -> None:
-        """Derive what callers ask for."""
-        self.identity = identity(self.settings)
-        self._identity_key = identity_key(self.identity)
-        self.parallel = self.settings.max_concurrency
+        """Ask nothing yet."""
+        super().__post_init__()
         self._was_window_asked = False
         self._odd_end: str | None = None
         """Unknown end of the last reply, if it was unknown."""
@@ -80,28 +81,6 @@ class EndpointModel:
             if self.settings.message_layout in ("auto", layout)
             and self.settings.system_role in ("auto", system)
         ]
-
-    @property
-    def quirks(self) -> Quirks:
-        """Refusals of its endpoint, as far as they are known."""
-        return self.ledger.quirks(self._identity_key)
-
-    @property
-    def context_window(self) -> int | None:
-        """Tokens of prompt and reply together: as set, or as the endpoint says."""
-        return self.settings.context_window or self.quirks.window
-
-    @property
-    def room(self) -> int:
-        """Tokens of a reply that are for reasoning."""
-        if self.quirks.thinks:
-            return self.most_room
-        return 0
-
-    @property
-    def most_room(self) -> int:
-        """Tokens of a reply that would be for reasoning, if the model thinks."""
-        return reasoning_room(self.settings, self.quirks)
 
     async def attempt(self, call: Call) -> Attempt:
         """Send a request once."""
@@ -132,7 +111,7 @@ class EndpointModel:
     def _learn(self, quirks: Quirks) -> None:
         """Keep what is known now; what changes the meaning of requests is told once."""
         changes = [change for change in quirks.changes if change not in self.quirks.changes]
-        self.ledger.set_quirks(self._identity_key, quirks)
+        self.ledger.set_quirks(self.identity_key, quirks)
         if changes:
             how = " and ".join(changes)
             log.warning(f"{self.name} is asked {how} from now on: its endpoint refuses otherwise")
@@ -170,7 +149,7 @@ class EndpointModel:
             attempt = self._read(response, sent)
         except Exception as error:  # a body that no branch foresees
             detail = f"the reply cannot be read: {type(error).__name__}: {error}"
-            attempt = self._failed(Fault.UNREADABLE, detail, 200)
+            attempt = self._failed("unreadable", detail, 200)
         raw = response.content.decode("utf-8", "replace")
         return map_replies(attempt, partial(self._clean, raw, sent, latency_s))
 
@@ -208,9 +187,9 @@ class EndpointModel:
         reply = completion.reply
         is_empty = reply.outcome == "empty"
         if reply.outcome == "malformed":
-            fault = Fault.UNREADABLE
+            fault: Fault = "unreadable"
             if completion.is_counted_empty:  # it costs nothing
-                fault = Fault.SERVER
+                fault = "server"
             return Again(reply, fault, status=200)
         is_thought = completion.has_reasoning or (is_empty and completion.is_cut)
         if is_thought and reply.outcome in NO_ROOM:
@@ -229,7 +208,7 @@ class EndpointModel:
         self._odd_end = odd_end
         if is_odd or (is_empty and completion.is_counted_empty):
             fault_reply = replace(reply, outcome="malformed", text="")
-            return Again(fault_reply, Fault.UNREADABLE, kept=reply, status=200)
+            return Again(fault_reply, "unreadable", kept=reply, status=200)
         return Answered(reply)
 
     def _reasoning_detail(self, completion: Completion, sent: Sent) -> str:
@@ -251,17 +230,17 @@ class EndpointModel:
         fault = classify(response.status, error)
         reason = error.message
         if response.status < 300 and not error.is_json:
-            fault = Fault.UNREADABLE
+            fault = "unreadable"
             reason = f"{reason[:120] or 'nothing'} in the place of JSON"
             if error.is_page:
                 reason += "; correct its base_url"
         detail = f"HTTP {response.status}: {reason}"
         if self._adapts(fault, error, sent):
             return Adapted(Reply("transport", detail=detail), response.status)
-        if fault is Fault.LAYOUT and response.status >= 500:
-            fault = Fault.SERVER
+        if fault == "layout" and response.status >= 500:
+            fault = "server"
         target = public_url(response.headers.get("location", "")) or "elsewhere"
-        detail += fault.facts.advice.format(target=target, change=self._change(error))
+        detail += FACTS[fault].advice.format(target=target, change=self._change(error))
         return self._failed(
             fault, detail, response.status, seconds_to_wait(response.headers, error)
         )
@@ -270,7 +249,7 @@ class EndpointModel:
         self, fault: Fault, detail: str, status: int | None = None, after_s: float = 0.0
     ) -> Attempt:
         """Return what a fault makes of an attempt: some are an answer for good."""
-        facts = fault.facts
+        facts = FACTS[fault]
         if facts.ends_the_model:
             detail = f"{self.name} at {self.server.name} cannot be used: {detail}"
         reply = Reply(facts.outcome, detail=detail)
@@ -292,7 +271,7 @@ class EndpointModel:
 
     def _adapts(self, fault: Fault, error: ErrorBody, sent: Sent) -> bool:
         """Learn from what is refused; return whether anything is new to try."""
-        if fault not in (Fault.OVERFLOW, Fault.PARAMETER, Fault.LAYOUT):
+        if fault not in ("overflow", "parameter", "layout"):
             return False
         if self._sent() == sent:  # else another call has learnt since this one was sent
             self._learn(self._quirks_after(fault, error))
@@ -301,15 +280,15 @@ class EndpointModel:
     def _quirks_after(self, fault: Fault, error: ErrorBody) -> Quirks:
         """Return the quirks with what an error refuses, if there is another form to try."""
         quirks = self.quirks
-        if fault is Fault.LAYOUT:
+        if fault == "layout":
             at = self._arrangements.index(self._arrangement())
             for layout, system in self._arrangements[at + 1 : at + 2]:
                 return replace(quirks, layout=layout, system=system)
         window = window_of(error)
-        if fault is Fault.OVERFLOW and window and self.context_window is None:
+        if fault == "overflow" and window and self.context_window is None:
             return replace(quirks, context_window=window)
         name = named_parameter(error)
-        if fault is Fault.PARAMETER and name and name not in quirks.parameters:
+        if fault == "parameter" and name and name not in quirks.parameters:
             new_name = None
             if name == "max_tokens" and "max_completion_tokens" in error.text:
                 new_name = "max_completion_tokens"

@@ -28,46 +28,42 @@ account. A new wording is a line of ``refusals.toml``, with an example in
 from __future__ import annotations
 
 import re
-from enum import Enum
+from typing import Literal, TypeAlias
 
 import msgspec
 
-from botchat.models.reader import SMALLEST_WINDOW, ErrorBody, package_data
-from botchat.records import Outcome
+from botchat.frames import Tables, TomlTable, package_toml
+from botchat.models.reader import SMALLEST_WINDOW, ErrorBody
+from botchat.records import Names, Outcome
 
-_WORDINGS = package_data("refusals.toml")
+_WORDINGS = package_toml("models/refusals.toml", Tables)
 _PATTERNS = _WORDINGS["errors"]
 _OPTIONAL = _WORDINGS["optional"]
 _PROMPT_FIELDS = ("", "prompt", "messages", "input", "content", "message")
 
 
-class Fault(Enum):
-    """Rows of the module's table; ``refusals.toml`` has what they are."""
-
-    REDIRECT = "redirect"
-    ACCOUNT = "account"
-    BUSY = "busy"
-    LOADING = "loading"
-    SERVER = "server"
-    ABSENT = "absent"
-    FILTERED = "filtered"
-    OVERFLOW = "overflow"
-    PARAMETER = "parameter"
-    LAYOUT = "layout"
-    REQUEST = "request"
-    UNREADABLE = "unreadable"
-    TIMEOUT = "timeout"
-    LOST = "lost"
-    UNREACHABLE = "unreachable"
-    SETTING = "setting"
-
-    @property
-    def facts(self) -> FaultFacts:
-        """Treatment of the fault."""
-        return _FACTS[self]
+Fault: TypeAlias = Literal[
+    "redirect",
+    "account",
+    "busy",
+    "loading",
+    "server",
+    "absent",
+    "filtered",
+    "overflow",
+    "parameter",
+    "layout",
+    "request",
+    "unreadable",
+    "timeout",
+    "lost",
+    "unreachable",
+    "setting",
+]
+"""Rows of the module's table; ``refusals.toml`` has what they are."""
 
 
-class FaultFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FaultFacts(TomlTable, frozen=True):
     """Treatment of a fault."""
 
     outcome: Outcome = "transport"
@@ -84,17 +80,18 @@ class FaultFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """End of a message: what to do about it."""
 
 
-class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Rule(TomlTable, frozen=True):
     """One way to know a fault, or the status that an error stands for."""
 
     fault: Fault | int
     status: str
-    says: tuple[str, ...] = ("anything",)
+    says: Names = ("anything",)
     code: str = "anything"
     json: bool = False
 
 
-_FACTS = msgspec.convert(_WORDINGS["faults"], dict[Fault, FaultFacts])
+FACTS = msgspec.convert(_WORDINGS["faults"], dict[Fault, FaultFacts])
+"""Fault -> its treatment."""
 _RULES = msgspec.convert(_WORDINGS["rules"], list[_Rule])
 
 
@@ -115,10 +112,10 @@ def classify(status: int, error: ErrorBody) -> Fault:
         )
         if not is_known:
             continue
-        if isinstance(rule.fault, Fault):
+        if not isinstance(rule.fault, int):
             return rule.fault
         status = rule.fault
-    return Fault.SERVER
+    return "server"
 
 
 def says(name: str, error: ErrorBody) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from botchat.errors import LimitReached
-from botchat.models.faults import Fault
+from botchat.models.faults import FACTS, Fault
 from botchat.workspace.model_settings import Prices
 
 
@@ -85,11 +85,11 @@ class Retry(NamedTuple):
         ``waited_s``: waited already; ``has_answered``: whether the model has in this run. A server
         that has answered and cannot be reached is being restarted.
         """
-        is_patient = fault.facts.is_patient or (fault is Fault.UNREACHABLE and has_answered)
-        if attempts >= self.most or (not is_patient and attempts >= fault.facts.attempts):
+        is_patient = FACTS[fault].is_patient or (fault == "unreachable" and has_answered)
+        if attempts >= self.most or (not is_patient and attempts >= FACTS[fault].attempts):
             return None
         # A gateway that restarts takes some seconds, and few attempts are made.
-        growth = 4**attempts if fault is Fault.SERVER else 2 ** (attempts - 1)
+        growth = 4**attempts if fault == "server" else 2 ** (attempts - 1)
         backoff = min(self.longest_s, self.first_s * growth)
         wait: float = max(least_s, backoff * random.uniform(0.5, 1.0))
         if waited_s + wait > self.patience_s:

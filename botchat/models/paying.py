@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Message, Reply, Usage
-from botchat.models.attempts import Again, Answered, Attempt, Call, Pending, Sender, map_replies
+from botchat.models.attempts import Again, Answered, Attempt, Call, Sender, map_replies
+from botchat.models.faults import FACTS
 from botchat.models.limits import NOTHING, Budget, CallCost, CostBound, ServerLimit
 from botchat.models.watch import Watch
 from botchat.workspace.ledger import Ledger
@@ -82,7 +83,8 @@ class PayingModel:
     async def attempt(self, call: Call) -> Attempt:
         """Make one attempt, once there is room for it; account for its cost and record it.
 
-        Raises `LimitReached`, `FatalModelError`, or the ledger's error if nothing can be stored.
+        Raises `LimitReached`, `FatalModelError`, `BatchPending`, or the ledger's error if nothing
+        can be stored.
         """
         most = self.cost_bound(len(call.request), call.decoding.max_tokens)
         # As it is now: the attempt may teach that a reply needs more room.
@@ -101,7 +103,7 @@ class PayingModel:
                     raise self.fatal
                 self.ledger.check_writable()
                 self.in_flight.add(call.key)
-                cost = CallCost(None, None)  # also of a call that is cancelled in flight
+                cost = CallCost(None, None)  # also of one that is cancelled in flight, or pending
                 attempt = await self.sender.attempt(call)
                 if isinstance(attempt, Answered):
                     self._watch.see(call.messages, attempt.reply)
@@ -134,8 +136,6 @@ class PayingModel:
 
         A prompt may have more than its bytes where nobody knows how many the reply has.
         """
-        if isinstance(attempt, Pending):
-            return NOTHING
         usage = attempt.reply.usage
         prompt = max(len(call.request), usage.prompt_tokens or 0)
         if longest is not None:
@@ -144,8 +144,6 @@ class PayingModel:
 
     def _cost(self, attempt: Attempt) -> CallCost:
         """Return what an attempt took; None is unknown."""
-        if isinstance(attempt, Pending):
-            return CallCost(None, None)
         cost = CallCost(attempt.reply.cost_usd, attempt.reply.usage.total)
         if attempt.billed:
             return cost
@@ -158,8 +156,8 @@ class PayingModel:
             if limit is not None:
                 limit.answered()
             await self.keep(call, attempt.reply)
-        elif not isinstance(attempt, Pending):
-            if limit is not None and isinstance(attempt, Again) and attempt.fault.facts.is_patient:
+        else:
+            if limit is not None and isinstance(attempt, Again) and FACTS[attempt.fault].is_patient:
                 limit.overloaded(sent_at, attempt.after_s)
             self.ledger.add_attempt(
                 call.key, attempt.reply, model=self.sender.name, status=attempt.status

@@ -9,35 +9,29 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from html import unescape
-from importlib import resources
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from botchat.frames import (
     JsonObject,
     Leaf,
+    Tables,
     first_choice,
     json_get,
     leaves,
     message_text,
     of_kind,
+    package_toml,
     read_json,
 )
 from botchat.interfaces import MOST_TOKENS, Reply, Usage, visible
 from botchat.records import Outcome
 from botchat.thoughts import strip_thoughts
 
-
-def package_data(name: str) -> dict[str, Any]:
-    """Return the tables of a TOML file beside this module."""
-    return tomllib.loads(resources.files(__package__).joinpath(name).read_text("utf-8"))
-
-
-_FIELDS = package_data("fields.toml")
+_FIELDS = package_toml("models/fields.toml", Tables)
 _ENDS: dict[str, Outcome] = _FIELDS["finish"]
 _PAGE = r"(?i)<(?:!doctype|html|head|body|\?xml|h1|center|pre|title)\b"
 _TITLE = r"(?is)(?<= a web page: ).*?<(title|h1|message|pre)\b[^>]*>(.*?)</\1>.*"

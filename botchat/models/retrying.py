@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from botchat.errors import BatchPending, FatalModelError
+from botchat.errors import FatalModelError
 from botchat.interfaces import Reply
-from botchat.models.attempts import Adapted, Again, Answered, Call, Pending, Refused
-from botchat.models.faults import Fault
+from botchat.models.attempts import Adapted, Again, Answered, Call, Refused
+from botchat.models.faults import FACTS, Fault
 from botchat.models.limits import Retry
 from botchat.models.paying import PayingModel
 
@@ -63,10 +63,8 @@ class RetryingModel:
                 case Answered():
                     self._take_note_of(attempt.reply)
                     return attempt.reply
-                case Pending():
-                    raise BatchPending(attempt.reason)
                 case Refused():
-                    if attempt.fault.facts.ends_the_model:
+                    if FACTS[attempt.fault].ends_the_model:
                         raise FatalModelError(attempt.reply.detail)
                     self._count_failure(attempt.fault, attempt.reply)
                     return attempt.reply
@@ -109,7 +107,7 @@ class RetryingModel:
         reply = replace(reply, detail=f"{reply.detail} (tried {n_attempts} times)")
         if self.paying.ending:
             return reply
-        if attempt.fault is Fault.UNREACHABLE and not self._has_answered:
+        if attempt.fault == "unreachable" and not self._has_answered:
             raise self._hopeless(reply)
         if not attempt.billed:
             self._count_failure(attempt.fault, reply)

@@ -7,6 +7,7 @@ call. What was stored before a quirk of the endpoint was learnt answers the same
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,11 +16,11 @@ from msgspec.structs import replace
 
 from botchat.frames import of_kind, read_json
 from botchat.interfaces import Decoding, Message, Quirks, Reply, visible
-from botchat.models.attempts import Call
+from botchat.models.attempts import Call, SenderFacts
 from botchat.models.reader import read_completion
 from botchat.models.retrying import RetryingModel
 from botchat.thoughts import strip_thoughts
-from botchat.workspace.ledger import request_json, request_key
+from botchat.workspace.ledger import Ledger, request_json, request_key
 
 CountTokens = Callable[[str], int]
 
@@ -37,23 +38,21 @@ def _ignore(reply: Reply, from_ledger: bool) -> None:
 
 
 @dataclass(eq=False)
-class StoredModel:
-    """A `ChatModel` whose every reply is kept in the ledger."""
+class LedgerModel(ABC):
+    """A `ChatModel` that the ledger answers, where it has the call."""
 
-    retrying: RetryingModel
-    on_reply: Callable[[Reply, bool], None] = _ignore
+    sender: SenderFacts
+    ledger: Ledger
+    on_reply: Callable[[Reply, bool], None]
     """Called with each reply and whether it came from the ledger."""
-    count: CountTokens = rough_tokens
+    count: CountTokens
     """Tokens of a text."""
 
     def __post_init__(self) -> None:
         """Take over what the sender says of itself."""
-        self.paying = self.retrying.paying
-        self.sender = self.paying.sender
         self.name = self.sender.name
         self.identity = self.sender.identity
         self.parallel = self.sender.parallel
-        self._tasks: dict[str, asyncio.Task[Reply]] = {}
 
     @property
     def quirks(self) -> Quirks:
@@ -74,13 +73,37 @@ class StoredModel:
         """Answer from the ledger, or ask and store. Raises as `ChatModel.chat`."""
         request = request_json(self.identity, messages, decoding)
         key = request_key(request)
-        stored = self.paying.ledger.get(key)
+        stored = self.ledger.get(key)
         if stored is not None and not wants_more_room(stored, self.sender.most_room):
             stored = visible_reply(stored, decoding.max_tokens, self.count)
             self.on_reply(stored, True)
             return stored
+        return await self.ask(Call(key, request, messages, decoding, replaces=stored is not None))
+
+    @abstractmethod
+    async def ask(self, call: Call) -> Reply:
+        """Answer a call that the ledger does not have."""
+
+
+class StoredModel(LedgerModel):
+    """A model whose every reply is kept in the ledger."""
+
+    def __init__(
+        self,
+        retrying: RetryingModel,
+        on_reply: Callable[[Reply, bool], None] = _ignore,
+        count: CountTokens = rough_tokens,
+    ) -> None:
+        """Ask nothing yet."""
+        self.retrying = retrying
+        self.paying = retrying.paying
+        super().__init__(self.paying.sender, self.paying.ledger, on_reply, count)
+        self._tasks: dict[str, asyncio.Task[Reply]] = {}
+
+    async def ask(self, call: Call) -> Reply:
+        """Ask and store, or share a call that is under way."""
+        key = call.key
         if key not in self._tasks:
-            call = Call(key, request, messages, decoding, replaces=stored is not None)
             self._tasks[key] = asyncio.create_task(self._ask(call))
             # The caller may be gone; asyncio prints an exception that is never retrieved.
             self._tasks[key].add_done_callback(lambda task: task.cancelled() or task.exception())

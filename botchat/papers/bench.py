@@ -12,13 +12,13 @@ import zlib
 from collections.abc import Sequence
 from functools import partial
 from glob import glob
-from importlib import resources
 from pathlib import Path
 
 import msgspec
 
 from botchat.boards.judge_agreement import HUMAN_LABELS, AgreementReport
 from botchat.errors import DataError, LimitReached, MissingDataError, UsageError, did_you_mean
+from botchat.frames import package_toml
 from botchat.judges.function import JudgeFunction
 from botchat.languages import ENGLISH
 from botchat.papers.benchmarks import Answered, Benchmark, Judgments, own_file, tables_of
@@ -54,9 +54,7 @@ class _Source(msgspec.Struct, forbid_unknown_fields=True):
     address: str
 
 
-_SOURCES = msgspec.toml.decode(
-    resources.files(__package__).joinpath("sources.toml").read_bytes(), type=dict[str, _Source]
-)
+_SOURCES = package_toml("papers/sources.toml", dict[str, _Source])
 
 
 def judge_name(name: str | JudgeFunction, model: str | None, workspace: Workspace) -> JudgeName:

@@ -25,6 +25,7 @@ from botchat.records import (
     Judgment,
     Names,
     Seed,
+    Texts,
     Verdict,
     human_dialogue,
     is_bare,
@@ -48,7 +49,7 @@ def seed_set_of(workspace: Workspace, name: str = "") -> str:
     raise ConfigError(f"name a set with --seeds, or seeds in [run]: {listed(own)}")
 
 
-def select_dialogues(run: ResolvedRun, models: Sequence[str], generated: Dialogues) -> Dialogues:
+def select_dialogues(run: ResolvedRun, models: Texts, generated: Dialogues) -> Dialogues:
     """Return the dialogues of ``models``, or if it is empty of all contestants with ``human``.
 
     ``generated``: contestant -> seed id -> dialogue. `MissingDataError` for a model without
@@ -127,8 +128,7 @@ def self_judged_models(
     if panel is not None:
         names = {asked.model, *[member.model or "" for member in panel.members]}
     else:
-        entry = workspace.config.judges.get(asked.asked_once)
-        names = {asked.asked_once if entry is None else entry.model}
+        names = {_judging_model(workspace, asked)}
 
     def identity(name: str) -> object:
         entry = workspace.config.models.get(name)
@@ -140,7 +140,15 @@ def self_judged_models(
     return [name for name in contestants if not own.isdisjoint(map(identity, name.split(" + ")))]
 
 
-def single_judges(workspace: Workspace, judges: Sequence[str]) -> dict[str, Names]:
+def _judging_model(workspace: Workspace, asked: JudgeId) -> str:
+    """Return the model that a judge of one model asks."""
+    entry = workspace.config.judges.get(asked.asked_once)
+    if entry is None:
+        return asked.asked_once
+    return entry.model
+
+
+def single_judges(workspace: Workspace, judges: Texts) -> dict[str, Names]:
     """Return debate -> the judges that are one of its models alone.
 
     A debate is a judge whose votes before it are judges too.
@@ -149,8 +157,7 @@ def single_judges(workspace: Workspace, judges: Sequence[str]) -> dict[str, Name
     for judge in judges:
         asked = JudgeId.parse(judge)
         if asked.role == "judge":
-            entry = workspace.config.judges.get(asked.asked_once)
-            models[judge] = asked.asked_once if entry is None else entry.model
+            models[judge] = _judging_model(workspace, asked)
     singles = {}
     for debate in models:
         if str(JudgeId(debate, "votes_before_debate")) in judges:

@@ -20,7 +20,6 @@ from joblib.externals.loky import get_reusable_executor
 
 from botchat.errors import ConfigError, UsageError
 from botchat.models.connection import Failure, Response, Server
-from botchat.models.faults import Fault
 from botchat.parallel import together
 from botchat.workspace.model_settings import Access
 
@@ -115,14 +114,14 @@ class WorkerServer(Server):
             while not (await asyncio.wait([task], timeout=longest_s))[0]:
                 if time.monotonic() - self.pool.seen_at > longest_s:
                     return [
-                        Failure(Fault.SETTING, f"{self.name}: no worker of --executor answers")
+                        Failure("setting", f"{self.name}: no worker of --executor answers")
                         for _ in requests
                     ]
             self.pool.seen_at = time.monotonic()
             return task.result()
         except Exception as error:  # each executor has its own for a lost worker
             detail = f"a worker was lost ({type(error).__name__}); it may have been billed"
-            return [Failure(Fault.LOST, detail) for _ in requests]
+            return [Failure("lost", detail) for _ in requests]
 
 
 def send_all(access: Access, requests: list[Request]) -> Responses:

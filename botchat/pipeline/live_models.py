@@ -135,7 +135,7 @@ class LiveModels:
             from botchat.models.endpoint import EndpointModel
 
             limit = self._connections.limit(settings)
-            sender = EndpointModel(name, settings, server, self._ledger)
+            sender = EndpointModel(name, settings, self._ledger, server)
         return PayingModel(sender, self._ledger, use.stage, limit, prices, self._meter.budget)
 
     def stop(self) -> None:

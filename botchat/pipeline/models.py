@@ -12,7 +12,6 @@ import tomllib
 from contextlib import aclosing, closing
 from dataclasses import replace
 from functools import partial
-from importlib import resources
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -20,7 +19,7 @@ from urllib.parse import urlsplit
 from msgspec import UNSET
 
 from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean
-from botchat.frames import json_get, read_json
+from botchat.frames import Tables, json_get, package_text, package_toml, read_json
 from botchat.interfaces import Reply
 from botchat.languages import ENGLISH
 from botchat.models.bots import BASELINES
@@ -32,7 +31,7 @@ from botchat.pipeline.seeds import import_seeds
 from botchat.pipeline.session import Session, run_session
 from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import PROMPT, chat_messages, find_mark
-from botchat.records import HUMAN, RULES, Texts
+from botchat.records import RULES, Texts
 from botchat.results import Fields, Result
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.jsonl import write_atomic
@@ -49,8 +48,7 @@ _ENTRY = re.compile(r"^\[([a-z-]+)\.([a-z-]+)\]\n((?:(?!\[).*\n)*)", re.MULTILIN
 """A table ``[PROVIDER.NAME]`` of ``providers.toml``, and its lines."""
 _UNNAMED = 'model = "MODEL"'
 """Line of an entry whose server says what it serves."""
-_FILES = resources.files("botchat.workspace")
-_TEXTS = tomllib.loads(_FILES.joinpath("first_settings.toml").read_text("utf-8"))
+_TEXTS = package_toml("workspace/first_settings.toml", Tables)
 """Text of a first ``botchat.toml``, and of its parts."""
 
 _CHECK_SEED = ("Hi! Did you sleep well?", "Not really, the neighbours had a party.")
@@ -66,7 +64,7 @@ _MOST_RUN = 8
 
 def templates() -> dict[str, tuple[str, str]]:
     """Return provider -> (name of the entry, its lines, comments included)."""
-    text = _FILES.joinpath("providers.toml").read_text("utf-8")
+    text = package_text("workspace/providers.toml")
     return {match[1]: (match[2], match[3].strip()) for match in _ENTRY.finditer(text)}
 
 
@@ -164,25 +162,24 @@ def _served(url: str) -> list[ServedModel]:
 def _why_no_models(url: str, response: HttpResponse) -> str:
     """Return what is wrong with a server's answer that lists no models, and what to do."""
     status = response.status
-    place = f"{url}/models"
-    if status in (401, 403):
-        return (
-            f"{place} lets nobody in without a key (HTTP {status}); set its key in "
-            "BOTCHAT_API_KEY, or correct it"
-        )
-    if 300 <= status < 400:
-        target = public_url(response.headers.get("location", "")) or "elsewhere"
-        return f"{place} redirects to {target}: not followed; name that address"
     parsed = read_json(response.content)
-    answer = f"(HTTP {status}: {read_error(response.content).message[:120]})"
-    if status == 404 or parsed is None:
-        advice = "name the address that ends with /v1"
+    fault = "empty"
+    if status in (401, 403):
+        fault = "closed"
+    elif 300 <= status < 400:
+        fault = "moved"
+    elif status == 404 or parsed is None:
+        fault = "no_list"
         if url.rstrip("/").endswith("/v1"):
-            advice = "correct the URL"
-        return f"{place} is no list of models {answer}; {advice}"
-    if status >= 400 or json_get(parsed, "error"):
-        return f"{place} gives no list of models {answer}; try again when it does"
-    return f"{url} lists no models (HTTP {status}); start the server with one"
+            fault = "no_list_at_v1"
+    elif status >= 400 or json_get(parsed, "error"):
+        fault = "fails"
+    return str(_TEXTS["no_models"][fault]).format(
+        url=url,
+        status=status,
+        target=public_url(response.headers.get("location", "")) or "elsewhere",
+        reason=read_error(response.content).message[:120],
+    )
 
 
 def _is_usable(model: ServedModel, url: str) -> bool:
@@ -355,12 +352,7 @@ def _rows(workspace: Workspace) -> list[Fields]:
             }
             rows.append(_row(name, "endpoint", _described(settings)) | more)
     rows += [_row(f"bot:{name}", "bot", text) for name, text in BASELINES.items()]
-    rows += [
-        _row("openai:MODEL", "form", "a model of OpenAI, key in OPENAI_API_KEY"),
-        _row("http://HOST:PORT/v1#MODEL", "form", "a model of any OpenAI-compatible server"),
-        _row(HUMAN, "human", "the set's own dialogues; a contestant, never generated"),
-        _row(RULES, "judge", "offline judge: thresholds from the set's human dialogues"),
-    ]
+    rows += _TEXTS["listed"]
     for name, judge in sorted(own.judges.items()):
         rows.append(_row(name, "judge", f"single judge, asks {judge.model}"))
     for name, panel in [*sorted(own.panels.items()), *PRESETS.items()]:

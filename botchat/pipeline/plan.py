@@ -12,12 +12,13 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from botchat.errors import listed
-from botchat.interfaces import ChatModel, Decoding, Message, Quirks, Reply
+from botchat.interfaces import ChatModel, Reply
 from botchat.metrics.statistics import LEAST, LEVEL, student_t
-from botchat.models.stored import visible_reply, wants_more_room
+from botchat.models.attempts import Call, EndpointFacts, SenderFacts
+from botchat.models.stored import LedgerModel
 from botchat.parallel import EarlyStop, run_sync
 from botchat.pipeline.live_models import token_counter
 from botchat.pipeline.resolved import ModelUse, ResolvedRun, SeedSet, first_seeds
@@ -25,11 +26,10 @@ from botchat.pipeline.session import Session, run_session, stage_result
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.catalogue import RANKING
 from botchat.protocols.generation import TokenCounter, prompt_tokens
-from botchat.records import HUMAN, eligible_seeds
+from botchat.records import HUMAN, Texts, eligible_seeds
 from botchat.results import Fields, Result
 from botchat.workspace import usage
-from botchat.workspace.ledger import Ledger, identity_key, request_json, request_key
-from botchat.workspace.model_settings import identity, reasoning_room
+from botchat.workspace.ledger import Ledger
 from botchat.workspace.secrets import public
 
 REPLY_TOKENS: Mapping[str, tuple[int, int]] = {
@@ -94,28 +94,17 @@ class ReplyLengths(NamedTuple):
     """Whether it is known from the model's own replies, reasoning included."""
 
 
-class DryRunModel:
+class DryRunModel(LedgerModel):
     """A model whose calls are answered by the ledger or counted, never sent."""
-
-    parallel = 1
 
     def __init__(self, models: DryRunModels, use: ModelUse) -> None:
         """Share lengths and the keys of counted calls with the same model in other steps."""
-        self.name = use.model.name
-        self.context_window: int | None = None
-        self.quirks = Quirks()
-        self.room = 0
-        self._most_room = 0
-        settings = use.model.settings
-        if settings is None:
-            self.identity = models.seed_set.bot(use.model.name).identity
+        sender: SenderFacts
+        if use.model.settings is None:
+            sender = models.seed_set.bot(use.model.name)
         else:
-            self.identity = identity(settings)
-            self.quirks = models.ledger.quirks(identity_key(self.identity))
-            self.context_window = settings.context_window or self.quirks.window
-            self._most_room = reasoning_room(settings, self.quirks)
-            if self.quirks.thinks:
-                self.room = self._most_room
+            sender = EndpointFacts(use.model.name, use.model.settings, models.ledger)
+        super().__init__(sender, models.ledger, models.count_replayed, models.counter.estimate)
         self._models = models
         self._use = use
         self._lengths = models.lengths(self.name, use.stage)
@@ -145,19 +134,14 @@ class DryRunModel:
         """Tokens of a reply that nobody knows yet whether the model takes them to think."""
         if self._lengths.is_measured or not self._prompts:
             return 0
-        return self._most_room
+        return self.sender.most_room
 
-    async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
-        """Return the stored reply, or a made-up one that is counted."""
-        key = request_key(request_json(self.identity, messages, decoding))
-        stored = self._models.ledger.get(key)
-        if stored is not None and not wants_more_room(stored, self._most_room):
-            self._models.replayed = True
-            return visible_reply(stored, decoding.max_tokens, self._models.counter.estimate)
-        if key not in self._counted:
-            self._counted.add(key)
-            self._prompts.append(prompt_tokens(messages, self._models.counter.estimate))
-        return Reply("ok", text=_made_up(key, self._lengths.words), key=key)
+    async def ask(self, call: Call) -> Reply:
+        """Return a made-up reply that is counted."""
+        if call.key not in self._counted:
+            self._counted.add(call.key)
+            self._prompts.append(prompt_tokens(call.messages, self.count))
+        return Reply("ok", text=_made_up(call.key, self._lengths.words), key=call.key)
 
 
 def _made_up(key: str, tokens: int) -> str:
@@ -184,7 +168,8 @@ class DryRunModels:
         self.lengths = cache(self._expected)
         self.counted = defaultdict[tuple[str, str], set[str]](set)
         """Model and stage -> keys of the calls that were counted."""
-        self.replayed = False
+        self.n_replayed = 0
+        """Replies that came from the ledger."""
         self._models: dict[tuple[str, str, str], DryRunModel] = {}
 
     def open(self, use: ModelUse) -> ChatModel:
@@ -193,6 +178,10 @@ class DryRunModels:
         if place not in self._models:
             self._models[place] = DryRunModel(self, use)
         return self._models[place]
+
+    def count_replayed(self, _reply: Reply, from_ledger: bool) -> None:
+        """Take note of a reply that came from the ledger."""
+        self.n_replayed += from_ledger
 
     def planned(self) -> list[PlannedCalls]:
         """Return the calls of all models."""
@@ -245,7 +234,7 @@ class Plan(NamedTuple):
     expected: Sequence[PlannedCalls]
     high: Sequence[PlannedCalls]
     """Calls of replies as long as they may be."""
-    notes: Sequence[str]
+    notes: Texts
     is_fresh: bool
     """Whether the ledger has no call of it."""
     n_shuffled: int = 0
@@ -294,11 +283,12 @@ def _cost(planned: Iterable[PlannedCalls], step: str) -> tuple[int, float | None
     return sum(each.calls for each in calls), usd
 
 
-def plan(run: ResolvedRun, walk: Callable[[Session], Coroutine[Any, Any, object]]) -> Plan:
-    """Return what a run would send, for each model at each level; nothing is written.
+Walk: TypeAlias = Callable[[Session], Coroutine[Any, Any, object]]
+"""Does what a stage does with a session's models, but stores nothing."""
 
-    ``walk`` does what the run does with a session's models, but stores nothing.
-    """
+
+def plan(run: ResolvedRun, walk: Walk) -> Plan:
+    """Return what a run would send, for each model at each level; nothing is written."""
     counter = token_counter()
     levels = []
     with closing(run.workspace.ledger(readonly=True)) as ledger:
@@ -315,14 +305,14 @@ def plan(run: ResolvedRun, walk: Callable[[Session], Coroutine[Any, Any, object]
     if not counter.exact:
         notes.append(ROUGH)
     n_shuffled = len(run.seed_set.shuffled(run.workspace.config.run.shuffled))
-    return Plan(expected, high, notes, not models.replayed, n_shuffled)
+    return Plan(expected, high, notes, not models.n_replayed, n_shuffled)
 
 
 def ask_or_plan(
     run: ResolvedRun,
     meter: Meter,
     subject: str,
-    walk: Callable[[Session], Coroutine[Any, Any, object]],
+    walk: Walk,
     ask: Callable[[Session, EarlyStop], Awaitable[Iterable[NamedTuple]]],
 ) -> Result:
     """Return the rows of a stage, or with ``--plan`` the plan of its ``subject``."""

@@ -23,6 +23,7 @@ from botchat.records import (
     SHUFFLED,
     SIGNED,
     Dialogue,
+    Names,
     Seed,
     Utterance,
     Utterances,
@@ -100,7 +101,7 @@ def _alike(seeds: Sequence[Seed]) -> Iterator[str]:
 
     Takes time in proportion to the text: of each three words the first seed that has them counts.
     """
-    first: dict[tuple[str, ...], str] = {}
+    first: dict[Names, str] = {}
     n = 0
     for seed in seeds:
         words = words_of(" ".join(seed.utterances[:N_SEED]).casefold())

@@ -12,13 +12,15 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
+from botchat.frames import package_text
+
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 
 
 @cache
 def text(name: str) -> str:
     """Return the wording of a prompt (its file name without ``.txt``), outer newlines removed."""
-    return resources.files(__name__).joinpath(f"{name}.txt").read_text("utf-8").strip("\n")
+    return package_text(f"prompts/{name}.txt").strip("\n")
 
 
 def names(folder: str = "") -> set[str]:

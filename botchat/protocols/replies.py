@@ -12,13 +12,13 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
-from importlib import resources
 from itertools import chain, pairwise
 from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import asdict
 
+from botchat.frames import TomlTable, package_text, package_toml
 from botchat.interfaces import VerdictReason
 from botchat.languages import ENGLISH, PLAIN, Language, Words, built_in
 from botchat.thoughts import find_thoughts
@@ -61,14 +61,14 @@ def known_words(language: Language, key: str) -> list[str]:
     return list(chain.from_iterable(lists))
 
 
-class _Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Template(TomlTable, frozen=True):
     """A pattern with names of parts, and sentences with what it finds in each."""
 
     pattern: str
     reads: list[tuple[str, str]]
 
 
-class _Templates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Templates(TomlTable, frozen=True):
     """The whole ``reply_patterns.toml``."""
 
     parts: dict[str, str]
@@ -82,14 +82,12 @@ class _Templates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     report: dict[str, _Template]
 
 
-TEMPLATES = msgspec.toml.decode(
-    resources.files(__package__).joinpath("reply_patterns.toml").read_bytes(), type=_Templates
-)
+TEMPLATES = package_toml("protocols/reply_patterns.toml", _Templates)
 
 Pattern: TypeAlias = re.Pattern[str]
 
 
-class _Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Columns(TomlTable, frozen=True):
     """Names of columns of texts and pairs."""
 
     texts: Words
@@ -99,7 +97,7 @@ class _Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     human_verdicts: Words
 
 
-class _Marks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Marks(TomlTable, frozen=True):
     """The whole ``marks.toml``."""
 
     end_like: Pattern
@@ -145,7 +143,7 @@ def _compiled(_: object, pattern: str) -> Pattern:
 
 
 MARKS = msgspec.toml.decode(
-    resources.files(__package__).joinpath("marks.toml").read_bytes(),
+    package_text("protocols/marks.toml"),
     type=_Marks,
     dec_hook=_compiled,
 )

@@ -12,12 +12,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from importlib import resources
 from itertools import accumulate, zip_longest
 from typing import Literal
 
 import msgspec
 
+from botchat.frames import TomlTable, package_toml
 from botchat.interfaces import Cells, VerdictReason
 from botchat.languages import ENGLISH
 from botchat.protocols.error_reports import read_kinds
@@ -27,7 +27,7 @@ from botchat.records import Judgment, Utterances, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
 
-class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Words(TomlTable, frozen=True):
     """Error types of a dialogue or of a text, and the words of a paragraph on a report."""
 
     titles: dict[str, str]
@@ -37,7 +37,7 @@ class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     most_silent: int
 
 
-class _ErrorTypes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _ErrorTypes(TomlTable, frozen=True):
     """The whole ``error_types.toml``."""
 
     dialogue: _Words
@@ -45,9 +45,7 @@ class _ErrorTypes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     codes: dict[str, tuple[str, str]]
 
 
-_DATA = msgspec.toml.decode(
-    resources.files(__package__).joinpath("error_types.toml").read_bytes(), type=_ErrorTypes
-)
+_DATA = package_toml("protocols/error_types.toml", _ErrorTypes)
 
 ERRORS = _DATA.dialogue.titles
 """Error types of a dialogue with their titles."""

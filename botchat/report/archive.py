@@ -34,6 +34,7 @@ from botchat.records import (
     Judgment,
     Names,
     Seed,
+    Texts,
     Verdict,
     natural_sort_key,
 )
@@ -77,7 +78,7 @@ class Archive(NamedTuple):
     protocols: Mapping[str, str] = {}  # name -> what it shows
 
 
-CallsOf: TypeAlias = Callable[[Sequence[str]], Mapping[str, PageCall]]
+CallsOf: TypeAlias = Callable[[Texts], Mapping[str, PageCall]]
 """Ledger keys -> the calls that are known."""
 
 

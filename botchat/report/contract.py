@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from botchat.records import N_SEED, Verdict
+from botchat.records import N_SEED, Texts, Verdict
 
 
 class _Row(msgspec.Struct, array_like=True):
@@ -79,7 +79,7 @@ class PageVerdict(_Row):
 class PageDialogue(msgspec.Struct, omit_defaults=True):
     """A dialogue; ``dropped`` and ``outcomes`` by utterance, from 1."""
 
-    utterances: Sequence[str]
+    utterances: Texts
     begun: int = N_SEED
     dropped: Mapping[int, int] = {}
     outcomes: Mapping[int, str] = {}
@@ -132,8 +132,8 @@ class PageProtocol(msgspec.Struct, omit_defaults=True):
     about_ai: bool
     question: str
     answers: Sequence[PageAnswer] = ()
-    numbers: Sequence[str] = ()
-    fields: Sequence[str] = ()
+    numbers: Texts = ()
+    fields: Texts = ()
     scale: Sequence[float] = ()
 
 
@@ -157,7 +157,7 @@ class PageIndex(msgspec.Struct):
     """Facts that lists and filters need; ``human``: -1 where there is none."""
 
     seeds: Sequence[PageOpening]
-    contestants: Sequence[str]
+    contestants: Texts
     human: int
     has_dialogue: Sequence[Sequence[int]]
     """1 where a contestant, the row, has a dialogue on a seed, else 0."""
@@ -174,9 +174,9 @@ class PageAbout(msgspec.Struct):
     folder: str
     view: str
     protocols: Mapping[str, str]
-    pages: Sequence[str]
+    pages: Texts
     judge: int
-    order: Sequence[str]
+    order: Texts
     """Contestants as the table has them."""
     lang: str
     invented: bool

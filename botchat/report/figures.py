@@ -6,11 +6,9 @@ below. Settings of matplotlib that callers have made stay, and do not show.
 
 from __future__ import annotations
 
-import importlib.resources
 import io
 import math
 import re
-import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -33,7 +31,8 @@ from botchat.boards.judge_agreement import AgreementReport
 from botchat.boards.protocols import DetectionResult, GTEvalResult, SuccessCurve
 from botchat.boards.tables import Table, labels
 from botchat.errors import UsageError
-from botchat.records import HUMAN, MIN_HUMAN, N_SEED
+from botchat.frames import Tables, package_toml
+from botchat.records import HUMAN, MIN_HUMAN, N_SEED, Texts
 from botchat.report.first_screen import Costs, apart, kind_of
 
 INK = "#1a1917"  # models
@@ -52,9 +51,7 @@ FORMATS = ("svg", "png", "pdf")
 _LEAST = 1  # inches of a side
 _MOST = 100
 
-_STYLE = tomllib.loads(
-    importlib.resources.files(__package__).joinpath("figures.toml").read_text("utf-8")
-)
+_STYLE = package_toml("report/figures.toml", Tables)
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,7 @@ class Chart:
     name: str  # of its file, without ending
     title: str
     caption: str  # how to read it
-    signatures: Sequence[str]
+    signatures: Texts
     draw: Callable[[Axes], None]
     n_rows: int = 0  # one under the other, which decide its height; 0: it has none
 
@@ -289,7 +286,7 @@ def judge_charts(report: AgreementReport) -> Iterator[Chart]:
         )
 
 
-def _judge_names(judges: Sequence[str]) -> dict[str, str]:
+def _judge_names(judges: Texts) -> dict[str, str]:
     """Return judges as figures name them: without the model of panels where all have that model."""
     models = {(re.findall(r"@([^ ]+)", name) or [name])[0] for name in judges}
     if len(models) > 1:
@@ -333,7 +330,7 @@ def _name_rows(axes: Axes, names: Sequence[object]) -> None:
         tick.set_color(_color(name))
 
 
-def _write_beside(axes: Axes, heights: Any, texts: Sequence[str]) -> Sequence[Text]:
+def _write_beside(axes: Axes, heights: Any, texts: Texts) -> Sequence[Text]:
     """Write texts at the right, at these heights."""
     right = axes.secondary_yaxis("right")
     right.set_yticks(heights, texts)

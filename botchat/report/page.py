@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
-from importlib import resources
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -25,6 +24,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline, headline
 from botchat.boards.judge_checks import Check, JudgeTrust, LabelSkill, judge_trust
+from botchat.frames import package_text
 from botchat.interfaces import Row
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.protocol import Protocol
@@ -216,7 +216,7 @@ def _title(headline: Headline) -> tuple[Pieces, Pieces]:
 
 def text(name: str) -> str:
     """Return the text of a file in this folder."""
-    return resources.files(__package__).joinpath(name).read_text("utf-8")
+    return package_text(f"report/{name}")
 
 
 def join_files(names: Iterable[str]) -> str:

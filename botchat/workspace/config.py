@@ -16,7 +16,8 @@ from typing import Annotated, NamedTuple, TypeVar, get_args
 import msgspec
 
 from botchat.errors import ConfigError, did_you_mean, listed
-from botchat.records import HUMAN, N_SEED, RULES, SHUFFLED
+from botchat.frames import TomlTable
+from botchat.records import HUMAN, N_SEED, RULES, SHUFFLED, Names
 from botchat.workspace.criteria import CriterionSettings, is_reserved, with_prompt
 from botchat.workspace.model_settings import (
     OPENAI_URL,
@@ -33,7 +34,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 Turns = Annotated[int, msgspec.Meta(gt=N_SEED)]
 
 
-class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class JudgeSettings(TomlTable, frozen=True, kw_only=True):
     """One ``[judges.NAME]`` entry: a single model as judge, with its own decoding."""
 
     model: str
@@ -49,14 +50,14 @@ class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise ValueError("samples: at temperature 0 all are the same; set temperature = 1.0")
 
 
-class GenerationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class GenerationSettings(TomlTable, frozen=True, kw_only=True):
     """``[generation]``: stage 1."""
 
     turns: Turns = 16
     """Utterances of a finished dialogue, ChatSEED included (BotChat §4.1: 16)."""
 
 
-class ArenaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ArenaSettings(TomlTable, frozen=True, kw_only=True):
     """``[arena]``: BotChat Arena and its rating."""
 
     turns: Annotated[tuple[Turns, ...], msgspec.Meta(min_length=1)] = (8, 16)
@@ -67,14 +68,14 @@ LEAST_SHUFFLED = 20
 """Shuffled dialogues that tell anything of a judge."""
 
 
-class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class RunSettings(TomlTable, frozen=True, kw_only=True):
     """``[run]``: defaults of the flags of ``botchat run``."""
 
     seeds: str | None = None
-    models: tuple[str, ...] = ()
+    models: Names = ()
     judge: str | None = None
     judge_model: str | None = None
-    protocols: tuple[str, ...] = ()
+    protocols: Names = ()
     limit: Positive | None = None
     shuffled: Annotated[int, msgspec.Meta(ge=0)] = 40
     """Shuffled dialogues that a judge is tested on, once; 0: none."""
@@ -193,7 +194,7 @@ class TomlFile(NamedTuple):
         return start
 
 
-def unknown_key(name: str, known: tuple[str, ...]) -> str:
+def unknown_key(name: str, known: Names) -> str:
     """Explain an unknown key, with a near match."""
     if "api_key_env" in known and SECRET_NAME.search(name):
         return "put the key into an environment variable, and its name into api_key_env"

@@ -8,6 +8,8 @@ from typing import Literal
 import msgspec
 
 from botchat import prompts
+from botchat.frames import TomlTable
+from botchat.records import Names
 
 PLACES = {"single": {"conversation"}, "pair": {"conversation_1", "conversation_2"}}
 """Places that a prompt must have, by what it shows."""
@@ -25,7 +27,7 @@ _ONLY = {"scores": "score", "scale": "score", "labels": "pairwise", "named_is": 
 LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
 
 
-class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class CriterionSettings(TomlTable, frozen=True, kw_only=True):
     """One ``[protocols.NAME]`` entry."""
 
     kind: Literal["detection", "pairwise", "score", "report"]
@@ -39,12 +41,12 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     """Title for headings (default: the name)."""
     question: str = ""
     """The question in a line."""
-    scores: tuple[str, ...] = ()
+    scores: Names = ()
     """Score: names of the numbers that the judge gives, ``Empathy: 7``. Of a pair each name is
     followed by 1 or 2: ``Empathy 1: 7`` and ``Empathy 2: 4``."""
     scale: tuple[int, int] | None = None
     """Score: lowest and highest number; the higher is the better."""
-    labels: tuple[str, ...] = LABELS
+    labels: Names = LABELS
     """Pairwise: what the judge writes for the first, the second, both and neither; the last one or
     two may be left out."""
     named_is: Literal["winner", "loser"] = "winner"

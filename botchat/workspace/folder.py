@@ -29,6 +29,7 @@ from botchat.errors import (
     listed,
     log,
 )
+from botchat.frames import TomlTable
 from botchat.languages import Language
 from botchat.records import (
     N_SEED,
@@ -36,6 +37,7 @@ from botchat.records import (
     Dialogue,
     Dialogues,
     Judgment,
+    Names,
     Provenance,
     Seed,
     natural_sort_key,
@@ -56,7 +58,7 @@ PORTABLE = r"(?!(?i:con|prn|aux|nul|(?:com|lpt)[1-9\u00b9\u00b2\u00b3])(?:\.|$)|
 """Begins a pattern of names; none that Windows refuses, as ``con.csv`` and ``a.``, matches it."""
 
 
-CaseKey: TypeAlias = tuple[str, tuple[str, ...]]
+CaseKey: TypeAlias = tuple[str, Names]
 """Seed id and contestants, in the order shown, of a case in one protocol."""
 
 JudgmentFiles: TypeAlias = dict[str, dict[str, Path]]
@@ -66,7 +68,7 @@ _FIRST_LINES = 1 << 12
 """Bytes of a stage file that tell whose it is."""
 
 
-class AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class AboutSet(TomlTable, frozen=True, omit_defaults=True):
     """``seeds/<set>.toml``: facts about a set that its lines lack."""
 
     language: str = languages.EN

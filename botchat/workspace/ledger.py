@@ -22,13 +22,13 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
 from botchat.errors import BotChatError, DataError, one_line
+from botchat.frames import package_text
 from botchat.interfaces import (
     MOST_TOKENS,
     Decoding,
@@ -53,7 +53,7 @@ MAX_LINE = 64 << 20
 _PRAGMAS = (  # keys are in random order, so 64 MiB of pages are kept
     "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536;"
 )
-_TABLES = resources.files(__package__).joinpath("ledger.sql").read_text("utf-8")
+_TABLES = package_text("workspace/ledger.sql")
 
 _Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
 """0 or more: of seconds of the epoch, as far as calendars go."""
@@ -249,24 +249,9 @@ class Ledger:
         kept = loop.create_future()
         if not self._keeping:
             loop.call_soon(self._keep_all)
-        call = StoredCall(
-            key=key,
-            model=model,
-            stage=stage,
-            at=time.time(),
-            outcome=reply.outcome,
-            text=reply.text,
-            finish_reason=reply.finish_reason,
-            prompt_tokens=reply.usage.prompt_tokens,
-            completion_tokens=reply.usage.completion_tokens,
-            cached_tokens=reply.usage.cached_tokens,
-            latency_s=reply.latency_s,
-            cost_usd=reply.cost_usd,
-            detail=reply.detail,
-            sent=reply.sent,
-            request=msgspec.Raw(request),
-            raw=reply.raw,
-        )
+        cells = msgspec.structs.asdict(reply) | msgspec.structs.asdict(reply.usage)
+        cells |= {"key": key, "model": model, "stage": stage, "at": time.time()}
+        call = msgspec.convert(cells | {"request": msgspec.Raw(request)}, StoredCall)
         self._keeping.append((call.row(), kept))
         return kept
 
@@ -442,4 +427,4 @@ def _pack(data: bytes) -> bytes:
 
 def identity_key(identity: Identity) -> str:
     """Return the key of a model's identity."""
-    return hashlib.sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()
+    return request_key(msgspec.json.encode(identity, order="deterministic"))

@@ -12,7 +12,7 @@ import msgspec
 
 from botchat.errors import ConfigError
 from botchat.interfaces import MOST_TOKENS, Identity, Quirks, Usage
-from botchat.records import HUMAN
+from botchat.records import HUMAN, Names
 from botchat.workspace.secrets import KEY, SECRET_NAME, Env, public, public_url
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -192,7 +192,7 @@ class Access(NamedTuple):
     query: str = ""
     """Added to every URL, with its question mark."""
     headers: Mapping[str, str] = {}
-    secrets: tuple[str, ...] = ()
+    secrets: Names = ()
     """Redacted from everything the server says."""
 
 

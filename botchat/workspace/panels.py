@@ -6,11 +6,12 @@ A new preset is a table of ``presets.toml``, a new role a name in `ROLES` and it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import resources
 from typing import Literal, TypeAlias
 
 import msgspec
 
+from botchat.frames import TomlTable, package_toml
+from botchat.records import Names
 from botchat.workspace.model_settings import Positive, Price
 
 CHATEVAL = ("general-public", "critic", "news-author", "psychologist", "scientist")
@@ -38,7 +39,7 @@ StrategyName: TypeAlias = Literal[
 ]
 
 
-class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class AgentSettings(TomlTable, frozen=True, kw_only=True):
     """One member of a panel; without role and text it has no role description of its own."""
 
     role: str | None = None
@@ -59,12 +60,12 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise ValueError(f"name: {self.name!r} is the name of a speaker without a vote")
 
 
-class Strategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Strategy(TomlTable, frozen=True, kw_only=True):
     """Way in which the agents of a panel work together: a table of ``strategies.toml``."""
 
     kind: Literal["ensemble", "debate", "discussion"]
     """Agents vote alone, read each other, or write a report together."""
-    keys: tuple[str, ...]
+    keys: Names
     """Keys of a panel that it takes beside those that all take."""
     agents: tuple[AgentSettings | str, ...]
     """Members of a panel that names none."""
@@ -84,16 +85,12 @@ class Strategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Whether the question is broken down, one part a round."""
 
 
-def _tables(name: str) -> bytes:
-    return resources.files(__package__).joinpath(name).read_bytes()
-
-
-STRATEGIES = msgspec.toml.decode(_tables("strategies.toml"), type=dict[StrategyName, Strategy])
+STRATEGIES = package_toml("workspace/strategies.toml", dict[StrategyName, Strategy])
 _OWN_KEYS = frozenset().union(*[strategy.keys for strategy in STRATEGIES.values()])
 """Keys of a panel that not every strategy takes."""
 
 
-class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PanelSettings(TomlTable, frozen=True, kw_only=True):
     """One ``[panels.NAME]`` entry. The order of the fields is part of digests."""
 
     strategy: StrategyName
@@ -188,9 +185,9 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         return tuple(agents)
 
 
-PRESETS = msgspec.toml.decode(
-    _tables("presets.toml"), type=dict[Literal["panels"], dict[str, PanelSettings]]
-)["panels"]
+PRESETS = package_toml("workspace/presets.toml", dict[Literal["panels"], dict[str, PanelSettings]])[
+    "panels"
+]
 """The panels of the papers; their agents take the model of ``--judge-model``."""
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from html import unescape
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
+
+from botchat.records import Texts
 
 Env: TypeAlias = Mapping[str, str]
 """Variables of the environment."""
@@ -84,7 +86,7 @@ def _is_words(text: str) -> bool:
     return True
 
 
-def _cleaned(text: str, forms: Sequence[str]) -> str:
+def _cleaned(text: str, forms: Texts) -> str:
     cleaned = plain = _hidden(text, forms)
     for _ in range(7):  # spellings within spellings, such as a URL in JSON in HTML
         decoded = _SPELT.sub(_character, plain)
@@ -96,7 +98,7 @@ def _cleaned(text: str, forms: Sequence[str]) -> str:
     return cleaned.encode("utf-8", "replace").decode()
 
 
-def _hidden(text: str, forms: Sequence[str]) -> str:
+def _hidden(text: str, forms: Texts) -> str:
     for form in forms:
         text = text.replace(form, GONE)
     if any(start in text for start in _STARTS):

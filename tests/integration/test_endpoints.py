@@ -64,7 +64,7 @@ def ask(server, tmp_path, *requests, prices=None, decoding=None, **settings):
 
     async def run():
         ledger, http = Ledger(tmp_path / "ledger.sqlite3"), served(server.url)
-        model = EndpointModel("m", entry, http, ledger)
+        model = EndpointModel("m", entry, ledger, http)
         paying = PayingModel(model, ledger, "test", ServerLimit(8), prices or Prices())
         stored = StoredModel(RetryingModel(paying, QUICK))
         try:
@@ -233,7 +233,7 @@ def test_two_callers_of_one_request_share_one_call(tmp_path):
             ledger = Ledger(tmp_path / "l.sqlite3")
             http = served(server.url)
             entry = ModelSettings(model="m", base_url=server.url)
-            sender = EndpointModel("m", entry, http, ledger)
+            sender = EndpointModel("m", entry, ledger, http)
             model = StoredModel(RetryingModel(PayingModel(sender, ledger, "t", ServerLimit(8))))
             calls = [asyncio.create_task(model.chat(ASK, Decoding())) for _ in range(5)]
             await asyncio.to_thread(server.wait_for, 1)

@@ -83,7 +83,7 @@ async def asking(server, place):
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1"
     ledger, http = Ledger(place), served(url)
-    sender = EndpointModel("m", ModelSettings(model="m", base_url=url), http, ledger)
+    sender = EndpointModel("m", ModelSettings(model="m", base_url=url), ledger, http)
     try:
         paying = PayingModel(sender, ledger, "t", ServerLimit(4))
         yield StoredModel(RetryingModel(paying, Retry(first_s=0.0)))

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botchat.errors import FatalModelError, LimitReached
+from botchat.errors import BatchPending, FatalModelError, LimitReached
 from botchat.interfaces import Decoding, Message, Quirks, Reply, Usage
-from botchat.models.attempts import Adapted, Again, Answered, Pending, Refused
-from botchat.models.faults import Fault
+from botchat.models.attempts import Adapted, Again, Answered, Refused
+from botchat.models.faults import FACTS
 from botchat.models.limits import Budget, CallCost, CostBound, Retry, ServerLimit
 from botchat.models.paying import PayingModel, believable_usage
 from botchat.models.reader import reported_cost, token_usage
@@ -102,9 +102,9 @@ ABSURD = (None, -1, -(2**70), 0.5, 1e300, math.nan, "12", True, 2**63, 10**30, [
 price = st.floats(0, 1000)
 NOTHING = Reply("transport")
 FREE = {
-    "error": Refused(NOTHING, Fault.REQUEST, 400),
-    "busy": Again(NOTHING, Fault.BUSY, status=429),
-    "refused": Again(NOTHING, Fault.UNREACHABLE),
+    "error": Refused(NOTHING, "request", 400),
+    "busy": Again(NOTHING, "busy", status=429),
+    "refused": Again(NOTHING, "unreachable"),
     "adapted": Adapted(NOTHING, 400),
 }
 """What is never billed."""
@@ -140,9 +140,9 @@ class Billing(Held):
         self.usd += usd / 1e6
         self.tokens += prompt + completion
         if kind == "transport":
-            return Again(NOTHING, Fault.LOST)
+            return Again(NOTHING, "lost")
         if kind == "malformed":
-            return Again(Reply("malformed"), Fault.UNREADABLE, status=200)
+            return Again(Reply("malformed"), "unreadable", status=200)
         usage = Usage(prompt, completion, cached)
         if kind == "silent":
             usage = Usage()
@@ -302,23 +302,23 @@ async def test_a_cancelled_waiter_leaves_nothing_reserved(granted):
         (Answered(Reply("filtered")), None),
         (Answered(Reply("overflow"), billed=False), 0),
         (Adapted(Reply("empty"), 200, billed=True), None),
-        (Pending("in a batch"), None),
-        (Again(NOTHING, Fault.LOST), None),
-        (Again(NOTHING, Fault.TIMEOUT), None),
-        (Again(Reply("malformed"), Fault.UNREADABLE, status=200), None),
-        (Again(NOTHING, Fault.SERVER, status=500), None),
-        (Again(Reply("transport", usage=Usage(7, 3)), Fault.SERVER, status=500), 10),
-        (Again(NOTHING, Fault.UNREACHABLE), 0),
-        (Again(NOTHING, Fault.BUSY, status=429), 0),
-        (Again(NOTHING, Fault.LOADING, status=503), 0),
-        (Refused(NOTHING, Fault.REQUEST, 400), 0),
-        (Refused(NOTHING, Fault.ABSENT, 404), 0),
+        (BatchPending("in a batch"), None),
+        (Again(NOTHING, "lost"), None),
+        (Again(NOTHING, "timeout"), None),
+        (Again(Reply("malformed"), "unreadable", status=200), None),
+        (Again(NOTHING, "server", status=500), None),
+        (Again(Reply("transport", usage=Usage(7, 3)), "server", status=500), 10),
+        (Again(NOTHING, "unreachable"), 0),
+        (Again(NOTHING, "busy", status=429), 0),
+        (Again(NOTHING, "loading", status=503), 0),
+        (Refused(NOTHING, "request", 400), 0),
+        (Refused(NOTHING, "absent", 404), 0),
     ],
     ids=lambda value: None if isinstance(value, int) else f"{value}"[:60],
 )
 async def test_what_an_attempt_counts_whose_cost_is_not_told(attempt, counted):
     """Sent and maybe billed: what it had reserved; else nothing."""
-    model = Held(attempt, Refused(NOTHING, Fault.REQUEST, 400))
+    model = Held(attempt, Refused(NOTHING, "request", 400))
     budget = Budget(max_tokens=100_000)
     ledger = Ledger(None)
     asked = recorded(model, budget, Prices(1.0, 2.0), ledger=ledger)
@@ -333,7 +333,7 @@ async def test_what_an_attempt_counts_whose_cost_is_not_told(attempt, counted):
     else:
         assert budget.tokens == counted
         assert not budget.estimated.calls
-    is_fatal = isinstance(attempt, Refused) and attempt.fault.facts.ends_the_model
+    is_fatal = isinstance(attempt, Refused) and FACTS[attempt.fault].ends_the_model
     assert isinstance(end, FatalModelError | LimitReached) or not is_fatal
 
 
@@ -393,13 +393,13 @@ def test_a_bound_grows_by_the_largest_overrun_and_not_by_their_sum():
 @pytest.mark.parametrize(
     ("attempt", "sent"),
     [
-        (Refused(Reply("transport", detail="m: HTTP 404"), Fault.ABSENT, 404), 1),
+        (Refused(Reply("transport", detail="m: HTTP 404"), "absent", 404), 1),
         (FatalModelError("no key for m"), 1),
-        (Again(Reply("transport", detail="connection refused"), Fault.UNREACHABLE), 3),
-        (Again(NOTHING, Fault.SERVER, status=500), HOPELESS),
-        (Again(Reply("malformed"), Fault.UNREADABLE, status=200), HOPELESS),
-        (Again(NOTHING, Fault.TIMEOUT), HOPELESS),
-        (Refused(NOTHING, Fault.REQUEST, 400), HOPELESS),
+        (Again(Reply("transport", detail="connection refused"), "unreachable"), 3),
+        (Again(NOTHING, "server", status=500), HOPELESS),
+        (Again(Reply("malformed"), "unreadable", status=200), HOPELESS),
+        (Again(NOTHING, "timeout"), HOPELESS),
+        (Refused(NOTHING, "request", 400), HOPELESS),
     ],
     ids=["fatal", "nothing sent", "refused", "500", "unreadable", "late", "400"],
 )
@@ -418,14 +418,14 @@ async def test_a_model_that_cannot_answer_costs_few_attempts(attempt, sent):
 
 async def test_a_fault_of_one_request_does_not_stop_the_model():
     """The first request is refused for what it is; the others are answered."""
-    model = Held(Refused(NOTHING, Fault.REQUEST, 400), FINE)
+    model = Held(Refused(NOTHING, "request", 400), FINE)
     found = await ends(asking(recorded(model), 10), model)
     assert ([end.outcome for end in found], model.sent) == (["transport"] + ["ok"] * 9, 10)
 
 
 async def test_eight_failures_in_a_row_end_a_model_also_after_it_has_answered():
     """Of one reason; an answer in between begins a new row."""
-    bad = Again(Reply("malformed", detail="no JSON"), Fault.UNREADABLE, status=200)
+    bad = Again(Reply("malformed", detail="no JSON"), "unreadable", status=200)
     model = Held(FINE, *[bad] * 4, FINE, bad)
     stored = recorded(model, server_limit=ServerLimit(1))
     found = await ends(asking(stored, 30), model)
