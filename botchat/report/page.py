@@ -281,13 +281,14 @@ def check_lines(trust: JudgeTrust) -> list[CheckLine]:
     for check in trust.checks:
         scale = (-1.0, 1.0)
         number = check.estimate
-        line = check.line
-        text = check.number
+        line = check.words.line
+        unit = ""
         if check.key == "unreadable_rate":  # it counts the bad, and its name the good
             scale = (0.0, 1.0)
             number = (-number).stretched(1.0, 1.0)
             line = 1 - line
-            text = f"{100 * number.value:.0f} %"
+            unit = " %"
+        text = f"{100 * number.value:z.0f}{unit}".replace("-", "−")
         if check.state == "unknown":
             text = "not tested"
         bar = None
