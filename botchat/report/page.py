@@ -73,7 +73,15 @@ class View(NamedTuple):
     headline: Headline
     trust: JudgeTrust
     charts: Sequence[Chart]
+    more: str
+    """See `more_dialogues`."""
+    remarks: list[str]
+    """See `judge_remarks` and `stopped_remarks`."""
+    agreement: str
+    """See `protocol_agreement`."""
     costs: Costs
+    usd: float | None
+    """Cost of everything, where known."""
 
     @classmethod
     def of(
@@ -81,6 +89,7 @@ class View(NamedTuple):
         board: Board,
         labelled: LabelSkill | None = None,
         costs: Costs | None = None,
+        usd: float | None = None,
     ) -> View:
         """Make the view of a board; ``labelled``: skill of its judge by annotators, if any."""
         from botchat.report.figures import board_charts
@@ -89,7 +98,17 @@ class View(NamedTuple):
         begin = headline(board, trust)
         if trust.failed:
             board = board.unranked()
-        return cls(board, begin, trust, list(board_charts(board, costs)), costs or {})
+        return cls(
+            board,
+            begin,
+            trust,
+            list(board_charts(board, costs)),
+            more_dialogues(board, begin.leader, usd),
+            judge_remarks(board, begin.leader) + stopped_remarks(board),
+            protocol_agreement(board),
+            costs or {},
+            usd,
+        )
 
 
 class JudgeComparison(NamedTuple):
@@ -114,14 +133,12 @@ def files(
     archive: Archive | None = None,
     compared: Sequence[JudgeComparison] = (),
     talks: Sequence[Prompt] = (),
-    usd: float | None = None,
 ) -> dict[str, str]:
     """Return a page a judge and all that they load: path -> content; same input, same bytes.
 
     ``views``: of at least one judge, all on one seed set. ``archive``: the dialogues, and the
     verdicts of these judges in this order and perhaps of others; without one nothing can be read.
-    ``compared``: a protocol each. ``talks``: roles and prompts of judges that are panels. ``usd``:
-    the cost of everything.
+    ``compared``: a protocol each. ``talks``: roles and prompts of judges that are panels.
     """
     archive = archive or Archive()
     pages = dict(archive.files)
@@ -129,7 +146,7 @@ def files(
     for place, view in enumerate(views):
         judges[f"judge-{place + 1}.html" if place else "index.html"] = view
     for page in judges:
-        pages[page] = _page(page, judges, archive, compared, talks, usd)
+        pages[page] = _page(page, judges, archive, compared, talks)
     return pages
 
 
@@ -139,7 +156,6 @@ def _page(
     archive: Archive,
     compared: Sequence[JudgeComparison],
     talks: Sequence[Prompt],
-    usd: float | None,
 ) -> str:
     """Return a page; ``judges``: the view of each page by its file."""
     view = judges[page]
@@ -171,10 +187,7 @@ def _page(
         view=view,
         title=_title(view.headline),
         gist=re.split(r"(\d+ of 100|(?<=people in )\d+|\d+ %)", view.headline.lead),
-        done=_done(view, usd),
-        more=more_dialogues(board, view.headline.leader, usd),
-        agreement=protocol_agreement(board),
-        remarks=judge_remarks(board, view.headline.leader) + stopped_remarks(board),
+        done=_done(view),
         heads=heads,
         lines=lines,
         curve=success_curve(board, view.headline.leader, ranked=not view.trust.failed),
@@ -191,11 +204,11 @@ def _page(
     )
 
 
-def _done(view: View, usd: float | None) -> str:
+def _done(view: View) -> str:
     """Return what was done, its cost and when it ended."""
     done = [view.headline.scope.rstrip(".")]
-    if usd is not None:
-        done.append(f"USD\u00a0{usd:,.2f}")
+    if view.usd is not None:
+        done.append(f"USD\u00a0{view.usd:,.2f}")
     days = [row.last[:10] for row in view.board.provenance if row.last]
     if days:
         last = date.fromisoformat(max(days))
