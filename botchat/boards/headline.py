@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import compress
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
@@ -25,11 +25,17 @@ _NAMED = 3
 """Most contestants that a sentence names."""
 
 
+Pieces: TypeAlias = Sequence[tuple[str, bool]]
+"""A sentence in pieces, each with whether it is the name of a contestant."""
+
+
 class Headline(NamedTuple):
     """The sentence that a board begins with, and facts to go with it."""
 
-    pieces: Sequence[tuple[str, bool]]
-    """The sentence in pieces, each with whether it is the name of a contestant."""
+    begin: Pieces
+    """The sentence up to its bracket."""
+    rest: Pieces
+    """The bracket, if there is one, and what follows."""
     title: str
     """The result in a few words, for the title of a page."""
     lead: str
@@ -41,7 +47,7 @@ class Headline(NamedTuple):
     @property
     def sentence(self) -> str:
         """The whole sentence."""
-        return "".join(text for text, _ in self.pieces)
+        return "".join(text for text, _ in [*self.begin, *self.rest])
 
 
 def headline(board: Board, trust: JudgeTrust) -> Headline:
@@ -49,19 +55,27 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
     contestants = [name for name in board.main.frame["model"] if name != HUMAN]
     part = board.rated
     leaders, words = _outcome(board, trust, part, contestants)
-    pieces = [(text, text in contestants) for text in words]
+    begin = []
+    rest: list[tuple[str, bool]] = []
     title = ""
-    for text, is_name in pieces:
-        if is_name:
-            title += shorten(text, LABEL_COLUMNS)
-            continue
-        title += text.partition(" (")[0]
-        if " (" in text:
-            break
-    title = title.rstrip(".")
+    for text in words:
+        is_name = text in contestants
+        before, bracket, after = text.partition(" (")
+        if rest:
+            rest.append((text, is_name))
+        elif bracket and not is_name:
+            begin.append((f"{before} ", False))
+            rest.append((f"({after}", False))
+            title += before
+        else:
+            begin.append((text, is_name))
+            if is_name:
+                before = shorten(text, LABEL_COLUMNS)
+            title += before
     return Headline(
-        pieces,
-        f"{board.seed_set}: {title}",
+        begin,
+        rest,
+        f"{board.seed_set}: {title.rstrip('.')}",
         _second(board, trust),
         _scope(board, part, contestants),
         next(iter(leaders), None),

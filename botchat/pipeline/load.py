@@ -19,6 +19,7 @@ from botchat.interfaces import ShownDialogue, case_digest
 from botchat.metrics.verdicts import PairVerdicts, VerdictsBuilder
 from botchat.pipeline.contestants import (
     begun_seeds,
+    dialogues_on,
     human_dialogues,
     self_judged_models,
     with_humans,
@@ -124,7 +125,9 @@ class SeedSetData:
         for topic in sorted({seed.topic for seed in seeds if seed.topic}):
             # Inside of a topic its dialogues are the clusters.
             own = [msgspec.structs.replace(seed, topic="") for seed in seeds if seed.topic == topic]
-            by_topic[topic] = build(own, _on(own, dialogues), elo=EloSettings(shuffles=1, runs=1))
+            by_topic[topic] = build(
+                own, dialogues_on(own, dialogues), elo=EloSettings(shuffles=1, runs=1)
+            )
         if by_topic:
             board = with_topics(board, by_topic)
         # Of a contestant on the board, or of the judge's verdicts.
@@ -316,15 +319,6 @@ def load(
             n_human=sum(len(seed.utterances) >= MIN_HUMAN for seed in seeds),
         ),
     )
-
-
-def _on(seeds: Sequence[Seed], dialogues: Dialogues) -> Dialogues:
-    """Return the dialogues of some seeds."""
-    ids = {seed.id for seed in seeds}
-    kept = {}
-    for name, by_seed in dialogues.items():
-        kept[name] = {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
-    return kept
 
 
 def _in_use(

@@ -17,7 +17,7 @@ from datetime import date
 from functools import cache
 from importlib import resources
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from jinja2 import Environment, StrictUndefined, Template
@@ -55,9 +55,6 @@ STYLES = ("paper.css", "page.css", "reader.css")
 
 MARKS = {"no fault found": "✓", "use with care": "!", "not tested": "?", "do not trust": "✕"}
 """Trust level of a judge -> its mark."""
-
-Pieces: TypeAlias = list[tuple[str, bool]]
-"""A sentence in pieces, each with whether it is the name of a contestant."""
 
 ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Ccircle "
@@ -185,7 +182,6 @@ def _page(
         policy=policy(script, scripts=" 'self'", images="img-src data:; "),
         version=VERSION,
         view=view,
-        title=_title(view.headline),
         gist=re.split(r"(\d+ of 100|(?<=people in )\d+|\d+ %)", view.headline.lead),
         done=_done(view),
         heads=heads,
@@ -214,17 +210,6 @@ def _done(view: View) -> str:
         last = date.fromisoformat(max(days))
         done.append(f"{last.day}\u00a0{last:%b\u00a0%Y}")
     return ", ".join(done)
-
-
-def _title(headline: Headline) -> tuple[Pieces, Pieces]:
-    """Return the pieces of the sentence up to its bracket, and those from there on."""
-    pieces = list(headline.pieces)
-    for i, (text, is_name) in enumerate(pieces):
-        before, bracket, after = text.partition(" (")
-        if bracket and not is_name:
-            pieces[i : i + 1] = [(f"{before} ", False), (f"({after}", False)]
-            return pieces[: i + 1], pieces[i + 1 :]
-    return pieces, []
 
 
 def text(name: str) -> str:
