@@ -16,17 +16,17 @@ from typing import assert_never
 import numpy as np
 import pandas as pd
 
+from botchat.boards.success import SuccessCurve as SuccessCurve
+from botchat.boards.success import passes, success_curves
 from botchat.boards.tables import Column, N, Table, TableRow, share, table
-from botchat.estimates import UNKNOWN, Estimate, Estimates, Flags, Floats, Indices
+from botchat.estimates import Flags, Floats, Indices
 from botchat.metrics.statistics import (
-    LEAST,
     clustered_proportions,
     distinct,
     level_of_best,
     level_of_pairs,
     proportion,
     separated,
-    wilson,
 )
 from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 from botchat.protocols.kinds import Detection, Pairwise, Report, Score
@@ -34,10 +34,10 @@ from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import PASS_AT
 from botchat.protocols.reports import ERRORS
-from botchat.protocols.verdicts import NOT_SAID, UNTOLD, first_ai_index
+from botchat.protocols.verdicts import first_ai_index
 from botchat.ratings.bradley_terry import ranks_from_order
 from botchat.ratings.comparisons import Comparisons, comparisons_of
-from botchat.records import BLIND_PAGE, HUMAN, MIN_HUMAN, N_SEED, Dialogues, Judgment, Seed
+from botchat.records import BLIND_PAGE, HUMAN, MIN_HUMAN, Dialogues, Judgment, Seed
 
 MODEL = Column("model", "Model", "name")
 
@@ -228,94 +228,6 @@ class ReportResult(ProtocolResult):
     """Every report."""
 
 
-def passes(ends: pd.DataFrame, n: int | pd.Series) -> pd.Series:
-    """Return 1 where there is no AI utterance up to N = ``n``, 0 where there is; NaN: not known.
-
-    ``ends``: see `ProtocolVerdicts.ends`. Not known: unreadable, undecided, no index in a dialogue
-    longer than N, or a dialogue shorter than N without an AI utterance.
-    """
-    first_ai = ends["first_ai"]
-    unsaid = (first_ai == NOT_SAID) & (n > N_SEED)
-    is_open = (first_ai == UNTOLD) | first_ai.isna() | (unsaid & (ends["shown"] > n))
-    fails = unsaid | ((first_ai > 0) & (first_ai <= n))
-    known = [is_open, fails, ends["shown"] >= n]
-    return pd.Series(np.select(known, [math.nan, 0.0, 1.0], math.nan), ends.index)
-
-
-@dataclass(frozen=True, eq=False)
-class SuccessCurve:
-    """Success rate at each N; place i of both is N = i + 1.
-
-    ``rate``: 0 to 1, nan where it is not known. ``n``: independent dialogues that it is worth.
-    """
-
-    rate: Floats
-    n: Floats
-
-    @classmethod
-    def of_model(cls, ends: pd.DataFrame, longest: int) -> SuccessCurve:
-        """Return the curve up to the length of the longest dialogue (Kaplan & Meier 1958).
-
-        A dialogue that breaks off early counts as far as it goes: of all that reach N or have an AI
-        utterance before. ``ends``: `ProtocolVerdicts.ends` that are known.
-        """
-        is_ai = (ends["first_ai"] > 0).to_numpy()
-        # One after the last utterance was not offered; it counts as the last.
-        end = ends["shown"].where(~is_ai, ends[["shown", "first_ai"]].min(axis=1)).to_numpy(np.intp)
-        n = np.arange(1, longest + 1)[:, None]
-        reaches = end >= n
-        failed = (end <= n) & is_ai
-        at_risk = reaches.sum(1)
-        gone = np.bincount(end[is_ai], minlength=longest + 1)[1 : longest + 1]
-        rate: Floats = np.cumprod(1 - gone / np.maximum(at_risk, 1), dtype=np.float64)
-        rate[rate < 1e-12] = 0
-        rate[(at_risk == 0) & (rate > 0)] = np.nan
-        return cls(rate, _shares(ends, reaches | is_ai, ~failed).n)
-
-    @classmethod
-    def of_people(cls, ends: pd.DataFrame) -> SuccessCurve:
-        """Return the share at each N of the human dialogues that have N utterances or more.
-
-        They are complete at their own length, so a shorter one tells nothing of a longer; unknown
-        of fewer than `LEAST`.
-        """
-        length, first_ai = ends[["shown", "first_ai"]].to_numpy().T
-        n = np.arange(1, length.max() + 1)[:, None]
-        is_known = (length >= n) & ((first_ai != NOT_SAID) | (length == n))
-        index = np.minimum(first_ai, length)
-        shares = _shares(ends, is_known, (index == 0) | (index > n))
-        return cls(np.where(is_known.sum(1) >= LEAST, shares.value, np.nan), shares.n)
-
-    def at(self, n: int) -> Estimate:
-        """Return the success rate at N = ``n``; unknown beyond the longest dialogue."""
-        if n > len(self.rate):
-            return UNKNOWN
-        value = float(self.rate[n - 1])
-        low, high = wilson(value, 1 / self.n[n - 1])
-        return Estimate(value, float(low), float(high))
-
-
-def _shares(ends: pd.DataFrame, counts: Flags, passed: Flags) -> Estimates:
-    """Return the share of dialogues that passed of those that count at each N, shape (N, n)."""
-    row, dialogue = np.nonzero(counts)
-    cluster = np.unique(ends["topic"].to_numpy(str), return_inverse=True)[1]
-    hits = passed[row, dialogue].astype(np.float64)
-    return clustered_proportions(row, cluster[dialogue], hits, len(counts))
-
-
-def success_curves(judged: ProtocolVerdicts) -> dict[str, SuccessCurve]:
-    """Contestant -> its curve, up to the longest dialogue with a readable verdict."""
-    known = judged.ends[judged.ends["first_ai"] >= 0]
-    longest = known["shown"].max()
-    curves = {}
-    for name, ends in known.groupby("model", sort=False):
-        if name == HUMAN:
-            curves[str(name)] = SuccessCurve.of_people(ends)
-        else:
-            curves[str(name)] = SuccessCurve.of_model(ends, longest)
-    return curves
-
-
 def _result_table(
     judged: ProtocolVerdicts,
     columns: Sequence[Column],
@@ -332,7 +244,7 @@ def detection_result(
     judged: ProtocolVerdicts, seeds: Sequence[Seed], dialogues: Dialogues
 ) -> DetectionResult:
     """Success rates, at each N that the dialogues reach and at the human length."""
-    curves = success_curves(judged)
+    curves = success_curves(judged.ends)
     turns = success_turns(judged, dialogues)
     columns = [replace(share(f"success_n{n}", f"Success @{n}"), n=n) for n in turns]
     keys = [column.key for column in columns]

@@ -19,11 +19,9 @@ from botchat.boards.board import protocol_verdicts
 from botchat.boards.protocols import (
     DetectionResult,
     ProtocolVerdicts,
-    SuccessCurve,
     detection_result,
-    passes,
-    success_curves,
 )
+from botchat.boards.success import SuccessCurve, passes, success_curves
 from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue
 from botchat.languages import ENGLISH
@@ -199,7 +197,7 @@ def test_where_none_is_cut_short_it_is_the_success_rate():
     judged = ProtocolVerdicts(
         UNIEVAL, records.judgments["unieval"], PairVerdicts.of_judgments([], UNIEVAL)
     )
-    curves = success_curves(judged)
+    curves = success_curves(judged.ends)
     for name in ("a", "b"):
         ends = judged.ends[judged.ends["model"] == name]
         for n in (4, 8, 12, 16):

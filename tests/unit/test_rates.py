@@ -17,9 +17,9 @@ from botchat.boards.protocols import (
     detection_result,
     model_results,
     pair_results,
-    passes,
     with_missing,
 )
+from botchat.boards.success import passes
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.ratings.comparisons import Comparisons, comparisons_of
