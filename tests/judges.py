@@ -14,7 +14,6 @@ from typing import Any
 
 from botchat.boards.board import Board, build_board
 from botchat.boards.skill import JudgeTest
-from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.controls import shuffled_dialogues
 from botchat.protocols.protocol import Protocol
@@ -93,14 +92,8 @@ class World:
         settings = {"seed_set": "made-up", "elo": QUICK, **more}
         models = {key: by_seed for key, by_seed in self.dialogues.items() if key != SHUFFLED}
         board = build_board(self.seeds, models, judgments, judge=name, **settings)
-        verdicts: dict[str, Sequence[Judgment] | PairVerdicts] = {**judgments}
-        for protocol in (ARENA.at(16), GTEVAL):
-            verdicts[protocol.name] = PairVerdicts.of_judgments(
-                judgments.get(protocol.name, ()), protocol
-            )
-        n = len(self.seeds)
         tested = list(self.dialogues[SHUFFLED])
-        return board.tested(JudgeTest(verdicts, {}, tested, n_asked=40, n_human=n, n_seeds=n))
+        return board.tested(JudgeTest({}, tested, 40, len(self.seeds)), judgments)
 
     def ideal(self, noise: float = 0.05, seed: int = 1) -> Judge:
         """Calls models AI, and of two dialogues the less human one; rarely wrong."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from operator import itemgetter
 from typing import TypeAlias, TypeVar
 
@@ -16,9 +17,9 @@ import pandas as pd
 
 from botchat.boards import arena, protocols
 from botchat.boards.arena import Arena
-from botchat.boards.judge_table import JudgeFacts, judge_facts, judge_table, with_test
+from botchat.boards.judge_table import JudgeFacts, judge_facts, judge_table
 from botchat.boards.protocols import MODEL, RANK, ProtocolResult, ProtocolVerdicts
-from botchat.boards.skill import NO_TEST, JudgeTest
+from botchat.boards.skill import JudgeTest, SkillCases
 from botchat.boards.tables import Column, N, Table, TableRow, is_floor_bot, share, shorten, table
 from botchat.estimates import Estimate
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
@@ -76,8 +77,10 @@ class Board:
     """Whether the set's dialogues are invented, not human."""
     provenance: tuple[Provenance, ...] = ()
     """Models that were asked for it, and when."""
-    test: JudgeTest = NO_TEST
-    """Verdicts on shuffled dialogues."""
+    n_seeds: int = 0
+    test: JudgeTest = field(default_factory=JudgeTest)
+    skill_cases: Mapping[str, SkillCases] = field(default_factory=dict)
+    """Protocol -> verdicts on shuffled dialogues, of each that tests its judges."""
     self_judged: Names = ()
     """Contestants that are the judge itself."""
     topics: Table | None = None
@@ -94,14 +97,16 @@ class Board:
         """Return the main table as HTML, for notebooks."""
         return self.main._repr_html_()
 
-    def tested(self, test: JudgeTest) -> Board:
+    def tested(self, test: JudgeTest, judgments: JudgedFor) -> Board:
         """Return the board with what its judge says of shuffled dialogues."""
-        facts = {}
-        for name, each in self.judge_facts.items():
-            facts[name] = with_test(each, self.verdicts[name].protocol, test)
-        signatures = [self.verdicts[name].signature for name in facts]
-        table = judge_table(facts.values(), signatures)
-        return replace(self, test=test, judge_facts=facts, judge_table=table)
+        tested = {}
+        facts = dict(self.judge_facts)
+        for name in self.skill_cases:
+            protocol = self.verdicts[name].protocol
+            tested[name] = test.cases(judgments[name], protocol)
+            facts[name] = facts[name].tested(tested[name], protocol)
+        table = judge_table(facts.values(), self.judge_table.signatures)
+        return replace(self, test=test, skill_cases=tested, judge_facts=facts, judge_table=table)
 
     def unranked(self) -> Board:
         """Return the board of a judge that ranks nobody: by name, without ranks and ratings."""
@@ -225,6 +230,8 @@ def build_board(
         seeds_signature=f"{SIGNED}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(min4)}",
         notes=tuple(_notes(judged, parts, unknown)),
         verdicts=judged,
+        n_seeds=len(seeds),
+        skill_cases={key: SkillCases() for key in judged if known[key].tests_judges},
     )
 
 
@@ -250,13 +257,10 @@ def _skill_on(board: Board, topic: str) -> Estimate:
     """Return the judge's skill on the shuffled dialogues of a topic, alone and in pairs."""
     values: list[float] = []
     seeds: list[str] = []
-    for part in board.verdicts.values():
-        if part.protocol.tests_judges:
-            cases = board.test.cases(part.protocol)
-            for value, seed in zip(cases.values.tolist(), cases.seeds, strict=True):
-                if board.test.topics.get(seed) == topic:
-                    values.append(value)
-                    seeds.append(seed)
+    for cases in board.skill_cases.values():
+        is_on = [board.test.topics.get(seed) == topic for seed in cases.seeds]
+        values += cases.values[is_on].tolist()
+        seeds += compress(cases.seeds, is_on)
     return proportion(values, seeds, (-1.0, 1.0))
 
 

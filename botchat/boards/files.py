@@ -22,7 +22,7 @@ from botchat.boards.tables import DIGITS, Column, Record, Table, one_line
 from botchat.errors import UsageError
 from botchat.interfaces import round_floats, settings_digest
 from botchat.protocols.reports import as_prose, as_records, as_text
-from botchat.protocols.verdicts import first_ai_index
+from botchat.protocols.verdicts import UNTOLD
 from botchat.records import HUMAN, SIGNED, VERSION, Dialogues, Texts
 
 Content = str | bytes
@@ -301,15 +301,12 @@ def by_seed(board: Board, dialogues: Dialogues) -> Record:
             judged = board.verdicts[part.protocol.name]
             largest = part.ranking[0].n or 0
             data["n"] = largest
-            for judgment in judged.judgments:
-                name = judgment.contestants[0]
-                index = None
-                if judgment.verdict is not None:
-                    index = first_ai_index(judgment.verdict, judgment.seed_id)
-                if index == 0 and judgment.shown < largest:
-                    index = None
+            for name, seed, _, shown, index in judged.ends.itertuples(index=False):
+                known = None
+                if index > 0 or index == UNTOLD or (index == 0 and shown >= largest):
+                    known = int(index)
                 if name != HUMAN:
-                    first[name][judgment.seed_id] = index
+                    first[name][seed] = known
             if judged.topics:
                 data["topics"] = judged.topics
     return data

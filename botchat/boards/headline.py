@@ -7,15 +7,14 @@ best of the models (`ProtocolResult.may_be_best`). Bots and humans are no models
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import compress
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
-from botchat.boards.judge_checks import JudgeTrust, leader_cases, no_ranking
+from botchat.boards.judge_checks import WORDS, JudgeTrust, no_ranking
 from botchat.boards.protocols import DetectionResult, ProtocolResult
-from botchat.boards.skill import Second, second
 from botchat.boards.tables import LABEL_COLUMNS, is_floor_bot, shorten
 from botchat.metrics.statistics import LEAST
 from botchat.protocols.catalogue import VOTES
@@ -26,11 +25,17 @@ _NAMED = 3
 """Most contestants that a sentence names."""
 
 
+Pieces: TypeAlias = Sequence[tuple[str, bool]]
+"""A sentence in pieces, each with whether it is the name of a contestant."""
+
+
 class Headline(NamedTuple):
     """The sentence that a board begins with, and facts to go with it."""
 
-    pieces: Sequence[tuple[str, bool]]
-    """The sentence in pieces, each with whether it is the name of a contestant."""
+    begin: Pieces
+    """The sentence up to its bracket."""
+    rest: Pieces
+    """The bracket, if there is one, and what follows."""
     title: str
     """The result in a few words, for the title of a page."""
     lead: str
@@ -42,7 +47,7 @@ class Headline(NamedTuple):
     @property
     def sentence(self) -> str:
         """The whole sentence."""
-        return "".join(text for text, _ in self.pieces)
+        return "".join(text for text, _ in [*self.begin, *self.rest])
 
 
 def headline(board: Board, trust: JudgeTrust) -> Headline:
@@ -50,19 +55,27 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
     contestants = [name for name in board.main.frame["model"] if name != HUMAN]
     part = board.rated
     leaders, words = _outcome(board, trust, part, contestants)
-    pieces = [(text, text in contestants) for text in words]
+    begin = []
+    rest: list[tuple[str, bool]] = []
     title = ""
-    for text, is_name in pieces:
-        if is_name:
-            title += shorten(text, LABEL_COLUMNS)
-            continue
-        title += text.partition(" (")[0]
-        if " (" in text:
-            break
-    title = title.rstrip(".")
+    for text in words:
+        is_name = text in contestants
+        before, bracket, after = text.partition(" (")
+        if rest:
+            rest.append((text, is_name))
+        elif bracket and not is_name:
+            begin.append((f"{before} ", False))
+            rest.append((f"({after}", False))
+            title += before
+        else:
+            begin.append((text, is_name))
+            if is_name:
+                before = shorten(text, LABEL_COLUMNS)
+            title += before
     return Headline(
-        pieces,
-        f"{board.seed_set}: {title}",
+        begin,
+        rest,
+        f"{board.seed_set}: {title.rstrip('.')}",
         _second(board, trust),
         _scope(board, part, contestants),
         next(iter(leaders), None),
@@ -142,40 +155,23 @@ def _join_names(names: Sequence[str], last: str = " and ") -> list[str]:
 
 def _second(board: Board, trust: JudgeTrust) -> str:
     """Return how the judge tells the leader from people; empty if that was not asked."""
-    leader = next(iter(board.leaders), None)
+    leader = trust.leader.name
     if leader is None or trust.failed:
         return ""
-    cases = leader_cases(board, leader)
+    cases = trust.leader.cases
     if not len(cases.values):
         return _at_human_length(board, leader)
-    word = second(cases, board.n_models)
-    return _SECOND[word].format(
+    shuffled = ""
+    for check in trust.checks:
+        if check.key == "skill" and check.n and check.protocol.against_human:
+            shuffled = f"; shuffled ones it picks out in {100 * check.good:.0f} %"
+    return WORDS.second[trust.leader.word].format(
         leader=leader,
         right=100 * cases.good,
         wrong=100 * cases.bad,
         n=cases.n_seeds,
-        shuffled=_shuffled(trust),
+        shuffled=shuffled,
     )
-
-
-_SECOND: Mapping[Second, str] = {
-    "picks out": "The judge picks {leader} out from people: right in {right:.0f} %, wrong in "
-    "{wrong:.0f} % of pairs.",
-    "alike": "To this judge {leader} and people are alike (right {right:.0f} %, wrong {wrong:.0f} "
-    "%){shuffled}.",
-    "reversed": "The judge takes people for AI more often than {leader} ({wrong:.0f} % : "
-    "{right:.0f} %).",
-    "open": "{n} dialogues are too few to say whether the judge tells {leader} from people.",
-    "too few": "",
-}
-
-
-def _shuffled(trust: JudgeTrust) -> str:
-    """Return how often the judge picks out shuffled dialogues, as the end of a sentence."""
-    for check in trust.checks:
-        if check.key == "skill" and check.n and check.protocol and check.protocol.against_human:
-            return f"; shuffled ones it picks out in {100 * check.good:.0f} %"
-    return ""
 
 
 def _at_human_length(board: Board, name: str) -> str:

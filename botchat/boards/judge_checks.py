@@ -8,25 +8,19 @@ docs/judges.md says what the level means, and what it does not.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from importlib import resources
 from typing import Literal, NamedTuple
 
+import msgspec
 import numpy as np
 
 from botchat.boards.board import Board
-from botchat.boards.judge_table import JudgeFacts
-from botchat.boards.skill import (
-    GOOD,
-    LABEL_GOOD,
-    SkillCases,
-    State,
-    pair_cases,
-    second,
-    state,
-)
-from botchat.boards.tables import DIGITS, is_floor_bot, shorten
+from botchat.boards.protocols import ProtocolVerdicts
+from botchat.boards.skill import Second, SkillCases, State, pair_cases, second, state
+from botchat.boards.tables import DIGITS, interval_text, is_floor_bot, shorten
 from botchat.errors import listed
-from botchat.estimates import UNKNOWN, Estimate
+from botchat.estimates import Estimate
 from botchat.judges.rules import RulesJudge
 from botchat.metrics.statistics import LEAST
 from botchat.protocols.protocol import Protocol
@@ -34,29 +28,40 @@ from botchat.records import MIN_HUMAN, Names, Texts
 
 Level = Literal["no fault found", "use with care", "not tested", "do not trust"]
 Key = Literal["skill", "skill_bots", "skill_labels", "unreadable_rate"]
+Untested = Literal[
+    "rules", "protocol", "human", "off", "shuffled", "limit", "tied", "unsure", "older"
+]
 
 MOST_UNREADABLE = 0.25
-FEW_UNREADABLE = 0.20
-"""Share of unreadable verdicts above which a judge fails, and up to which it passes."""
-
-NAMES: Mapping[Key, str] = {
-    "skill": "Notices shuffled dialogues",
-    "skill_bots": "Picks bots out from people",
-    "skill_labels": "Agrees with human labels",
-    "unreadable_rate": "Readable verdicts",
-}
-"""Check -> its heading."""
-
-PRINTED: Mapping[Level, str] = {"no fault found": "no fault found as a reader"}
-"""Level -> its words where they say more."""
+"""Share of unreadable verdicts above which a judge fails."""
 
 _TESTS: tuple[Key, ...] = ("skill", "skill_labels")
 """Checks without which a judge is not tested."""
 
-_PAIRED: Mapping[Key, tuple[str, str]] = {
-    "skill_labels": ("It agrees with your annotators", "It disagrees with your annotators"),
-    "skill_bots": ("It picks bots out from people", "It passes bots as human"),
-}
+
+class CheckWords(msgspec.Struct, frozen=True):
+    """A kind of check."""
+
+    name: str
+    line: float
+    """Number that it passes on the good side of."""
+    reasons: dict[str, str]
+    """State -> words on the judge."""
+
+
+class Words(msgspec.Struct, frozen=True):
+    """Words on a judge, with places for numbers: ``judge.toml``."""
+
+    levels: dict[Level, str]
+    checks: dict[Key, CheckWords]
+    rates: dict[str, str]
+    untested: dict[Untested, str]
+    second: dict[Second, str]
+
+
+WORDS = msgspec.toml.decode(
+    resources.files(__package__).joinpath("judge.toml").read_bytes(), type=Words
+)
 
 
 class Check(NamedTuple):
@@ -64,12 +69,11 @@ class Check(NamedTuple):
 
     key: Key
     state: State
-    estimate: Estimate = UNKNOWN
+    estimate: Estimate
     """The number; skill −1 to 1, a share 0 to 1."""
-    n: int = 0
+    n: int
     """Cases."""
-    protocol: Protocol | None = None
-    """The protocol that it is from, if it is one."""
+    protocol: Protocol
     good: float = 0.0
     bad: float = 0.0
     habit: str = ""
@@ -78,60 +82,41 @@ class Check(NamedTuple):
     """The bot that it is about, if it is one."""
 
     @property
+    def words(self) -> CheckWords:
+        """Words of its kind."""
+        return WORDS.checks[self.key]
+
+    @property
     def name(self) -> str:
         """Heading, with the protocol where there may be several."""
         if self.bot:
             return f"Picks {self.bot} out from people"
-        if self.key == "skill" and self.protocol is not None:
-            return f"{NAMES[self.key]}, {self.protocol.label}"
-        return NAMES[self.key]
-
-    @property
-    def line(self) -> float:
-        """Number that it passes on the good side of."""
-        if self.key == "unreadable_rate":
-            return FEW_UNREADABLE
-        if self.key == "skill_labels":
-            return LABEL_GOOD
-        return GOOD
-
-    @property
-    def number(self) -> str:
-        """The number in text; a dash if it was not tested."""
-        if not self.estimate.is_known:
-            return "–"
-        if self.key == "unreadable_rate":
-            return f"{100 * self.estimate.value:.0f} %"
-        return _points(self.estimate.value)
+        if self.key == "skill":
+            return f"{self.words.name}, {self.protocol.label}"
+        return self.words.name
 
     @property
     def reason(self) -> str:
         """Words on the judge, without its full stop; empty if it was not tested."""
         if not self.estimate.is_known:
             return ""
-        if self.key == "unreadable_rate":
-            return _unreadable(self.estimate.value)
-        if self.key != "skill":
-            return _of_others(self.key, self.state)
-        return self._of_shuffled()
+        words: str = self.state
+        if self.key == "unreadable_rate" and self.estimate.value == 1:
+            words = "none"
+        elif self.key == "skill" and self.state == "fails" and self.estimate.low > 0:
+            words = "hardly"
+        return self.words.reasons[words].format(
+            rates=self.rates, skill=self._skill, share=100 * self.estimate.value
+        )
 
-    def _of_shuffled(self) -> str:
-        if self.state == "fails":
-            verb = "does not notice"
-            if self.estimate.low > 0:
-                verb = "hardly notices"
-            return f"It {verb} shuffled dialogues"
-        dash = " to "
-        if round(100 * self.estimate.low) >= 0:
-            dash = "–"
-        ends = f"{_points(self.estimate.low)}{dash}{_points(self.estimate.high)}"
-        numbers = f"(skill {_points(self.estimate.value)} of 100: {ends})"
-        if self.state == "unknown":
-            return f"Too few dialogues to say whether it notices shuffled ones {numbers}"
-        text = self.rates
-        if self.state == "passes":
-            return text
-        return f"{text} {numbers}"
+    @property
+    def _skill(self) -> str:
+        """The number with its interval, in points of 100."""
+        if not self.estimate.is_bounded:
+            return ""
+        value, low, high = [round(100 * number) for number in vars(self.estimate).values()]
+        ends = interval_text(Estimate(value, low, high), "")
+        return f"(skill {value} of 100: {ends})".replace("-", "−")
 
     @property
     def rates(self) -> str:
@@ -139,18 +124,14 @@ class Check(NamedTuple):
 
         Of two faults the greater is told as one.
         """
-        good = f"{100 * self.good:.0f}"
-        bad = f"{100 * self.bad:.0f}"
-        if self.protocol is not None and not self.protocol.is_alone:
-            return f"In pairs right in {good} %, wrong in {bad} %"
-        only = ""
-        join = " and"
-        if self.state == "warns" and self.bad > 1 - self.good:
-            join = ", but"
+        words = "alone"
+        if not self.protocol.is_alone:
+            words = "pairs"
+        elif self.state == "warns" and self.bad > 1 - self.good:
+            words = "blames"
         elif self.state == "warns":
-            only = " only"
-        noticed = f"It notices{only} {good} of 100 shuffled dialogues"
-        return f"{noticed}{join} blames {bad} of 100 human ones"
+            words = "misses"
+        return WORDS.rates[words].format(good=100 * self.good, bad=100 * self.bad)
 
     @property
     def detail(self) -> str:
@@ -169,6 +150,16 @@ class LabelSkill(NamedTuple):
     """Cases with a decided label."""
 
 
+class Beside(NamedTuple):
+    """The leader beside people, as its judge takes them."""
+
+    name: str | None = None
+    """None where nobody leads."""
+    cases: SkillCases = SkillCases()
+    """None where GTEval was not judged."""
+    word: Second = "too few"
+
+
 class JudgeTrust(NamedTuple):
     """The result of all checks of a judge."""
 
@@ -178,9 +169,15 @@ class JudgeTrust(NamedTuple):
     checks: Sequence[Check]
     self_judged: Names = ()
     """Contestants that are the judge itself."""
-    reversed: str | None = None
-    """The leader, where the judge takes people for AI more often than it."""
+    leader: Beside = Beside()
     is_rules: bool = False
+
+    @property
+    def reversed(self) -> str | None:
+        """The leader, where the judge takes people for AI more often than it."""
+        if self.leader.word == "reversed":
+            return self.leader.name
+        return None
 
     @property
     def failed(self) -> bool:
@@ -197,7 +194,7 @@ class JudgeTrust(NamedTuple):
         """The level in words."""
         if self.is_rules:
             return "for a first look"
-        return PRINTED.get(self.level, self.level)
+        return WORDS.levels[self.level]
 
     @property
     def as_json(self) -> dict[str, object]:
@@ -209,11 +206,11 @@ class JudgeTrust(NamedTuple):
                 "key": check.key,
                 "name": check.name,
                 "model": check.bot,
-                "protocol": "" if check.protocol is None else check.protocol.name,
+                "protocol": check.protocol.name,
                 "state": check.state,
                 **{key: None if math.isnan(n) else round(n, DIGITS) for key, n in ends},
                 "n": check.n,
-                "line": check.line,
+                "line": check.words.line,
                 "reason": check.reason,
             }
             checks.append(row)
@@ -237,22 +234,19 @@ def judge_trust(board: Board, labelled: LabelSkill | None = None) -> JudgeTrust:
     """Return the trust level of a board's judge; ``labelled``: by annotators, if there are any."""
     checks = _checks(board, labelled)
     is_rules = board.judge == RulesJudge.name
-    leader = next(iter(board.leaders), None)
-    turned = None
-    if leader is not None and _is_reversed(board, leader):
-        turned = leader
+    leader = _leader(board)
     states = [check.state for check in checks if check.key == "skill" or check.state != "unknown"]
     is_tested = any(check.state != "unknown" for check in checks if check.key in _TESTS)
     if is_rules or not (is_tested or "fails" in states):
         states = []
-    decided = level(states, capped=bool(board.self_judged or turned))
+    decided = level(states, capped=bool(board.self_judged or leader.word == "reversed"))
     match decided:
         case "do not trust":
             reasons = _faults(board, checks)
         case "use with care":
-            reasons = _doubts(board, checks, turned)
+            reasons = _doubts(checks, leader)
         case "not tested":
-            reasons = [_untested(board, checks, is_rules)]
+            reasons = [_untested(board, checks)]
         case "no fault found":
             reasons = [_praise(checks)]
     if board.self_judged:
@@ -260,7 +254,7 @@ def judge_trust(board: Board, labelled: LabelSkill | None = None) -> JudgeTrust:
         if len(board.self_judged) > 1:
             verb = "are contestants"
         reasons.append(f"It judges itself: {listed(board.self_judged)} {verb}.")
-    return JudgeTrust(decided, reasons, checks, board.self_judged, turned, is_rules)
+    return JudgeTrust(decided, reasons, checks, board.self_judged, leader, is_rules)
 
 
 def level(states: Sequence[State], *, capped: bool = False) -> Level:
@@ -287,38 +281,39 @@ def no_ranking(checks: Sequence[Check]) -> str:
     return ""
 
 
-def leader_cases(board: Board, leader: str) -> SkillCases:
-    """Return the verdicts on the leader beside people; none where GTEval was not judged."""
-    for part in board.verdicts.values():
-        if part.protocol.against_human and part.protocol.tests_judges:
-            return pair_cases(part.verdicts, leader, part.topics)
-    return SkillCases()
+def _leader(board: Board) -> Beside:
+    """Return the leader, with the verdicts on it beside people."""
+    name = next(iter(board.leaders), None)
+    if name is None or not _against_people(board):
+        return Beside(name)
+    part = _against_people(board)[0]
+    cases = pair_cases(part.verdicts, name, part.topics)
+    return Beside(name, cases, second(cases, board.n_models))
 
 
-def _is_reversed(board: Board, leader: str) -> bool:
-    """Whether the judge takes people for AI more often than the leader."""
-    return second(leader_cases(board, leader), board.n_models) == "reversed"
+def _against_people(board: Board) -> list[ProtocolVerdicts]:
+    """Return the verdicts of GTEval, if it was judged."""
+    judged = board.verdicts.values()
+    return [p for p in judged if p.protocol.against_human and p.protocol.tests_judges]
 
 
 def _checks(board: Board, labelled: LabelSkill | None) -> list[Check]:
     """Make every check that the judged protocols have, tested or not."""
     checks = []
     for protocol in _tested_protocols(board):
-        checks.append(_skill_check("skill", protocol, board.test.cases(protocol)))
-    for part in board.verdicts.values():
-        if part.protocol.against_human and part.protocol.tests_judges:
-            for name in part.verdicts.judged_contestants:
-                if is_floor_bot(name):
-                    cases = pair_cases(part.verdicts, name, part.topics)
-                    checks.append(
-                        _skill_check("skill_bots", part.protocol, cases)._replace(bot=name)
-                    )
+        checks.append(_skill_check("skill", protocol, board.skill_cases[protocol.name]))
+    for part in _against_people(board):
+        for name in part.verdicts.judged_contestants:
+            if is_floor_bot(name):
+                cases = pair_cases(part.verdicts, name, part.topics)
+                check = _skill_check("skill_bots", part.protocol, cases)
+                checks.append(check._replace(bot=name))
     if labelled is not None:
-        outcome = state(labelled.skill, labelled.n, labelled.n, LABEL_GOOD)
+        good = WORDS.checks["skill_labels"].line
+        outcome = state(labelled.skill, labelled.n, labelled.n, good)
         checks.append(Check("skill_labels", outcome, labelled.skill, labelled.n, labelled.protocol))
-    facts = {name: board.judge_facts[name] for name in board.verdicts}
-    if facts:
-        checks.append(_unreadable_check(board, facts))
+    if board.verdicts:
+        checks.append(_unreadable_check(board))
     return checks
 
 
@@ -340,25 +335,20 @@ def _skill_check(key: Key, protocol: Protocol, cases: SkillCases) -> Check:
     return Check(key, outcome, skill, n, protocol, cases.good, cases.bad, cases.habit)
 
 
-def _unreadable_check(board: Board, facts: Mapping[str, JudgeFacts]) -> Check:
+def _unreadable_check(board: Board) -> Check:
     """Check the protocol with the most unreadable verdicts."""
-    name = max(facts, key=lambda name: _least_unreadable(facts[name]))
-    rate = facts[name].rate("unreadable_rate")
+    rates = {name: board.judge_facts[name].rate("unreadable_rate") for name in board.verdicts}
+    name = max(rates, key=lambda name: float(np.nan_to_num(rates[name].low)))
+    rate = rates[name]
     outcome: State = "warns"
     if rate.value == 1 or rate.low > MOST_UNREADABLE:
         outcome = "fails"
-    elif rate.high <= FEW_UNREADABLE:
+    elif rate.high <= WORDS.checks["unreadable_rate"].line:
         outcome = "passes"
-    if rate.value < 1 and board.test.n_seeds < LEAST:
+    if rate.value < 1 and board.n_seeds < LEAST:
         outcome = "unknown"
-    return Check(
-        "unreadable_rate", outcome, rate, facts[name].judged, board.verdicts[name].protocol
-    )
-
-
-def _least_unreadable(facts: JudgeFacts) -> float:
-    """Return the lower end of the share of unreadable verdicts."""
-    return float(np.nan_to_num(facts.rate("unreadable_rate").low))
+    n = board.judge_facts[name].judged
+    return Check("unreadable_rate", outcome, rate, n, board.verdicts[name].protocol)
 
 
 def _worst(checks: Sequence[Check], wanted: State) -> list[Check]:
@@ -370,27 +360,24 @@ def _worst(checks: Sequence[Check], wanted: State) -> list[Check]:
 
 def _faults(board: Board, checks: Sequence[Check]) -> list[str]:
     """Return what a judge fails in, the worst first."""
+    failing = _worst(checks, "fails")
     faults: dict[str, str] = {}
-    for check in _worst(checks, "fails"):
+    for check in failing:
         faults.setdefault(check.reason, _sentence(check.detail))  # alone and in pairs alike: once
     reasons = list(faults.values())
-    unreadable = [check for check in _worst(checks, "fails") if check.key == "unreadable_rate"]
-    if unreadable and _lacks_room(board):
+    if failing[0].key == "unreadable_rate" and _lacks_room(board):
         reasons.insert(1, _MORE_ROOM)
     return reasons
 
 
-def _doubts(board: Board, checks: Sequence[Check], turned: str | None) -> list[str]:
+def _doubts(checks: Sequence[Check], leader: Beside) -> list[str]:
     """Return what speaks against a judge without a fault, the worst first."""
     reasons = [_sentence(check.reason) for check in _worst(checks, "warns")]
-    if turned is not None:
-        cases = leader_cases(board, turned)
-        reasons.append(
-            f"It takes people for AI more often than {turned}: {100 * cases.bad:.0f} % against "
-            f"{100 * cases.good:.0f} %."
-        )
+    if leader.word == "reversed":
+        rates = f"{100 * leader.cases.bad:.0f} % against {100 * leader.cases.good:.0f} %"
+        reasons.append(f"It takes people for AI more often than {leader.name}: {rates}.")
     for check in checks:
-        if check.key == "skill" and check.state == "unknown" and check.protocol is not None:
+        if check.key == "skill" and check.state == "unknown":
             reasons.append(_sentence(check.reason or f"{check.protocol.label} was not tested"))
     return reasons
 
@@ -414,63 +401,53 @@ def _praise(checks: Sequence[Check]) -> str:
     return _sentence("; ".join([texts[0], *[_lower(text) for text in texts[1:]]]))
 
 
-def _untested(board: Board, checks: Sequence[Check], is_rules: bool) -> str:
+def _untested(board: Board, checks: Sequence[Check]) -> str:
     """Return why nothing is known of a judge, and what to do."""
-    test = board.test
-    protocols = _tested_protocols(board)
-    if is_rules:
-        return "It reads form only and cannot notice a shuffled dialogue."
-    if not protocols:
-        return "The test is part of UniEval, GTEval and the Arena; none of them was judged."
-    if test.n_human < LEAST:
-        return (
-            f"{board.seed_set} has {test.n_human} human dialogues of {MIN_HUMAN} or more "
-            f"utterances; the test needs {LEAST}."
-        )
-    if test.n_asked == 0:
-        return "shuffled = 0 in [run] of botchat.toml: no test is made."
-    n = len(test.seeds)
-    if n < LEAST:
-        return f"{board.seed_set} gives {n} shuffled dialogues; the test needs {LEAST}."
-    calls = f"{test.n_missing(protocols):,} calls"
-    if test.n_seeds < LEAST:
-        return (
-            f"With --limit {test.n_seeds} no test is made; from {LEAST} on it is ({calls}, once "
-            "for this judge and set)."
-        )
+    said = ""
+    n_decided = 0
+    n_pairs = 0
     for check in checks:
-        if check.key == "skill" and check.protocol is not None:
-            n_asked = len(test.cases(check.protocol).values)
-            if check.protocol.is_pair and check.n < LEAST <= n_asked:
-                return f"It decides {check.n} of {n_asked} pairs; the test needs {LEAST}."
-            if check.n:
-                return _sentence(check.reason)
-    return f"Judged before the test existed: botchat judge ({calls})."
+        if check.key == "skill" and not said:
+            n_cases = len(board.skill_cases[check.protocol.name].values)
+            if check.protocol.is_pair and check.n < LEAST <= n_cases:
+                n_pairs = n_cases
+                n_decided = check.n
+            elif check.n:
+                said = _sentence(check.reason)
+    reasons: dict[Untested, bool] = {
+        "rules": board.judge == RulesJudge.name,
+        "protocol": not board.skill_cases,
+        "human": board.test.n_human < LEAST,
+        "off": board.test.n_asked == 0,
+        "shuffled": len(board.test.seeds) < LEAST,
+        "limit": board.n_seeds < LEAST,
+        "unsure": said != "",
+        "tied": n_pairs > 0,
+        "older": True,
+    }
+    why = next(key for key, holds in reasons.items() if holds)
+    return WORDS.untested[why].format(
+        reason=said,
+        set=board.seed_set,
+        least=LEAST,
+        shortest=MIN_HUMAN,
+        n_human=board.test.n_human,
+        n_shuffled=len(board.test.seeds),
+        n_seeds=board.n_seeds,
+        n_calls=_n_missing(board),
+        n_decided=n_decided,
+        n_pairs=n_pairs,
+    )
 
 
-def _unreadable(rate: float) -> str:
-    if rate == 1:
-        return "none of its verdicts can be read"
-    return f"{100 * rate:.0f} % of its verdicts cannot be read"
-
-
-def _of_others(key: Key, outcome: State) -> str:
-    """Return the words on bots or labels."""
-    good, bad = _PAIRED[key]
-    match outcome:
-        case "passes":
-            return good
-        case "fails":
-            return bad
-        case "warns":
-            return f"{good} in part only"
-        case "unknown":
-            return f"{good}: too few cases to tell"
-
-
-def _points(skill: float) -> str:
-    """Return a skill in points of 100."""
-    return f"{round(100 * skill)}".replace("-", "−")
+def _n_missing(board: Board) -> int:
+    """Count the verdicts that are still to be asked for, from `LEAST` dialogues on."""
+    n = 0
+    for protocol in _tested_protocols(board):
+        n += 2 * len(board.test.seeds) - board.skill_cases[protocol.name].n_verdicts
+        if protocol.is_alone:
+            n -= max(0, LEAST - board.n_seeds)  # human ones that are judged with the models'
+    return n
 
 
 def _sentence(text: str) -> str:

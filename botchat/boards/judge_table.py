@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from botchat.boards.protocols import ProtocolVerdicts
-from botchat.boards.skill import JudgeTest
+from botchat.boards.skill import SkillCases
 from botchat.boards.tables import COLUMNS, Column, Table, TableRow, table
 from botchat.estimates import UNKNOWN, Estimate, Indices
 from botchat.metrics import lengths
@@ -33,9 +33,13 @@ class JudgeFacts(NamedTuple):
     skill_n: int | None = None
     """Cases of skill; None where none was asked."""
 
-    def with_rates(self, rates: Mapping[str, Estimate]) -> JudgeFacts:
-        """Return them with more rates."""
-        return self._replace(rates={**self.rates, **rates})
+    def tested(self, cases: SkillCases, protocol: Protocol) -> JudgeFacts:
+        """Return them with what the judge says of shuffled dialogues."""
+        rates = {**self.rates, "skill": cases.skill, "place": cases.placed}
+        if protocol.is_alone:
+            rates["true_positive_rate"] = proportion(cases.noticed, cases.clusters)
+            rates["false_positive_rate"] = proportion(cases.blamed, cases.clusters)
+        return self._replace(rates=rates, skill_n=len(cases.values) or None)
 
     @property
     def row(self) -> TableRow:
@@ -53,25 +57,12 @@ def judge_facts(judged: Iterable[ProtocolVerdicts], dialogues: Dialogues) -> dic
     for part in sorted(judged, key=lambda part: part.protocol.name):
         name = part.protocol.name
         if part.protocol.is_alone:
-            of_part = _facts_alone(part)
+            facts[name] = _facts_alone(part)
         else:
             of_part = pair_facts(part.verdicts, part.cluster[part.verdicts.item], name)
-            of_part = of_part.with_rates({"longer_preferred": _longer_preferred(part, dialogues)})
-        facts[name] = of_part
+            rates = {**of_part.rates, "longer_preferred": _longer_preferred(part, dialogues)}
+            facts[name] = of_part._replace(rates=rates)
     return facts
-
-
-def with_test(facts: JudgeFacts, protocol: Protocol, test: JudgeTest) -> JudgeFacts:
-    """Return facts with what the judge says of shuffled dialogues, where it was asked."""
-    if not protocol.tests_judges:
-        return facts
-    cases = test.cases(protocol)
-    rates = {"skill": cases.skill}
-    if protocol.is_alone:
-        rates["true_positive_rate"] = proportion(cases.noticed, cases.clusters)
-        rates["false_positive_rate"] = proportion(cases.blamed, cases.clusters)
-        rates["place"] = test.placed(protocol)
-    return facts.with_rates(rates)._replace(skill_n=len(cases.values) or None)
 
 
 def judge_table(facts: Iterable[JudgeFacts], signatures: Sequence[str]) -> Table:

@@ -5,38 +5,39 @@ Every rate has a 95 % interval, clustered by ChatSEED, and its number of cases.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 import numpy as np
 import pandas as pd
 
+from botchat.boards.success import SuccessCurve as SuccessCurve
+from botchat.boards.success import passes, success_curves
 from botchat.boards.tables import COLUMNS, Column, N, Table, TableRow, share, table
-from botchat.estimates import UNKNOWN, Estimate, Flags, Floats, Indices
+from botchat.estimates import Flags, Floats, Indices
 from botchat.metrics.statistics import (
-    LEAST,
     clustered_proportions,
     distinct,
     level_of_best,
     level_of_pairs,
     proportion,
     separated,
-    wilson,
 )
 from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 from botchat.protocols.kinds import Detection, Pairwise, Report, Score
 from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import PASS_AT, successes
+from botchat.protocols.rates import PASS_AT
 from botchat.protocols.reports import ERRORS
-from botchat.protocols.verdicts import NOT_SAID, first_ai_index
+from botchat.protocols.verdicts import first_ai_index
 from botchat.ratings.bradley_terry import ranks_from_order
 from botchat.ratings.comparisons import Comparisons, comparisons_of
-from botchat.records import BLIND_PAGE, HUMAN, UNDECIDED, Dialogues, Judgment, Seed
+from botchat.records import BLIND_PAGE, HUMAN, MIN_HUMAN, Dialogues, Judgment, Seed
 
 MODEL = Column("model", "Model", "name")
 
@@ -68,6 +69,22 @@ class ProtocolVerdicts:
     def topics_of(self, judgments: Iterable[Judgment]) -> list[str]:
         """Return the topic of each judgment's seed, or the seed."""
         return [self.topics.get(j.seed_id, j.seed_id) for j in judgments]
+
+    @cached_property
+    def ends(self) -> pd.DataFrame:
+        """One row a verdict on whether a dialogue is AI's.
+
+        ``model``, ``seed``, ``topic`` (or the seed), ``shown`` utterances, and ``first_ai``, the
+        first AI utterance: NaN unreadable, else as `first_ai_index` or a place behind the last one.
+        """
+        rows = []
+        for judgment, topic in zip(self.judgments, self.topics_of(self.judgments), strict=True):
+            name = judgment.contestants[0]
+            first_ai = math.nan
+            if judgment.verdict is not None:
+                first_ai = first_ai_index(judgment.verdict, f"{name} on seed {judgment.seed_id}")
+            rows.append((name, judgment.seed_id, topic, judgment.shown, first_ai))
+        return pd.DataFrame(rows, columns=["model", "seed", "topic", "shown", "first_ai"])
 
     @cached_property
     def cluster(self) -> Indices:
@@ -211,103 +228,6 @@ class ReportResult(ProtocolResult):
     """Every report."""
 
 
-class DialogueEnds(NamedTuple):
-    """Readable verdicts on the dialogues of a contestant, shape (n,) each."""
-
-    length: Indices
-    first_ai: Indices
-    """The first AI utterance, 0 where there is none; `NOT_SAID`, or a place behind the last one."""
-    cluster: Indices
-
-    @classmethod
-    def of(cls, rows: Sequence[tuple[int, int, str]]) -> DialogueEnds:
-        """Return rows of length, index and topic in columns."""
-        topics = [topic for _, _, topic in rows]
-        cluster = np.unique(topics, return_inverse=True)[1]
-        length = np.array([n for n, _, _ in rows], np.intp)
-        return cls(length, np.array([index for _, index, _ in rows], np.intp), cluster)
-
-
-@dataclass(frozen=True, eq=False)
-class SuccessCurve:
-    """Success rate at each N; place i of both is N = i + 1.
-
-    ``rate``: 0 to 1, nan where it is not known. ``n``: independent dialogues that it is worth.
-    """
-
-    rate: Floats
-    n: Floats
-
-    @classmethod
-    def of_model(cls, ends: DialogueEnds, longest: int) -> SuccessCurve:
-        """Return the curve up to the length of the longest dialogue (Kaplan & Meier 1958).
-
-        A dialogue that breaks off early counts as far as it goes: of all that reach N or have an AI
-        utterance before.
-        """
-        is_ai = ends.first_ai > 0
-        # One after the last utterance was not offered; it counts as the last.
-        end = np.where(is_ai, np.minimum(ends.length, ends.first_ai), ends.length)
-        n = np.arange(1, longest + 1)[:, None]
-        reaches = end >= n
-        failed = (end <= n) & is_ai
-        at_risk = reaches.sum(1)
-        gone = np.bincount(end[is_ai], minlength=longest + 1)[1 : longest + 1]
-        rate: Floats = np.cumprod(1 - gone / np.maximum(at_risk, 1), dtype=np.float64)
-        rate[rate < 1e-12] = 0
-        rate[(at_risk == 0) & (rate > 0)] = np.nan
-        row, dialogue = np.nonzero(reaches | is_ai)
-        passed = (~failed[row, dialogue]).astype(np.float64)
-        return cls(rate, clustered_proportions(row, ends.cluster[dialogue], passed, longest).n)
-
-    @classmethod
-    def of_people(cls, ends: DialogueEnds) -> SuccessCurve:
-        """Return the share at each N of the human dialogues that have N utterances or more.
-
-        They are complete at their own length, so a shorter one tells nothing of a longer; unknown
-        of fewer than `LEAST`.
-        """
-        longest = int(ends.length.max())
-        n = np.arange(1, longest + 1)[:, None]
-        is_known = (ends.length >= n) & ((ends.first_ai != NOT_SAID) | (ends.length == n))
-        row, dialogue = np.nonzero(is_known)
-        index = np.minimum(ends.first_ai, ends.length)[dialogue]
-        passed = (index == 0) | (index > row + 1)
-        shares = clustered_proportions(
-            row, ends.cluster[dialogue], passed.astype(np.float64), longest
-        )
-        return cls(np.where(is_known.sum(1) >= LEAST, shares.value, np.nan), shares.n)
-
-    def at(self, n: int) -> Estimate:
-        """Return the success rate at N = ``n``; unknown beyond the longest dialogue."""
-        if n > len(self.rate):
-            return UNKNOWN
-        value = float(self.rate[n - 1])
-        low, high = wilson(value, 1 / self.n[n - 1])
-        return Estimate(value, float(low), float(high))
-
-
-def success_curves(judged: ProtocolVerdicts, dialogues: Dialogues) -> dict[str, SuccessCurve]:
-    """Contestant -> its curve, up to the longest dialogue with a readable verdict."""
-    rows = defaultdict[str, list[tuple[int, int, str]]](list)
-    longest = 0
-    for judgment, topic in zip(judged.judgments, judged.topics_of(judged.judgments), strict=True):
-        if judgment.verdict is None or judgment.verdict == UNDECIDED:
-            continue
-        name = judgment.contestants[0]
-        n = len(dialogues[name][judgment.seed_id].utterances)
-        index = first_ai_index(judgment.verdict, f"{name} on seed {judgment.seed_id}")
-        rows[name].append((n, index, topic))
-        longest = max(longest, n)
-    curves = {}
-    for name, each in rows.items():
-        if name == HUMAN:
-            curves[name] = SuccessCurve.of_people(DialogueEnds.of(each))
-        else:
-            curves[name] = SuccessCurve.of_model(DialogueEnds.of(each), longest)
-    return curves
-
-
 def _result_table(
     judged: ProtocolVerdicts,
     columns: Sequence[Column],
@@ -324,29 +244,25 @@ def detection_result(
     judged: ProtocolVerdicts, seeds: Sequence[Seed], dialogues: Dialogues
 ) -> DetectionResult:
     """Success rates, at each N that the dialogues reach and at the human length."""
-    dialogues = judged.protocol.seen(dialogues)
-    curves = success_curves(judged, dialogues)
-    columns = []
-    for n in success_turns(judged, dialogues):
-        columns.append(replace(share(f"success_n{n}", f"Success @{n}"), n=n))
+    curves = success_curves(judged.ends)
+    turns = success_turns(judged, dialogues)
+    columns = [replace(share(f"success_n{n}", f"Success @{n}"), n=n) for n in turns]
     keys = [column.key for column in columns]
     columns.append(share("success_human_length", "Success @human length"))
+    human_length = {s.id: len(s.utterances) for s in seeds if len(s.utterances) >= MIN_HUMAN}
     rows = []
-    for name, judgments in judged.by_contestant.items():
-        verdicts = {judgment.seed_id: judgment.verdict for judgment in judgments}
-        n = sum(verdict is not None for verdict in verdicts.values())
-        row: dict[str, object] = {"model": name, "n": n, "missing": len(verdicts) - n}
-        for column in columns:
-            passed = successes(judged.counted.get(name, seeds), dialogues[name], verdicts, column.n)
-            known = {id_: result for id_, result in passed.items() if result is not None}
-            if column is columns[0] and name != HUMAN:
-                row["n"] = len(known)
-                row["missing"] = len(passed) - len(known)
-            if column.n is None:
-                topics = [judged.topics.get(id_, id_) for id_ in known]
-                row[column.key] = proportion(list(known.values()), topics)
-            elif name in curves:
-                row[column.key] = curves[name].at(column.n)
+    for name, ends in judged.ends.groupby("model", sort=False):
+        n = passes(ends, turns[0]).count()
+        missing = len(judged.counted.get(str(name), seeds)) - n
+        if name == HUMAN:
+            n = ends["first_ai"].count()
+            missing = len(ends) - n
+        passed = passes(ends, ends["seed"].map(human_length)).dropna()
+        at_human_length = proportion(passed, ends["topic"].loc[passed.index].tolist())
+        row: dict[str, object] = {"model": name, "n": n, "missing": missing}
+        row["success_human_length"] = at_human_length
+        if name in curves:
+            row |= {key: curves[str(name)].at(n) for key, n in zip(keys, turns, strict=True)}
         rows.append(row)
     standing = _result_table(
         judged,
@@ -362,11 +278,12 @@ def detection_result(
 
 def success_turns(judged: ProtocolVerdicts, dialogues: Dialogues) -> list[int]:
     """Each N of the success rates that generated dialogues reach, the largest first."""
-    generated = judged.by_contestant.keys() - {HUMAN} or {HUMAN}
-    longest = 0
-    for name in generated:
-        for dialogue in dialogues[name].values():
-            longest = max(longest, len(dialogue.utterances))
+    lengths = []
+    for name in judged.by_contestant.keys() - {HUMAN} or {HUMAN}:
+        lengths += [len(dialogue.utterances) for dialogue in dialogues[name].values()]
+    longest = max(lengths)
+    if judged.protocol.n is not None:
+        longest = min(longest, judged.protocol.n)
     return [n for n in reversed(PASS_AT) if n <= longest] or [longest]
 
 

@@ -8,13 +8,14 @@ whatever it says, and 1 for one that is always right.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
 from botchat.estimates import UNKNOWN, Estimate, Flags, Floats
 from botchat.metrics.statistics import LEAST, proportion, student_t
-from botchat.metrics.verdicts import PairVerdicts
+from botchat.metrics.verdicts import NO_CONTESTANT, PairVerdicts
 from botchat.protocols.controls import n_kept
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import preferences
@@ -23,8 +24,6 @@ from botchat.records import HUMAN, SHUFFLED, Judgment
 GOOD: Final = 0.50
 POOR: Final = 0.25
 """Skill from which a judge passes, and below which it fails."""
-LABEL_GOOD: Final = 0.20
-"""Skill from which it passes against labels: people agree only in part."""
 ALIKE: Final = 0.20
 """Skill on a model within which it and people are alike to the judge."""
 PLACED: Final = 0.60
@@ -51,6 +50,10 @@ class SkillCases(NamedTuple):
     """Whether it calls the human dialogue AI; of a pair whether it is wrong."""
     habit: str = ""
     """Answer that it gives whatever it is shown, in words; empty where it does not."""
+    placed: Estimate = UNKNOWN
+    """See `place`."""
+    n_verdicts: int = 0
+    """Verdicts on shuffled dialogues and on the human ones beside them, unreadable ones too."""
 
     @property
     def n_seeds(self) -> int:
@@ -86,7 +89,7 @@ class SkillCases(NamedTuple):
     def decided(self) -> SkillCases:
         """Return the cases that are no tie and can be read."""
         kept = self.values != 0
-        seeds = [seed for seed, is_kept in zip(self.seeds, kept.tolist(), strict=True) if is_kept]
+        seeds = list(compress(self.seeds, kept.tolist()))
         return self._replace(values=self.values[kept], seeds=seeds)
 
 
@@ -105,18 +108,19 @@ def state(skill: Estimate, n_seeds: int, n_cases: int, good: float = GOOD) -> St
 
 def alone_cases(verdicts: PairVerdicts, topics: Mapping[str, str]) -> SkillCases:
     """Return a case a seed from the verdicts on its shuffled dialogue and on its human one."""
-    by_name: dict[str, dict[str, float]] = {HUMAN: {}, SHUFFLED: {}}
-    for item, first, lead in zip(verdicts.item, verdicts.first, _leads(verdicts), strict=True):
-        by_name.setdefault(verdicts.contestants[first], {})[verdicts.items[item]] = lead
-    seeds = [seed for seed in by_name[SHUFFLED] if seed in by_name[HUMAN]]
-    human = np.array([by_name[HUMAN][seed] for seed in seeds])
-    shuffled = np.array([by_name[SHUFFLED][seed] for seed in seeds])
-    says = np.concatenate([human, shuffled])
-    n = says.size
+    names = np.array(verdicts.contestants, object)[verdicts.first]
+    leads = np.full((2, len(verdicts.items)), np.nan)
+    for row, name in zip(leads, (HUMAN, SHUFFLED), strict=True):
+        row[verdicts.item[names == name]] = _leads(verdicts)[names == name]
+    is_asked = np.isfinite(leads).all(axis=0)
+    human, shuffled = leads[:, is_asked]
+    says = leads[:, is_asked].ravel()
     answers = [(_share(says == 0), 0.25, _UNREAD)]
-    for answer, count in (("Yes", int((says < 0).sum())), ("No", int((says > 0).sum()))):
-        text = f"it answers {answer} to {count} of {n}, human and shuffled alike"
-        answers.append((count / max(1, n), 0.9, text))
+    for answer, is_given in (("Yes", says < 0), ("No", says > 0)):
+        times = f"{is_given.sum()} of {says.size}"
+        text = f"it answers {answer} to {times}, human and shuffled alike"
+        answers.append((_share(is_given), 0.9, text))
+    seeds = list(compress(verdicts.items, is_asked.tolist()))
     values = (human - shuffled) / 2
     return SkillCases(values, seeds, topics, shuffled < 0, human < 0, _habit(answers))
 
@@ -203,10 +207,8 @@ def is_misplaced(placed: Estimate) -> bool:
 
 
 class JudgeTest(NamedTuple):
-    """Verdicts on shuffled dialogues and on the human ones beside them, and what can be asked."""
+    """Shuffled dialogues of a set, on which its judges are tested."""
 
-    verdicts: Mapping[str, Sequence[Judgment] | PairVerdicts] = {}
-    """Protocol -> verdicts, these among others."""
     topics: Mapping[str, str] = {}
     seeds: Sequence[str] = ()
     """Seeds of the shuffled dialogues."""
@@ -214,38 +216,18 @@ class JudgeTest(NamedTuple):
     """Shuffled dialogues that the settings ask for."""
     n_human: int = 0
     """Human dialogues of 4 or more utterances in the set."""
-    n_seeds: int = 0
-    """Seeds of the board."""
 
-    def cases(self, protocol: Protocol) -> SkillCases:
-        """Return the cases of a protocol, none where it was not asked."""
-        verdicts = self.verdicts.get(protocol.name, ())
+    def cases(self, verdicts: Sequence[Judgment] | PairVerdicts, protocol: Protocol) -> SkillCases:
+        """Return the cases of a judge's verdicts, these among others; none if it was not asked."""
+        placed = UNKNOWN
+        names = {HUMAN, SHUFFLED, NO_CONTESTANT}
         if not isinstance(verdicts, PairVerdicts):
-            verdicts = PairVerdicts.of(preferences(verdicts, protocol))
+            asked = [each for each in verdicts if names.issuperset(each.contestants)]
+            placed = place(asked)
+            verdicts = PairVerdicts.of(preferences(asked, protocol))
+        shown = verdicts.between(names).on(self.seeds)
         if protocol.is_alone:
-            return alone_cases(verdicts, self.topics)
-        return pair_cases(verdicts, SHUFFLED, self.topics)
-
-    def placed(self, protocol: Protocol) -> Estimate:
-        """Return `place` of a protocol about single dialogues."""
-        verdicts = self.verdicts.get(protocol.name, ())
-        if isinstance(verdicts, PairVerdicts):
-            return UNKNOWN
-        return place(verdicts)
-
-    def n_missing(self, protocols: Sequence[Protocol]) -> int:
-        """Count the verdicts that are still to be asked for, from `LEAST` dialogues on."""
-        n = 0
-        for protocol in protocols:
-            verdicts = self.verdicts.get(protocol.name, ())
-            if isinstance(verdicts, PairVerdicts) or not protocol.is_alone:
-                n += 2 * len(self.seeds) - len(self.cases(protocol).values)
-                continue
-            judged = {(each.seed_id, each.contestants[0]) for each in verdicts}
-            for seed in self.seeds:
-                n += ((seed, SHUFFLED) not in judged) + ((seed, HUMAN) not in judged)
-            n -= max(0, LEAST - self.n_seeds)  # human ones that are judged with the models'
-        return n
-
-
-NO_TEST: Final = JudgeTest()
+            cases = alone_cases(shown, self.topics)
+        else:
+            cases = pair_cases(shown, SHUFFLED, self.topics)
+        return cases._replace(placed=placed, n_verdicts=len(shown))

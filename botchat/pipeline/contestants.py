@@ -89,6 +89,15 @@ def human_dialogues(seeds: Sequence[Seed]) -> dict[str, Dialogue]:
     return {seed.id: human_dialogue(seed) for seed in seeds if seed.utterances}
 
 
+def dialogues_on(seeds: Iterable[Seed], dialogues: Dialogues) -> dict[str, dict[str, Dialogue]]:
+    """Return the dialogues of some seeds, by contestant."""
+    ids = {seed.id for seed in seeds}
+    kept = {}
+    for name, by_seed in dialogues.items():
+        kept[name] = {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
+    return kept
+
+
 def begun_seeds(
     seeds: Sequence[Seed], dialogues: Dialogues, judged: Iterable[str] = ()
 ) -> list[Seed]:

@@ -10,7 +10,13 @@ from typing import NamedTuple
 from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.interfaces import MakeCase, case_ref
 from botchat.metrics.statistics import LEAST
-from botchat.pipeline.contestants import begun_seeds, human_dialogues, in_turn, select_dialogues
+from botchat.pipeline.contestants import (
+    begun_seeds,
+    dialogues_on,
+    human_dialogues,
+    in_turn,
+    select_dialogues,
+)
 from botchat.pipeline.judging import JudgingJob, ProtocolCases, ask_jobs, walk_jobs
 from botchat.pipeline.plan import ask_or_plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
@@ -20,7 +26,7 @@ from botchat.protocols.controls import control_cases
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, N_SEED, RULES, Dialogues, Names, Seed, Texts
 from botchat.results import Result
-from botchat.workspace.folder import Workspace
+from botchat.workspace.folder import Workspace, judgment_key
 
 
 class Judging(NamedTuple):
@@ -97,11 +103,9 @@ def _compared(
 
     Raises `ConfigError` where one is left alone.
     """
-    ids = {seed.id for seed in seeds}
-    compared = {}
-    for name, by_seed in contestants.items():
-        if request.models or name != HUMAN or not protocol.is_pair:
-            compared[name] = {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
+    compared = dialogues_on(seeds, contestants)
+    if protocol.is_pair and not request.models:
+        compared.pop(HUMAN, None)
     if protocol.is_pair:
         _refuse_alone(protocol, compared)
     if protocol.against_human:
@@ -129,16 +133,10 @@ def _controls(
 def _without(controls: Sequence[MakeCase], makers: Sequence[MakeCase]) -> list[MakeCase]:
     """Return the controls that are no case already, as human dialogues are."""
     asked = set()
-    for make in makers:
-        case = case_ref(make)
+    for case in map(case_ref, makers):
         if HUMAN in case.contestants:
-            asked.add((case.seed_id, case.contestants))
-    kept = []
-    for make in controls:
-        case = case_ref(make)
-        if (case.seed_id, case.contestants) not in asked:
-            kept.append(make)
-    return kept
+            asked.add(judgment_key(case))
+    return [make for make in controls if judgment_key(case_ref(make)) not in asked]
 
 
 def _refuse_alone(protocol: Protocol, names: Collection[str]) -> None:

@@ -150,7 +150,7 @@ class JudgmentWriter:
 
     def stored(self, case: KnownCase) -> Judgment | None:
         """Return the stored judgment of this case as it is asked now, if it is final."""
-        judgment = self.judgments.get((case.seed_id, case.contestants))
+        judgment = self.judgments.get(judgment_key(case))
         if (
             judgment is None
             or judgment.case != case.digest
@@ -202,7 +202,7 @@ class JudgmentWriter:
 
         Raises `UnreadableReplies` if too many replies in a row are unreadable.
         """
-        key = (case.seed_id, case.contestants)
+        key = judgment_key(case)
         if self.stored(case) is not None:
             self._asked.append(key)
             return

@@ -86,52 +86,42 @@ def leaderboard(
         loaded = paged + list(by_judge)
     data = load(workspace, seed_set, loaded, large=large, seeds=seeds, files=by_judge)
     from botchat.boards import files as board_files
-    from botchat.report.remarks import (
-        judge_remarks,
-        more_dialogues,
-        protocol_agreement,
-        stopped_remarks,
-    )
 
-    views, reports = _views(data, meter, paged)
+    judgments = data.judgments_of(paged[0])
+    usd = None
+    if judgments:
+        usd = total_cost(workspace, data.dialogues, judgments)
+    views, reports = _views(data, meter, paged, usd)
     view = views[0]
     content = board_files.as_json(view.board, view.headline, view.trust)
     content |= board_files.by_seed(view.board, data.dialogues)
-    content["protocols"] = protocol_agreement(view.board)
+    content["protocols"] = view.agreement
     texts = board_files.board_files(view.board, view.headline, view.trust, formats, content)
     write_all(folder, texts)
     if kept is not None:
         write_all(kept, {name: texts[name] for name in KEPT})
     write_charts(folder, view.charts)
-    judgments = data.judgments_of(paged[0])
-    usd = None
-    if judgments:
-        usd = total_cost(workspace, data.dialogues, judgments)
-    page = _write_page(data, views, reports, folder, usd, meter)
+    page = _write_page(data, views, reports, folder, meter)
     if opens:
         webbrowser.open(page.absolute().as_uri())
-    lines = list(view.board.notes)
-    leader = view.headline.leader
-    more = more_dialogues(view.board, leader, usd)
-    remarks = [*judge_remarks(view.board, leader), *stopped_remarks(view.board)]
-    if more:
-        remarks.insert(0, more)
-    lines = remarks + lines
+    lines = [*view.remarks, *view.board.notes]
+    if view.more:
+        lines.insert(0, view.more)
     if large:
         lines.append(_NO_READER.format(*sizes, *MOST_IN_READER))
-    lines.append(_coverage(view, len(seeds), judgments, usd))
+    lines.append(_coverage(view, len(seeds), judgments))
     return board_result(view, content, lines, page)
 
 
-def _coverage(view: View, n_seeds: int, judgments: Sequence[Judgment], usd: float | None) -> str:
+def _coverage(view: View, n_seeds: int, judgments: Sequence[Judgment]) -> str:
     """Return the size of a board, and what of it is missing and was paid, in words."""
     n = max(view.board.main.frame["complete"], default=0)
     line = f"{n:,} of {n_seeds:,} dialogues"
     if judgments:
         unreadable = sum(judgment.verdict is None for judgment in judgments)
         line += f"; {unreadable:,} of {len(judgments):,} verdicts unreadable"
-    if usd is not None:
-        line += f". ${usd:,.2f}"
+    if view.usd is not None:
+        line += f". ${view.usd:,.2f}"
     return line
 
 
@@ -185,7 +175,7 @@ def write_charts(folder: Path, charts: Iterable[Chart]) -> None:
 
 
 def _views(
-    data: SeedSetData, meter: Meter, judges: Texts
+    data: SeedSetData, meter: Meter, judges: Texts, usd: float | None
 ) -> tuple[list[View], Mapping[str, AgreementReport]]:
     """Return the page's view of some judges, and the agreement of all by protocol."""
     from botchat.boards.judge_agreement import HUMAN_LABELS
@@ -204,7 +194,7 @@ def _views(
     costs = cost_per_dialogue(data.workspace, data.dialogues)
     views = []
     for judge in judges:
-        views.append(View.of(data.board(judge), labelled.get(judge), costs))
+        views.append(View.of(data.board(judge), labelled.get(judge), costs, usd))
         meter.done += 1
     return views, reports
 
@@ -214,7 +204,6 @@ def _write_page(
     views: Sequence[View],
     reports: Mapping[str, AgreementReport],
     folder: Path,
-    usd: float | None,
     meter: Meter,
 ) -> Path:
     """Write a page a judge with all that it loads; return the path of the first.
@@ -232,10 +221,8 @@ def _write_page(
     chunks = None
     if not data.large:
         meter.begin("pack transcripts", 0)
-        judgments = {judge: data.on_board[judge] for judge in judges}
-        for name in data.on_board:
-            if JudgeId.parse(name).is_annotator():
-                judgments[name] = data.on_board[name]
+        people = [name for name in data.judgments if JudgeId.parse(name).is_annotator()]
+        judgments = {name: data.judgments[name] for name in [*judges, *people]}
         chunks = archive.build(
             data.seeds,
             data.dialogues,
@@ -250,7 +237,7 @@ def _write_page(
                 each.subject, each.sentences, each.printed_rows, list(judge_charts(each))
             )
         )
-    files = pages.files(views, chunks, compared, prompts, usd)
+    files = pages.files(views, chunks, compared, prompts)
     write_all(folder, files)
     for pattern in (f"{archive.FOLDER}/*.js", "judge-*.html"):
         for path in sorted(folder.glob(pattern)):

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
@@ -19,6 +19,7 @@ from botchat.interfaces import ShownDialogue, case_digest
 from botchat.metrics.verdicts import PairVerdicts, VerdictsBuilder
 from botchat.pipeline.contestants import (
     begun_seeds,
+    dialogues_on,
     human_dialogues,
     self_judged_models,
     with_humans,
@@ -112,26 +113,20 @@ class SeedSetData:
 
         verdicts = self.verdicts[judge]
         seeds, dialogues = _in_use(self.seeds, self.dialogues, [verdicts])
-        board = build_board(
-            seeds,
-            dialogues,
-            verdicts,
+        build = partial(
+            build_board,
+            judgments=verdicts,
             seed_set=self.seed_set,
             judge=judge,
             catalogue=self.catalogue,
-        ).tested(self.test._replace(verdicts=verdicts, n_seeds=len(seeds)))
+        )
+        board = build(seeds, dialogues).tested(self.test, verdicts)
         by_topic = {}
         for topic in sorted({seed.topic for seed in seeds if seed.topic}):
             # Inside of a topic its dialogues are the clusters.
             own = [msgspec.structs.replace(seed, topic="") for seed in seeds if seed.topic == topic]
-            by_topic[topic] = build_board(
-                own,
-                _on(own, dialogues),
-                verdicts,
-                seed_set=self.seed_set,
-                judge=judge,
-                catalogue=self.catalogue,
-                elo=EloSettings(shuffles=1, runs=1),
+            by_topic[topic] = build(
+                own, dialogues_on(own, dialogues), elo=EloSettings(shuffles=1, runs=1)
             )
         if by_topic:
             board = with_topics(board, by_topic)
@@ -324,15 +319,6 @@ def load(
             n_human=sum(len(seed.utterances) >= MIN_HUMAN for seed in seeds),
         ),
     )
-
-
-def _on(seeds: Sequence[Seed], dialogues: Dialogues) -> Dialogues:
-    """Return the dialogues of some seeds."""
-    ids = {seed.id for seed in seeds}
-    kept = {}
-    for name, by_seed in dialogues.items():
-        kept[name] = {id_: dialogue for id_, dialogue in by_seed.items() if id_ in ids}
-    return kept
 
 
 def _in_use(

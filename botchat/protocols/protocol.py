@@ -290,19 +290,6 @@ class Protocol:
         """Return whether an annotator may say that: what judges may, or that they cannot tell."""
         return verdict in self.answer.of_annotators or verdict in self.reading(utterances).choices
 
-    def seen(self, dialogues: Dialogues) -> Dialogues:
-        """Dialogues alone as judges see them: cut to N where there is one; shorter ones are out."""
-        if self.n is None or not self.is_alone:
-            return dialogues
-        cut = {}
-        for name, by_seed in dialogues.items():
-            long = {
-                i: each.cut(self.n) for i, each in by_seed.items() if len(each.utterances) >= self.n
-            }
-            if long:
-                cut[name] = long
-        return cut
-
 
 def _limit(a: Dialogue, b: Dialogue, n: int | None) -> int | None:
     """Return how many utterances are shown of both at the most; None: they are shown whole.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations
 
@@ -16,48 +16,9 @@ import numpy as np
 from botchat.metrics.verdicts import LOSS, NO_CONTESTANT, WIN, PairVerdict, PairVerdicts
 from botchat.protocols.kinds import Graded, result_of
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.verdicts import NOT_SAID, UNTOLD, first_ai_index
-from botchat.records import HUMAN, N_SEED, Dialogue, Judgment, Seed, Verdict, eligible_seeds
+from botchat.records import HUMAN, Judgment
 
 PASS_AT = (4, 8, 12, 16)  # N of the success rates (BotChat §4.2, Figure 4)
-
-
-def passes(dialogue: Dialogue, verdict: Verdict | None, turns: int) -> bool | None:
-    """Return whether a dialogue passes at N = ``turns``: "No", or an AI utterance above N.
-
-    None: unreadable, undecided, no index in a dialogue longer than N, or a model's shorter than N
-    without an AI utterance. Raises `DataError` for a verdict that UniEval does not offer.
-    """
-    index = UNTOLD if verdict is None else first_ai_index(verdict, "a UniEval judgment")
-    if index == UNTOLD:
-        return None
-    if index == NOT_SAID and turns > N_SEED:
-        if turns < len(dialogue.utterances):
-            return None
-        return False
-    if 0 < index <= turns:
-        return False
-    if len(dialogue.utterances) >= turns:
-        return True
-    return None
-
-
-def successes(
-    seeds: Sequence[Seed],
-    dialogues: Mapping[str, Dialogue],
-    verdicts: Mapping[str, Verdict | None],
-    turns: int | None,
-) -> dict[str, bool | None]:
-    """Return whether one contestant passes at N = ``turns`` on each seed, None: not known.
-
-    ``turns`` None: N is the length of each human dialogue, of at least 4 utterances (Figure 7).
-    """
-    whole = [seed for seed in eligible_seeds(seeds) if len(seed.utterances) > N_SEED]
-    lengths = {seed.id: turns or len(seed.utterances) for seed in (seeds if turns else whole)}
-    return {
-        i: passes(dialogues[i], verdicts.get(i), n) if i in dialogues else None
-        for i, n in lengths.items()
-    }
 
 
 def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVerdict]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from jinja2 import Environment, StrictUndefined, Template
@@ -56,9 +56,6 @@ STYLES = ("paper.css", "page.css", "reader.css")
 MARKS = {"no fault found": "✓", "use with care": "!", "not tested": "?", "do not trust": "✕"}
 """Trust level of a judge -> its mark."""
 
-Pieces: TypeAlias = list[tuple[str, bool]]
-"""A sentence in pieces, each with whether it is the name of a contestant."""
-
 ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Ccircle "
     "cx='8' cy='8' r='6' fill='none' stroke='%23a83c0e' stroke-width='2.5' "
@@ -73,7 +70,15 @@ class View(NamedTuple):
     headline: Headline
     trust: JudgeTrust
     charts: Sequence[Chart]
+    more: str
+    """See `more_dialogues`."""
+    remarks: list[str]
+    """See `judge_remarks` and `stopped_remarks`."""
+    agreement: str
+    """See `protocol_agreement`."""
     costs: Costs
+    usd: float | None
+    """Cost of everything, where known."""
 
     @classmethod
     def of(
@@ -81,6 +86,7 @@ class View(NamedTuple):
         board: Board,
         labelled: LabelSkill | None = None,
         costs: Costs | None = None,
+        usd: float | None = None,
     ) -> View:
         """Make the view of a board; ``labelled``: skill of its judge by annotators, if any."""
         from botchat.report.figures import board_charts
@@ -89,7 +95,17 @@ class View(NamedTuple):
         begin = headline(board, trust)
         if trust.failed:
             board = board.unranked()
-        return cls(board, begin, trust, list(board_charts(board, costs)), costs or {})
+        return cls(
+            board,
+            begin,
+            trust,
+            list(board_charts(board, costs)),
+            more_dialogues(board, begin.leader, usd),
+            judge_remarks(board, begin.leader) + stopped_remarks(board),
+            protocol_agreement(board),
+            costs or {},
+            usd,
+        )
 
 
 class JudgeComparison(NamedTuple):
@@ -114,14 +130,12 @@ def files(
     archive: Archive | None = None,
     compared: Sequence[JudgeComparison] = (),
     talks: Sequence[Prompt] = (),
-    usd: float | None = None,
 ) -> dict[str, str]:
     """Return a page a judge and all that they load: path -> content; same input, same bytes.
 
     ``views``: of at least one judge, all on one seed set. ``archive``: the dialogues, and the
     verdicts of these judges in this order and perhaps of others; without one nothing can be read.
-    ``compared``: a protocol each. ``talks``: roles and prompts of judges that are panels. ``usd``:
-    the cost of everything.
+    ``compared``: a protocol each. ``talks``: roles and prompts of judges that are panels.
     """
     archive = archive or Archive()
     pages = dict(archive.files)
@@ -129,7 +143,7 @@ def files(
     for place, view in enumerate(views):
         judges[f"judge-{place + 1}.html" if place else "index.html"] = view
     for page in judges:
-        pages[page] = _page(page, judges, archive, compared, talks, usd)
+        pages[page] = _page(page, judges, archive, compared, talks)
     return pages
 
 
@@ -139,7 +153,6 @@ def _page(
     archive: Archive,
     compared: Sequence[JudgeComparison],
     talks: Sequence[Prompt],
-    usd: float | None,
 ) -> str:
     """Return a page; ``judges``: the view of each page by its file."""
     view = judges[page]
@@ -169,12 +182,8 @@ def _page(
         policy=policy(script, scripts=" 'self'", images="img-src data:; "),
         version=VERSION,
         view=view,
-        title=_title(view.headline),
         gist=re.split(r"(\d+ of 100|(?<=people in )\d+|\d+ %)", view.headline.lead),
-        done=_done(view, usd),
-        more=more_dialogues(board, view.headline.leader, usd),
-        agreement=protocol_agreement(board),
-        remarks=judge_remarks(board, view.headline.leader) + stopped_remarks(board),
+        done=_done(view),
         heads=heads,
         lines=lines,
         curve=success_curve(board, view.headline.leader, ranked=not view.trust.failed),
@@ -191,27 +200,16 @@ def _page(
     )
 
 
-def _done(view: View, usd: float | None) -> str:
+def _done(view: View) -> str:
     """Return what was done, its cost and when it ended."""
     done = [view.headline.scope.rstrip(".")]
-    if usd is not None:
-        done.append(f"USD\u00a0{usd:,.2f}")
+    if view.usd is not None:
+        done.append(f"USD\u00a0{view.usd:,.2f}")
     days = [row.last[:10] for row in view.board.provenance if row.last]
     if days:
         last = date.fromisoformat(max(days))
         done.append(f"{last.day}\u00a0{last:%b\u00a0%Y}")
     return ", ".join(done)
-
-
-def _title(headline: Headline) -> tuple[Pieces, Pieces]:
-    """Return the pieces of the sentence up to its bracket, and those from there on."""
-    pieces = list(headline.pieces)
-    for i, (text, is_name) in enumerate(pieces):
-        before, bracket, after = text.partition(" (")
-        if bracket and not is_name:
-            pieces[i : i + 1] = [(f"{before} ", False), (f"({after}", False)]
-            return pieces[: i + 1], pieces[i + 1 :]
-    return pieces, []
 
 
 def text(name: str) -> str:
@@ -281,13 +279,14 @@ def check_lines(trust: JudgeTrust) -> list[CheckLine]:
     for check in trust.checks:
         scale = (-1.0, 1.0)
         number = check.estimate
-        line = check.line
-        text = check.number
+        line = check.words.line
+        unit = ""
         if check.key == "unreadable_rate":  # it counts the bad, and its name the good
             scale = (0.0, 1.0)
             number = (-number).stretched(1.0, 1.0)
             line = 1 - line
-            text = f"{100 * number.value:.0f} %"
+            unit = " %"
+        text = f"{100 * number.value:z.0f}{unit}".replace("-", "−")
         if check.state == "unknown":
             text = "not tested"
         bar = None

@@ -16,8 +16,7 @@ from botchat.boards.skill import is_misplaced
 from botchat.boards.tables import is_floor_bot
 from botchat.metrics.statistics import level_of_best, level_of_pairs, rank_correlations
 from botchat.protocols.catalogue import RANKING, VOTES
-from botchat.protocols.verdicts import first_ai_index
-from botchat.records import HUMAN, UNDECIDED
+from botchat.records import HUMAN
 
 SHORTER = 0.25
 """Share of decided pairs in which the longer dialogue is preferred, below which a line says so."""
@@ -58,10 +57,9 @@ def judge_remarks(board: Board, leader: str | None) -> list[str]:
     The paper's prompt counts length against a dialogue, so this is a result and no fault.
     """
     remarks = []
-    for part in board.verdicts.values():
-        placed = board.test.placed(part.protocol)
-        if is_misplaced(placed):
-            wrong = f"{100 - 100 * placed.value:.0f} of 100 shuffled dialogues"
+    for cases in board.skill_cases.values():
+        if is_misplaced(cases.placed):
+            wrong = f"{100 - 100 * cases.placed.value:.0f} of 100 shuffled dialogues"
             remarks.append(f"Its index is wrong in {wrong}: read passes 16 only.")
     arena = board.leading
     if arena is None or arena.protocol.name not in board.judge_facts:
@@ -87,12 +85,10 @@ def stopped_remarks(board: Board) -> list[str]:
     remarks = []
     for part in board.of(DetectionResult):
         n = part.ranking[0].n or 0
-        for name, judgments in board.verdicts[part.protocol.name].by_contestant.items():
-            known = [each for each in judgments if each.verdict not in (None, UNDECIDED)]
-            index = np.array([first_ai_index(str(each.verdict), name) for each in known], np.intp)
-            ends = np.array([each.shown for each in known], np.intp)
-            failed = ((index > 0) & (index <= n)).sum()
-            stopped = ((index == 0) & (ends < n)).sum()
+        ends = board.verdicts[part.protocol.name].ends
+        for name, known in ends[ends["first_ai"] >= 0].groupby("model", sort=False):
+            failed = known["first_ai"].between(1, n).sum()
+            stopped = ((known["first_ai"] == 0) & (known["shown"] < n)).sum()
             if name != HUMAN and part.protocol.leads and stopped > MOST_STOPPED * len(known):
                 low, high = 100 - 100 * np.array([failed + stopped, failed]) / len(known)
                 remarks.append(

@@ -30,6 +30,7 @@ from botchat.errors import (
     log,
 )
 from botchat.frames import TomlTable
+from botchat.interfaces import KnownCase
 from botchat.languages import Language
 from botchat.records import (
     N_SEED,
@@ -301,8 +302,8 @@ def read_dialogues(path: Path) -> dict[str, Dialogue]:
     return {dialogue.seed_id: dialogue for dialogue in jsonl.read(path, Dialogue)}
 
 
-def judgment_key(judgment: Judgment) -> CaseKey:
-    """Return seed id and contestants of a judgment."""
+def judgment_key(judgment: Judgment | KnownCase) -> CaseKey:
+    """Return seed id and contestants of a judgment, or of its case."""
     return (judgment.seed_id, judgment.contestants)
 
 

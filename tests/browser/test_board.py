@@ -33,9 +33,9 @@ HEADS = (
 def write(folder: Path, records: Records, judges: Sequence[str], costs: dict[str, float]) -> Path:
     """Write the page of some records, a board a judge."""
     board = records.board()
-    views = [View.of(dataclasses.replace(board, judge=name), costs=costs) for name in judges]
+    views = [View.of(dataclasses.replace(board, judge=name), None, costs, 3.04) for name in judges]
     judged = dict.fromkeys(judges, records.judgments)
-    write_all(folder, files(views, build(records.seeds, records.dialogues, judged), usd=3.04))
+    write_all(folder, files(views, build(records.seeds, records.dialogues, judged)))
     return folder / "index.html"
 
 

@@ -51,9 +51,9 @@ def skill(
     return Check("skill", state, Estimate(*ends), 40, protocol, **more)
 
 
-def failing(key: Key, value: float, low: float = -0.1) -> Check:
-    """A check that fails."""
-    return Check(key, "fails", Estimate(value, low, 0.4), 40, GTEVAL)
+def other(key: Key, value: float, low: float = -0.1, state: State = "fails") -> Check:
+    """Another check, by default one that fails."""
+    return Check(key, state, Estimate(value, low, 0.4), 40, GTEVAL)
 
 
 @pytest.mark.parametrize(
@@ -81,16 +81,12 @@ def failing(key: Key, value: float, low: float = -0.1) -> Check:
         (skill("fails", (0.18, 0.09, 0.27), GTEVAL, good=0.4, bad=0.22),
          "It hardly notices shuffled dialogues: in pairs right in 40 %, wrong in 22 %"),
         (skill("unknown", (float("nan"), float("nan"), float("nan"))), ""),
-        (Check("unreadable_rate", "fails", Estimate(0.31, 0.27, 0.4)),
-         "31 % of its verdicts cannot be read"),
-        (Check("unreadable_rate", "fails", Estimate(1, 0.9, 1)),
-         "none of its verdicts can be read"),
-        (Check("skill_labels", "passes", Estimate(0.5, 0.3, 0.6)),
-         "It agrees with your annotators"),
-        (Check("skill_labels", "warns", Estimate(0.3, 0.1, 0.6)),
-         "It agrees with your annotators in part only"),
-        (failing("skill_bots", 0.1), "It passes bots as human"),
-        (Check("skill_bots", "unknown", Estimate(0.3, -0.1, 0.6)),
+        (other("unreadable_rate", 0.31), "31 % of its verdicts cannot be read"),
+        (other("unreadable_rate", 1), "none of its verdicts can be read"),
+        (other("skill_labels", 0.5, 0.3, "passes"), "It agrees with your annotators"),
+        (other("skill_labels", 0.3, 0.1, "warns"), "It agrees with your annotators in part only"),
+        (other("skill_bots", 0.1), "It passes bots as human"),
+        (other("skill_bots", 0.3, -0.1, "unknown"),
          "It picks bots out from people: too few cases to tell"),
     ],
 )  # fmt: skip
@@ -102,15 +98,15 @@ def test_what_each_check_says(check, reason):
 @pytest.mark.parametrize(
     ("checks", "sentence"),
     [
-        ([failing("skill", 0.02), failing("skill", 0.18, 0.09)],
+        ([other("skill", 0.02), other("skill", 0.18, 0.09)],
          "No ranking: the judge does not notice shuffled dialogues."),
-        ([failing("skill", 0.18, 0.09), skill("passes", (0.8, 0.6, 0.9))],
+        ([other("skill", 0.18, 0.09), skill("passes", (0.8, 0.6, 0.9))],
          "No ranking: the judge hardly notices shuffled dialogues."),
-        ([failing("skill", 0.02), failing("unreadable_rate", 0.31)],
+        ([other("skill", 0.02), other("unreadable_rate", 0.31)],
          "No ranking: 31 % of its verdicts cannot be read."),
-        ([failing("skill_labels", -0.05), failing("skill", 0.18, 0.09)],
+        ([other("skill_labels", -0.05), other("skill", 0.18, 0.09)],
          "No ranking: it disagrees with your annotators."),
-        ([failing("skill_bots", 0.1)], "No ranking: it passes bots as human."),
+        ([other("skill_bots", 0.1)], "No ranking: it passes bots as human."),
         ([skill("warns", (0.4, 0.2, 0.6))], ""),
     ],
 )  # fmt: skip
@@ -226,11 +222,14 @@ def test_a_protocol_without_its_test_is_no_pass(world):
         ({}, "Judged before the test existed: botchat judge (75 calls)."),
     ],
 )  # fmt: skip
-def test_why_a_judge_is_not_tested(ideal, test, sentence):
+def test_why_a_judge_is_not_tested(world, test, sentence):
     """And what to do."""
-    people = [each for each in ideal.test.verdicts["unieval"] if each.contestants == (HUMAN,)]
-    board = ideal.tested(ideal.test._replace(verdicts={"unieval": people}, **test))
-    trust = judge_trust(without_bots(board))
+    judged = {name: [each for each in judgments if SHUFFLED not in each.contestants]
+              for name, judgments in world.judgments(world.ideal()).items()}  # fmt: skip
+    board = without_bots(world.board_of(judged))
+    n_seeds = test.pop("n_seeds", 25)
+    board = replace(board, test=board.test._replace(**test), n_seeds=n_seeds)
+    trust = judge_trust(board)
     assert trust.level == "not tested"
     assert trust.sentence("j") == f"Judge j: not tested. {sentence}"
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import msgspec
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -17,12 +18,10 @@ from botchat.boards.arena import rate
 from botchat.boards.board import protocol_verdicts
 from botchat.boards.protocols import (
     DetectionResult,
-    DialogueEnds,
     ProtocolVerdicts,
-    SuccessCurve,
     detection_result,
-    success_curves,
 )
+from botchat.boards.success import SuccessCurve, passes, success_curves
 from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue
 from botchat.languages import ENGLISH
@@ -32,7 +31,6 @@ from botchat.protocols.answers import AnswerPair, pair_case
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.frame import neutralise, neutralise_template, prompt_frame
 from botchat.protocols.mateval import DIAGNOSIS, OwnText, text_case
-from botchat.protocols.rates import successes
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Dialogue, Seed, human_dialogue
 from tests.boards import judgment, make_records
@@ -181,7 +179,7 @@ ENDS = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_si
 def test_the_curve_is_scipys_kaplan_meier(ends):
     """Wherever scipy gives one; it never rises, and no dialogue is lost."""
     rows = [(end, end * is_ai, str(i)) for i, (end, is_ai) in enumerate(ends)]
-    curve = SuccessCurve.of_model(DialogueEnds.of(rows), 12)
+    curve = SuccessCurve.of_model(pd.DataFrame(rows, columns=["shown", "first_ai", "topic"]), 12)
     times, is_censored = [end for end, _ in ends], [not is_ai for _, is_ai in ends]
     survival = ecdf(CensoredData.right_censored(times, is_censored)).sf
     for time, share in zip(survival.quantiles, survival.probabilities, strict=True):
@@ -199,14 +197,11 @@ def test_where_none_is_cut_short_it_is_the_success_rate():
     judged = ProtocolVerdicts(
         UNIEVAL, records.judgments["unieval"], PairVerdicts.of_judgments([], UNIEVAL)
     )
-    curves = success_curves(judged, records.dialogues)
+    curves = success_curves(judged.ends)
     for name in ("a", "b"):
-        judgments = [j for j in records.judgments["unieval"] if j.contestants == (name,)]
-        verdicts = {j.seed_id: j.verdict for j in judgments}
+        ends = judged.ends[judged.ends["model"] == name]
         for n in (4, 8, 12, 16):
-            passed = successes(records.seeds, records.dialogues[name], verdicts, n).values()
-            known = [result for result in passed if result is not None]
-            assert curves[name].rate[n - 1] == pytest.approx(sum(known) / len(known))
+            assert curves[name].rate[n - 1] == pytest.approx(passes(ends, n).mean())
 
 
 @pytest.mark.parametrize(("has_topics", "least", "most"), [(True, 0.9, 1.0), (False, 0.4, 0.7)])
@@ -254,7 +249,7 @@ def test_people_count_as_far_as_they_go():
     for s, (n, verdict) in zip(records.seeds, verdicts, strict=True):
         dialogue = records.dialogues["a"][s.id]
         dialogues[s.id] = msgspec.structs.replace(dialogue, utterances=("x",) * n)
-        judgments += [judgment("unieval", s.id, (name,), verdict) for name in ("a", HUMAN)]
+        judgments += [judgment("unieval", s.id, (name,), verdict, n) for name in ("a", HUMAN)]
     human = {i: msgspec.structs.replace(d, model=HUMAN) for i, d in dialogues.items()}
     both = replace(
         records, dialogues={"a": dialogues, HUMAN: human}, judgments={"unieval": judgments}

@@ -12,26 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.boards.judge_table import judge_facts, judge_table, pair_facts
-from botchat.boards.protocols import ProtocolVerdicts, model_results, pair_results, with_missing
+from botchat.boards.protocols import (
+    ProtocolVerdicts,
+    detection_result,
+    model_results,
+    pair_results,
+    with_missing,
+)
+from botchat.boards.success import passes
 from botchat.metrics.verdicts import PairVerdicts
-from botchat.protocols.catalogue import ARENA
-from botchat.protocols.rates import passes, successes
+from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.ratings.comparisons import Comparisons, comparisons_of
 from botchat.records import Dialogue, Judgment, Seed
 from tests.boards import judgment, make_records
-
-
-def dialogue(
-    n: int, *, model: str = "m", seed_id: str = "S-1", status: str = "complete"
-) -> Dialogue:
-    """A dialogue of ``n`` utterances."""
-    utterances = tuple(f"line {i}" for i in range(n))
-    return Dialogue(seed_id, model, utterances, 2, (), status, "")
-
-
-def seed(n: int, seed_id: str = "S-1") -> Seed:
-    """A human dialogue of ``n`` utterances."""
-    return Seed(seed_id, tuple(f"line {i}" for i in range(n)))
 
 
 @pytest.mark.parametrize(
@@ -43,43 +36,41 @@ def test_result_is_for_the_first_shown(verdict, result):
 
 
 PASSES = """
-    m 16 complete No 16 pass      m 16 complete 9 8 pass        m 16 complete 8 8 fail
-    m 16 complete 3 16 fail       m 16 complete - 4 unknown
-    m 6 stopped:x No 4 pass       m 6 stopped:x No 8 unknown
-    m 6 stopped:x 5 4 pass        m 6 stopped:x 5 8 fail
-    human 3 complete No 3 pass    human 3 complete No 16 unknown
-    m 16 complete Yes 2 pass      m 16 complete Yes 3 unknown   m 16 complete Yes 15 unknown
-    m 16 complete Yes 16 fail     m 8 complete Yes 16 fail      m 16 complete Undecided 4 unknown
+    16 No 16 pass    16 9 8 pass    16 8 8 fail    16 3 16 fail    16 - 4 unknown
+    6 No 4 pass      6 No 8 unknown    6 5 4 pass    6 5 8 fail    3 No 3 pass    3 No 16 unknown
+    16 Yes 2 pass    16 Yes 3 unknown    16 Yes 15 unknown    16 Yes 16 fail    8 Yes 16 fail
+    16 Undecided 4 unknown
 """.split()  # noqa: SIM905
-"""Model, utterances, status, verdict, N and result: as in the paper; of a dialogue that broke off;
-of a human one, which is complete at its own length; AI-involved somewhere behind the ChatSEED."""
+"""Utterances, verdict, N and result: as in the paper; of a dialogue that broke off, or is human and
+complete at its own length; AI-involved somewhere behind the ChatSEED."""
 
 
-@pytest.mark.parametrize("row", [*zip(*[iter(PASSES)] * 6, strict=True)], ids=" ".join)
+@pytest.mark.parametrize("row", [*zip(*[iter(PASSES)] * 4, strict=True)], ids=" ".join)
 def test_a_dialogue_passes_up_to_the_accused_utterance(row):
     """Pass@N of every kind of dialogue and verdict."""
-    model, n, status, verdict, turns, result = row
-    case = dialogue(int(n), model=model, status=status)
-    passed = passes(case, None if verdict == "-" else verdict, int(turns))
-    assert passed is {"pass": True, "fail": False, "unknown": None}[result]
+    n, verdict, turns, result = row
+    said = judgment("unieval", "S-1", ("m",), None if verdict == "-" else verdict, int(n))
+    judged = ProtocolVerdicts(UNIEVAL, [said], PairVerdicts.of([]))
+    (passed,) = passes(judged.ends, int(turns))
+    expected = {"pass": 1, "fail": 0, "unknown": math.nan}[result]
+    assert passed == pytest.approx(expected, nan_ok=True)
 
 
 def test_success_counts_every_seed():
-    """Without a dialogue, a judgment or a verdict a seed is missing, not failed."""
-    seeds = [seed(4, f"S-{i}") for i in range(5)]
-    dialogues = {f"S-{i}": dialogue(16, seed_id=f"S-{i}") for i in range(4)}
-    verdicts = {"S-0": "No", "S-1": "7", "S-2": None}
-    passed = {"S-0": True, "S-1": False, "S-2": None, "S-3": None, "S-4": None}
-    assert successes(seeds, dialogues, verdicts, 8) == passed
-    assert successes(seeds, dialogues, verdicts, 4) == passed | {"S-1": True}
-
-
-def test_success_at_human_length_takes_each_seeds_own():
-    """N is 4 for one seed and 9 for the other; a human dialogue of 3 utterances is left out."""
-    seeds = [seed(4, "a"), seed(9, "b"), seed(3, "c")]
-    dialogues = {s.id: dialogue(16, seed_id=s.id) for s in seeds}
-    passed = successes(seeds, dialogues, dict.fromkeys(dialogues, "6"), None)
-    assert passed == {"a": True, "b": False}
+    """Without a judgment or a verdict a seed is missing, not failed; N may be each seed's own."""
+    seeds = [Seed(f"S-{i}", ("x",) * n) for i, n in enumerate((4, 9, 3, 4, 4))]
+    dialogues = {
+        "m": {s.id: Dialogue(s.id, "m", ("x",) * 16, 2, (), "complete", "") for s in seeds}
+    }
+    said = [
+        judgment("unieval", f"S-{i}", ("m",), each) for i, each in enumerate(["6", "7", "No", None])
+    ]
+    judged = ProtocolVerdicts(UNIEVAL, said, PairVerdicts.of([]))
+    (row,) = detection_result(judged, seeds, dialogues).table.records
+    assert (row["n"], row["missing"]) == (3, 2)
+    assert row["success_n4"] == 1
+    # Of those of 4 utterances or more: 6 is behind the fourth, 7 is not behind the ninth.
+    assert row["success_human_length"] == 0.5
 
 
 KEYS = [(s, *pair) for s in ("s1", "s2", "s3") for pair in permutations("abc", 2)]
