@@ -403,17 +403,17 @@ def _praise(checks: Sequence[Check]) -> str:
 
 def _untested(board: Board, checks: Sequence[Check]) -> str:
     """Return why nothing is known of a judge, and what to do."""
-    said = ""
+    reason = ""
     n_decided = 0
     n_pairs = 0
     for check in checks:
-        if check.key == "skill" and not said:
+        if check.key == "skill" and not reason:
             n_cases = len(board.skill_cases[check.protocol.name].values)
             if check.protocol.is_pair and check.n < LEAST <= n_cases:
                 n_pairs = n_cases
                 n_decided = check.n
             elif check.n:
-                said = _sentence(check.reason)
+                reason = _sentence(check.reason)
     reasons: dict[Untested, bool] = {
         "rules": board.judge == RulesJudge.name,
         "protocol": not board.skill_cases,
@@ -421,13 +421,13 @@ def _untested(board: Board, checks: Sequence[Check]) -> str:
         "off": board.test.n_asked == 0,
         "shuffled": len(board.test.seeds) < LEAST,
         "limit": board.n_seeds < LEAST,
-        "unsure": said != "",
+        "unsure": reason != "",
         "tied": n_pairs > 0,
         "older": True,
     }
     why = next(key for key, holds in reasons.items() if holds)
     return WORDS.untested[why].format(
-        reason=said,
+        reason=reason,
         set=board.seed_set,
         least=LEAST,
         shortest=MIN_HUMAN,
