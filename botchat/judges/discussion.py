@@ -71,7 +71,7 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
             "discussion_parts", question=case.prompt, rounds=str(settings.n_rounds)
         )
         spoken.append(await non_voting[DECOMPOSER].respond(asked))
-        parts = [match["part"].strip() for match in _PART.finditer(spoken[0].text)]
+        parts = parts_in(spoken[0].text)
     is_decomposed = bool(parts)
     if not is_decomposed:
         parts = [language.text("discussion_whole") for _ in range(settings.n_rounds)]
@@ -197,3 +197,13 @@ async def _report(
     asked = language.fill("discussion_prose", report=report.text.strip())
     prose = await panel.non_voting[SUMMARIZER].respond(asked)
     return DebateResult([report, prose], [report], prose.text)
+
+
+def parts_in(text: str) -> list[str]:
+    """Return the parts of a question as a decomposer's reply lists them; empty for none."""
+    return [match["part"].strip() for match in _PART.finditer(text)]
+
+
+def is_undivided(transcript: Sequence[Remark]) -> bool:
+    """Return whether a decomposed question was discussed whole: its parts could not be read."""
+    return any(each.speaker == DECOMPOSER and not parts_in(each.text) for each in transcript)

@@ -16,6 +16,7 @@ import msgspec
 from botchat.boards.skill import JudgeTest
 from botchat.errors import ConfigError, DataError, MissingDataError, listed
 from botchat.interfaces import ShownDialogue, case_digest
+from botchat.judges.discussion import is_undivided
 from botchat.metrics.verdicts import PairVerdicts, VerdictsBuilder
 from botchat.pipeline.contestants import (
     begun_seeds,
@@ -178,6 +179,10 @@ class SeedSetData:
         n = self.outdated[board.judge]
         if n:
             faults.append(f"run it again, {n} judgments are about dialogues that have changed")
+        judgments = self.judgments_of(board.judge)
+        n_whole = sum(is_undivided(judgment.transcript) for judgment in judgments)
+        if n_whole:
+            faults.append(f"{n_whole} questions could not be divided and were discussed whole")
         faults += board.notes
         return faults
 

@@ -12,7 +12,7 @@ import pytest
 from botchat import prompts
 from botchat.interfaces import Decoding
 from botchat.judges.debate import Agent, PanelAgents, hold_debate, strip_other_speakers
-from botchat.judges.discussion import discuss
+from botchat.judges.discussion import discuss, is_undivided
 from botchat.judges.panel import Panel, build_panel
 from botchat.protocols.answers import AnswerPair, pair_case
 from botchat.workspace.panels import AgentSettings, PanelSettings
@@ -68,6 +68,7 @@ def test_the_question_is_decomposed_and_each_round_has_one_part():
     assert parts(two) == parts(one)
     assert "at most 3 sub-questions" in others["decomposer"].prompts[0]
     assert answer.transcript[0].speaker == "Decomposer"
+    assert not is_undivided(answer.transcript)
     assert len(answer.calls) == 1 + 3 * (2 + 1) + 2
     judge, (one, _), others = discussion(
         [says("a1"), says("b1")], decompose=True, rounds=3, decomposer=["1. Is it human?"]
@@ -78,6 +79,10 @@ def test_the_question_is_decomposed_and_each_round_has_one_part():
     whole = "Close with your present answer to the whole question"
     assert not any(whole in prompt for prompt in one.prompts)
     assert one.prompts[0].endswith(prompts.text("discussion_subquestion").strip())
+    judge, _, _ = discussion(
+        [says("a1"), says("b1")], decompose=True, rounds=1, decomposer=["I cannot."]
+    )
+    assert is_undivided(rule(judge).transcript)  # which the board says
     # Where the agents' votes decide, the last round asks for them.
     judge, (one, _), _ = discussion(
         [says("a1", "a2"), says("b1", "b2")], decompose=True, by_report=False
