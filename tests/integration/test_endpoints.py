@@ -269,7 +269,7 @@ def test_money_is_what_the_endpoint_counted(tmp_path):
         ({"meta": {"n_ctx": 512}}, 512),
         ({"max_model_len": 512}, 512),
         ({"context_length": 512}, 512),
-        ({"meta": None, "max_model_len": "512", "context_length": -1}, None),
+        ({"meta": None, "max_model_len": "much", "context_length": -1}, None),
         (None, None),
     ],
 )
