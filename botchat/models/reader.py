@@ -63,11 +63,10 @@ def _counts(parsed: object, field: str) -> list[int]:
 
 
 def _count(number: object) -> int | None:
-    """Return a number of tokens; None if it cannot be one."""
-    if isinstance(number, float) and number.is_integer():
-        number = int(number)
-    if type(number) is int and 0 <= number <= MOST_TOKENS:
-        return number
+    """Return a number of tokens, also one in a text; None if it cannot be one."""
+    amount = _amount(number)
+    if amount.is_integer() and amount <= MOST_TOKENS:
+        return int(amount)
     return None
 
 
@@ -152,6 +151,8 @@ def token_usage(usage: object) -> Usage:
     ]
     if cached is None:
         cached = hit
+    if not n_prompt and total is not None:  # a server that counts the sum alone
+        n_prompt = max(0, total - (n_reply or 0))
     if not n_prompt:  # no prompt is empty: a server that counts zero tokens counts none
         return Usage(None, n_reply or None, cached)
     if total is not None:

@@ -77,9 +77,11 @@ def test_a_cost_is_believed_where_it_is_more_than_what_was_said(tmp_path, capsys
     assert "stopped at --max-usd 0.05" in capsys.readouterr().err
 
 
-def test_a_prompt_beyond_its_bytes_counts_where_a_reply_of_words_has_no_tokens(tmp_path):
+@pytest.mark.parametrize("counts", [("prompt_tokens", 30000), ("total_tokens", 30000),
+                                    ("prompt_tokens", "30000")])  # fmt: skip
+def test_a_prompt_beyond_its_bytes_counts_however_it_is_said(tmp_path, counts):
     """It is spent and expected of the next, for which nothing is left: one call."""
-    with Server(usage(prompt_tokens=30_000, completion_tokens=0)) as server:
+    with Server(usage(completion_tokens=0, **dict([counts]))) as server:
         folder = workspace(tmp_path / "w", server, **PRICES)
         assert (run(folder, "--max-tokens", "60000"), server.n_received) == (3, 1)
 
