@@ -13,7 +13,7 @@ from itertools import combinations
 
 import msgspec
 
-from botchat.boards.board import Board, build_board
+from botchat.boards.board import Board, JudgedSet, build_board
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Dialogue, Judgment, Seed, Utterance, eligible_seeds
 
@@ -36,9 +36,8 @@ class Records:
 
     def board(self, elo: EloSettings = QUICK) -> Board:
         """The board of it all, by default with an Elo of few shuffles."""
-        return build_board(
-            self.seeds, self.dialogues, self.judgments, seed_set="made-up", judge="rules", elo=elo
-        )
+        judged_set = JudgedSet("made-up", self.seeds, self.dialogues)
+        return build_board(judged_set, "rules", self.judgments, elo)
 
 
 def make_records(

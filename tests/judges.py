@@ -10,9 +10,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
-from botchat.boards.board import Board, build_board
+from botchat.boards.board import Board, JudgedSet, build_board
 from botchat.boards.skill import JudgeTest
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.controls import shuffled_dialogues
@@ -80,20 +79,17 @@ class World:
         return judgments
 
     def board(
-        self, judge: Judge, protocols: Sequence[Protocol] = PROTOCOLS, name: str = "j", **more: Any
+        self, judge: Judge, protocols: Sequence[Protocol] = PROTOCOLS, name: str = "j"
     ) -> Board:
         """The board of a judge's verdicts."""
-        return self.board_of(self.judgments(judge, protocols), name, **more)
+        return self.board_of(self.judgments(judge, protocols), name)
 
-    def board_of(
-        self, judgments: Mapping[str, Sequence[Judgment]], name: str = "j", **more: Any
-    ) -> Board:
+    def board_of(self, judgments: Mapping[str, Sequence[Judgment]], name: str = "j") -> Board:
         """The board of some judgments."""
-        settings = {"seed_set": "made-up", "elo": QUICK, **more}
         models = {key: by_seed for key, by_seed in self.dialogues.items() if key != SHUFFLED}
-        board = build_board(self.seeds, models, judgments, judge=name, **settings)
-        tested = list(self.dialogues[SHUFFLED])
-        return board.tested(JudgeTest({}, tested, 40, len(self.seeds)), judgments)
+        test = JudgeTest({}, list(self.dialogues[SHUFFLED]), 40, len(self.seeds))
+        judged_set = JudgedSet("made-up", self.seeds, models, test=test)
+        return build_board(judged_set, name, judgments, QUICK)
 
     def ideal(self, noise: float = 0.05, seed: int = 1) -> Judge:
         """Calls models AI, and of two dialogues the less human one; rarely wrong."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import compress
 from operator import itemgetter
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import pandas as pd
 
@@ -19,8 +18,8 @@ from botchat.boards import arena, protocols
 from botchat.boards.arena import Arena
 from botchat.boards.judge_table import JudgeFacts, judge_facts, judge_table
 from botchat.boards.protocols import MODEL, RANK, ProtocolResult, ProtocolVerdicts
-from botchat.boards.skill import JudgeTest, SkillCases
-from botchat.boards.tables import Column, N, Table, TableRow, is_floor_bot, share, shorten, table
+from botchat.boards.skill import SPAN, JudgeTest
+from botchat.boards.tables import Column, N, Table, is_floor_bot, share, shorten, table
 from botchat.estimates import Estimate
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
 from botchat.metrics.statistics import LEAST, proportion
@@ -79,8 +78,6 @@ class Board:
     """Models that were asked for it, and when."""
     n_seeds: int = 0
     test: JudgeTest = field(default_factory=JudgeTest)
-    skill_cases: Mapping[str, SkillCases] = field(default_factory=dict)
-    """Protocol -> verdicts on shuffled dialogues, of each that tests its judges."""
     self_judged: Names = ()
     """Contestants that are the judge itself."""
     topics: Table | None = None
@@ -96,17 +93,6 @@ class Board:
     def _repr_html_(self) -> str:
         """Return the main table as HTML, for notebooks."""
         return self.main._repr_html_()
-
-    def tested(self, test: JudgeTest, judgments: JudgedFor) -> Board:
-        """Return the board with what its judge says of shuffled dialogues."""
-        tested = {}
-        facts = dict(self.judge_facts)
-        for name in self.skill_cases:
-            protocol = self.verdicts[name].protocol
-            tested[name] = test.cases(judgments[name], protocol)
-            facts[name] = facts[name].tested(tested[name], protocol)
-        table = judge_table(facts.values(), self.judge_table.signatures)
-        return replace(self, test=test, skill_cases=tested, judge_facts=facts, judge_table=table)
 
     def unranked(self) -> Board:
         """Return the board of a judge that ranks nobody: by name, without ranks and ratings."""
@@ -180,27 +166,32 @@ class Board:
         return self.tables + [part.pairs for part in self.arenas]
 
 
+class JudgedSet(NamedTuple):
+    """What a judge was asked about."""
+
+    name: str
+    seeds: Sequence[Seed]
+    dialogues: Dialogues
+    """Of every contestant; of ``human`` too where it was judged."""
+    catalogue: Catalogue = Catalogue()
+    """By default the built-in protocols."""
+    test: JudgeTest = JudgeTest()
+    """Shuffled dialogues, by default none; there are judgments on them too."""
+
+
 def build_board(
-    seeds: Sequence[Seed],
-    dialogues: Dialogues,
-    judgments: JudgedFor,
-    *,
-    seed_set: str,
-    judge: str,
-    catalogue: Catalogue | None = None,
-    elo: EloSettings | None = None,
+    judged_set: JudgedSet, judge: str, judgments: JudgedFor, elo: EloSettings | None = None
 ) -> Board:
     """Count, rate and rank.
 
-    ``dialogues``: of every contestant; of ``human`` too where it was judged. ``judgments``:
-    protocol -> the judge's, at most one for each seed and order shown; judgments on
-    other seeds or contestants are passed over, and pairwise ones may be in columns.
-    ``catalogue`` is by default the built-in protocols', ``elo`` the paper's way to rate.
+    ``judgments``: protocol -> the judge's, at most one for each seed and order shown; judgments on
+    other seeds or contestants are passed over, and pairwise ones may be in columns. ``elo``: by
+    default the paper's way to rate.
 
     Raises:
         DataError: a verdict that the protocol does not offer.
     """
-    catalogue = catalogue or Catalogue()
+    seed_set, seeds, dialogues, catalogue, test = judged_set
     known = catalogue.among(judgments)
     judged = protocol_verdicts(known, judgments, seeds, dialogues)
     min4 = [seed.id for seed in eligible_seeds(seeds)]
@@ -214,7 +205,10 @@ def build_board(
     for part in judged.values():
         if not part.protocol.is_pair:
             parts.append(protocols.protocol_result(part, seeds, dialogues))
-    facts = judge_facts(judged.values(), dialogues)
+    facts = {}
+    for name in sorted(judged):
+        cases = test.cases(judgments[name], known[name])
+        facts[name] = judge_facts(judged[name], dialogues, cases)
     human = dialogues.get(HUMAN, {}).values()
     unknown = [name for name in sorted(judgments.keys() - known) if not is_reserved(name)]
     return Board(
@@ -231,7 +225,7 @@ def build_board(
         notes=tuple(_notes(judged, parts, unknown)),
         verdicts=judged,
         n_seeds=len(seeds),
-        skill_cases={key: SkillCases() for key in judged if known[key].tests_judges},
+        test=test,
     )
 
 
@@ -242,26 +236,27 @@ def with_topics(board: Board, by_topic: Mapping[str, Board]) -> Board:
         if column.kind in ("rate", "rating") and column.interval and column.key[:3] != "elo":
             columns.append(column)
     columns.append(share("skill", "Skill of the judge"))
-    rows: list[TableRow] = []
+    frames = []
     for topic, part in by_topic.items():
-        skill = _skill_on(board, topic)
-        for row in part.main.frame.to_dict("records"):
-            cells = {str(key): value for key, value in row.items()}
-            rows.append({**cells, "topic": topic, "n": cells["complete"], "skill": skill})
+        frame = part.frame.assign(topic=topic, n=part.frame["complete"])
+        skill = columns[-1].keys
+        frame[skill] = list(vars(_skill_on(board, topic)).values())
+        frames.append(frame)
     note = "Each topic by its own dialogues alone; of fewer than 20 draw no conclusion."
-    topics = table("by-topic", "By topic", columns, rows, board.main.signatures, note)
+    topics = table("by-topic", "By topic", columns, pd.concat(frames), board.main.signatures, note)
     return replace(board, topics=topics.filled())
 
 
 def _skill_on(board: Board, topic: str) -> Estimate:
     """Return the judge's skill on the shuffled dialogues of a topic, alone and in pairs."""
-    values: list[float] = []
-    seeds: list[str] = []
-    for cases in board.skill_cases.values():
-        is_on = [board.test.topics.get(seed) == topic for seed in cases.seeds]
-        values += cases.values[is_on].tolist()
-        seeds += compress(cases.seeds, is_on)
-    return proportion(values, seeds, (-1.0, 1.0))
+    values = []
+    seeds = []
+    for facts in board.judge_facts.values():
+        for value, seed in zip(facts.cases.values, facts.cases.seeds, strict=True):
+            if board.test.topics.get(seed) == topic:
+                values.append(value)
+                seeds.append(seed)
+    return proportion(values, seeds, SPAN)
 
 
 def _main_table(

@@ -7,6 +7,7 @@ best of the models (`ProtocolResult.may_be_best`). Bots and humans are no models
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from itertools import compress
 from typing import NamedTuple, TypeAlias
@@ -16,12 +17,13 @@ from botchat.boards.board import Board
 from botchat.boards.judge_checks import WORDS, JudgeTrust, no_ranking
 from botchat.boards.protocols import DetectionResult, ProtocolResult
 from botchat.boards.tables import LABEL_COLUMNS, is_floor_bot, shorten
+from botchat.errors import listed
 from botchat.metrics.statistics import LEAST
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import LEAST_CLUSTERS
 from botchat.records import HUMAN
 
-_NAMED = 3
+_NAMED = 4
 """Most contestants that a sentence names."""
 
 
@@ -53,76 +55,78 @@ class Headline(NamedTuple):
 def headline(board: Board, trust: JudgeTrust) -> Headline:
     """Make the headline of a board; ``trust`` is that of its judge."""
     contestants = [name for name in board.main.frame["model"] if name != HUMAN]
-    part = board.rated
-    leaders, words = _outcome(board, trust, part, contestants)
-    begin = []
-    rest: list[tuple[str, bool]] = []
+    said = _outcome(board, trust, contestants)
+    begin = _pieces(said.begin, contestants)
     title = ""
-    for text in words:
-        is_name = text in contestants
-        before, bracket, after = text.partition(" (")
-        if rest:
-            rest.append((text, is_name))
-        elif bracket and not is_name:
-            begin.append((f"{before} ", False))
-            rest.append((f"({after}", False))
-            title += before
+    for text, is_name in begin:
+        if is_name:
+            title += shorten(text, LABEL_COLUMNS)
         else:
-            begin.append((text, is_name))
-            if is_name:
-                before = shorten(text, LABEL_COLUMNS)
-            title += before
+            title += text
     return Headline(
         begin,
-        rest,
-        f"{board.seed_set}: {title.rstrip('.')}",
+        _pieces(said.rest, contestants),
+        f"{board.seed_set}: {title.rstrip(' .')}",
         _second(board, trust),
-        _scope(board, part, contestants),
-        next(iter(leaders), None),
+        _scope(board, contestants),
+        next(iter(said.leaders), None),
     )
 
 
-def _outcome(
-    board: Board, trust: JudgeTrust, part: ProtocolResult | None, contestants: Sequence[str]
-) -> tuple[Sequence[str], list[str]]:
-    """Return the leaders, if there are any, and the sentence in pieces."""
+def _pieces(text: str, names: Sequence[str]) -> Pieces:
+    """Return a text in pieces, with the names in it marked; the longest first, as whole words."""
+    longest = sorted(map(re.escape, names), key=len, reverse=True)
+    pieces = re.split(rf"(?<!\w)({'|'.join(longest) or '(?!)'})(?!\w)", text)
+    return [(piece, i % 2 == 1) for i, piece in enumerate(pieces) if piece]
+
+
+class _Outcome(NamedTuple):
+    """A sentence up to its bracket, and from there on."""
+
+    begin: str
+    rest: str = ""
+    leaders: Sequence[str] = ()
+    """The models that lead, where any do."""
+
+
+def _outcome(board: Board, trust: JudgeTrust, contestants: Sequence[str]) -> _Outcome:
+    """Say who leads, or why nobody does."""
+    part = board.rated
     if not board.parts:
-        return [], ["Nothing was judged yet."]
+        return _Outcome("Nothing was judged yet.")
     if trust.failed:
-        return [], [no_ranking(trust.checks)]
+        return _Outcome(no_ranking(trust.checks))
     if len(contestants) == 1:
         kind = "bot" if is_floor_bot(contestants[0]) else "model"
-        return [], [f"One {kind}, nothing to rank: ", contestants[0], "."]
+        return _Outcome(f"One {kind}, nothing to rank: {contestants[0]}.")
     if part is None:
-        return [], ["No comparison was judged: there is no ranking."]
+        return _Outcome("No comparison was judged: there is no ranking.")
     order = list(part.ranks.index)
     if part.n_dialogues < LEAST:
         kind = "dialogues"
         if part.protocol == VOTES:
             kind = "independent votes"
-        return [], [f"Too few {kind} to rank: {part.n_dialogues} of {LEAST}."]
+        return _Outcome(f"Too few {kind} to rank: {part.n_dialogues} of {LEAST}.")
     if not order:
-        return [], [f"Too few topics to rank: below {LEAST_CLUSTERS}."]
+        return _Outcome(f"Too few topics to rank: below {LEAST_CLUSTERS}.")
     models = [name for name in order if not is_floor_bot(name)]
     if not models:
-        return [], [order[0], " leads the bots; no model takes part."]
+        return _Outcome(f"{order[0]} leads the bots; no model takes part.")
     if len(models) == 1:
-        return models, [models[0], " is the only model."]
+        return _Outcome(f"{models[0]} is the only model.", leaders=models)
     leaders = board.leaders
     if len(leaders) > 1:
-        return leaders, ["No difference: ", *_join_names(leaders, ", "), "."]
-    return leaders, _leads(part, models)
+        return _Outcome(f"No difference: {listed(leaders, _NAMED)}.", leaders=leaders)
+    return _leads(part, models)
 
 
-def _leads(part: ProtocolResult, models: Sequence[str]) -> list[str]:
-    """Return the sentence on the first of some models, and who is not ruled out, in pieces."""
+def _leads(part: ProtocolResult, models: Sequence[str]) -> _Outcome:
+    """Say that the first of some models leads, and who is not ruled out."""
     leader = models[0]
     rivals = list(compress(models[1:], part.may_be_best(models)[1:]))
     rival = next(iter(rivals), models[1])
-    verb = "is"
     against = ""
     if len(rivals) > 1:
-        verb = "are"
         against = f" against {rival}"
     elif rivals:
         against = " against it"
@@ -132,25 +136,15 @@ def _leads(part: ProtocolResult, models: Sequence[str]) -> list[str]:
     if not rivals:
         if record:
             record = f", {record}"
-        return [leader, " leads clearly (next: ", rival, f"{record})."]
+        return _Outcome(f"{leader} leads clearly ", f"(next: {rival}{record}).", [leader])
+    begin = f"{leader} leads; {rival} is not ruled out"
+    if len(rivals) > _NAMED:
+        begin = f"{leader} leads; {listed(rivals, _NAMED - 1)} are not ruled out"
+    elif len(rivals) > 1:
+        begin = f"{leader} leads; {listed(rivals[:-1])} and {rivals[-1]} are not ruled out"
     if record:
-        record = f" ({record})"
-    return [leader, " leads; ", *_join_names(rivals), f" {verb} not ruled out{record}."]
-
-
-def _join_names(names: Sequence[str], last: str = " and ") -> list[str]:
-    """Return names with commas between, ``last`` the last; beyond `_NAMED` they are counted."""
-    n = len(names)
-    if n > _NAMED + 1:
-        n = _NAMED
-    pieces = []
-    for name in names[:n]:
-        pieces += [", ", name]
-    if n < len(names):
-        pieces.append(f" and {len(names) - n} more")
-    elif n > 1:
-        pieces[-2] = last
-    return pieces[1:]
+        return _Outcome(f"{begin} ", f"({record}).", [leader])
+    return _Outcome(f"{begin}.", leaders=[leader])
 
 
 def _second(board: Board, trust: JudgeTrust) -> str:
@@ -164,7 +158,7 @@ def _second(board: Board, trust: JudgeTrust) -> str:
     shuffled = ""
     for check in trust.checks:
         if check.key == "skill" and check.n and check.protocol.against_human:
-            shuffled = f"; shuffled ones it picks out in {100 * check.good:.0f} %"
+            shuffled = f"; shuffled ones it picks out in {100 * check.cases.good:.0f} %"
     return WORDS.second[trust.leader.word].format(
         leader=leader,
         right=100 * cases.good,
@@ -176,24 +170,24 @@ def _second(board: Board, trust: JudgeTrust) -> str:
 
 def _at_human_length(board: Board, name: str) -> str:
     """Return how often a contestant and people pass, both at the human dialogue's length."""
-    part = next((part for part in board.of(DetectionResult) if part.protocol.about_ai), None)
-    if part is None:
-        return ""
-    known = part.table.values("success_human_length")
-    passed = known.get(name, math.nan)
-    if math.isnan(passed):
+    passed = {}
+    for part in board.of(DetectionResult):
+        if part.protocol.about_ai:
+            passed = part.table.values("success_human_length")
+    if math.isnan(passed.get(name, math.nan)):
         return ""
     people = ""
-    if not math.isnan(known.get(HUMAN, math.nan)):
-        people = f", people in {100 * known[HUMAN]:.0f}"
+    if not math.isnan(passed.get(HUMAN, math.nan)):
+        people = f", people in {100 * passed[HUMAN]:.0f}"
     return (
-        f"Cut to the human dialogue's length {name} passes in {100 * passed:.0f} of 100 "
+        f"Cut to the human dialogue's length {name} passes in {100 * passed[name]:.0f} of 100 "
         f"dialogues{people}."
     )
 
 
-def _scope(board: Board, part: ProtocolResult | None, contestants: Sequence[str]) -> str:
+def _scope(board: Board, contestants: Sequence[str]) -> str:
     """Return the numbers of dialogues and contestants, and the judge, in one line."""
+    part = board.rated
     bots = sum(is_floor_bot(each) for each in contestants)
     counts = {"model": len(contestants) - bots, "bot": bots}
     who = [f"{n:,} {kind}{'' if n == 1 else 's'}" for kind, n in counts.items() if n]

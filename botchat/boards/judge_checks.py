@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from botchat.boards.board import Board
+from botchat.boards.judge_table import JudgeFacts
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.skill import Second, SkillCases, State, pair_cases, second, state
 from botchat.boards.tables import DIGITS, interval_text, is_floor_bot, shorten
@@ -28,9 +29,7 @@ from botchat.records import MIN_HUMAN, Names, Texts
 
 Level = Literal["no fault found", "use with care", "not tested", "do not trust"]
 Key = Literal["skill", "skill_bots", "skill_labels", "unreadable_rate"]
-Untested = Literal[
-    "rules", "protocol", "human", "off", "shuffled", "limit", "tied", "unsure", "older"
-]
+Untested = Literal["rules", "protocol", "human", "off", "shuffled", "limit", "unsure", "older"]
 
 MOST_UNREADABLE = 0.25
 """Share of unreadable verdicts above which a judge fails."""
@@ -74,10 +73,8 @@ class Check(NamedTuple):
     n: int
     """Cases."""
     protocol: Protocol
-    good: float = 0.0
-    bad: float = 0.0
-    habit: str = ""
-    """See `SkillCases`."""
+    cases: SkillCases = SkillCases()
+    """All that it is about, ties and unreadable ones too; none if it is not about skill."""
     bot: str = ""
     """The bot that it is about, if it is one."""
 
@@ -98,25 +95,26 @@ class Check(NamedTuple):
     @property
     def reason(self) -> str:
         """Words on the judge, without its full stop; empty if it was not tested."""
-        if not self.estimate.is_known:
-            return ""
+        number = self.estimate.stretched(0.0, 100.0)
+        n_cases = len(self.cases.values)
         words: str = self.state
-        if self.key == "unreadable_rate" and self.estimate.value == 1:
-            words = "none"
-        elif self.key == "skill" and self.state == "fails" and self.estimate.low > 0:
-            words = "hardly"
-        return self.words.reasons[words].format(
-            rates=self.rates, skill=self._skill, share=100 * self.estimate.value
-        )
-
-    @property
-    def _skill(self) -> str:
-        """The number with its interval, in points of 100."""
-        if not self.estimate.is_bounded:
+        if self.n < LEAST <= n_cases:
+            words = "tied"
+        elif not number.is_known:
             return ""
-        value, low, high = [round(100 * number) for number in vars(self.estimate).values()]
-        ends = interval_text(Estimate(value, low, high), "")
-        return f"(skill {value} of 100: {ends})".replace("-", "−")
+        elif self.key == "unreadable_rate" and number.value == 100:
+            words = "none"
+        elif self.key == "skill" and self.state == "fails" and number.low > 0:
+            words = "hardly"
+        skill = f"(skill {number.value:z.0f} of 100: {interval_text(number, 'z.0f')})"
+        return self.words.reasons[words].format(
+            rates=self.rates,
+            skill=skill.replace("-", "−"),
+            share=number.value,
+            n=self.n,
+            n_cases=n_cases,
+            least=LEAST,
+        )
 
     @property
     def rates(self) -> str:
@@ -124,30 +122,23 @@ class Check(NamedTuple):
 
         Of two faults the greater is told as one.
         """
+        good = 100 * self.cases.good
+        bad = 100 * self.cases.bad
         words = "alone"
         if not self.protocol.is_alone:
             words = "pairs"
-        elif self.state == "warns" and self.bad > 1 - self.good:
+        elif self.state == "warns" and bad > 100 - good:
             words = "blames"
         elif self.state == "warns":
             words = "misses"
-        return WORDS.rates[words].format(good=100 * self.good, bad=100 * self.bad)
+        return WORDS.rates[words].format(good=good, bad=bad)
 
     @property
     def detail(self) -> str:
         """`reason` with what a failing judge does instead."""
         if self.key != "skill" or self.state != "fails":
             return self.reason
-        return f"{self.reason}: {self.habit or _lower(self.rates)}"
-
-
-class LabelSkill(NamedTuple):
-    """Skill of a judge on the cases that annotators labelled, against their majority."""
-
-    protocol: Protocol
-    skill: Estimate
-    n: int
-    """Cases with a decided label."""
+        return f"{self.reason}: {self.cases.habit or _lower(self.rates)}"
 
 
 class Beside(NamedTuple):
@@ -230,8 +221,8 @@ class JudgeTrust(NamedTuple):
         return f"Judge {shorten(judge, 40)}: {self.printed}. {reasons}".rstrip()
 
 
-def judge_trust(board: Board, labelled: LabelSkill | None = None) -> JudgeTrust:
-    """Return the trust level of a board's judge; ``labelled``: by annotators, if there are any."""
+def judge_trust(board: Board, labelled: Check | None = None) -> JudgeTrust:
+    """Return the trust level of a board's judge; ``labelled``: its `label_check`, if any."""
     checks = _checks(board, labelled)
     is_rules = board.judge == RulesJudge.name
     leader = _leader(board)
@@ -297,11 +288,11 @@ def _against_people(board: Board) -> list[ProtocolVerdicts]:
     return [p for p in judged if p.protocol.against_human and p.protocol.tests_judges]
 
 
-def _checks(board: Board, labelled: LabelSkill | None) -> list[Check]:
+def _checks(board: Board, labelled: Check | None) -> list[Check]:
     """Make every check that the judged protocols have, tested or not."""
     checks = []
     for protocol in _tested_protocols(board):
-        checks.append(_skill_check("skill", protocol, board.skill_cases[protocol.name]))
+        checks.append(_skill_check("skill", protocol, board.judge_facts[protocol.name].cases))
     for part in _against_people(board):
         for name in part.verdicts.judged_contestants:
             if is_floor_bot(name):
@@ -309,9 +300,7 @@ def _checks(board: Board, labelled: LabelSkill | None) -> list[Check]:
                 check = _skill_check("skill_bots", part.protocol, cases)
                 checks.append(check._replace(bot=name))
     if labelled is not None:
-        good = WORDS.checks["skill_labels"].line
-        outcome = state(labelled.skill, labelled.n, labelled.n, good)
-        checks.append(Check("skill_labels", outcome, labelled.skill, labelled.n, labelled.protocol))
+        checks.append(labelled)
     if board.verdicts:
         checks.append(_unreadable_check(board))
     return checks
@@ -325,21 +314,24 @@ def _tested_protocols(board: Board) -> list[Protocol]:
     return known[: sum(protocol.is_alone for protocol in known) + 1]
 
 
+def label_check(protocol: Protocol, skill: Estimate, n: int) -> Check:
+    """Check the skill of a judge on ``n`` cases with a decided label of annotators' majority."""
+    outcome = state(skill, n, n, WORDS.checks["skill_labels"].line)
+    return Check("skill_labels", outcome, skill, n, protocol)
+
+
 def _skill_check(key: Key, protocol: Protocol, cases: SkillCases) -> Check:
-    n_seeds = cases.n_seeds
+    counted = cases
     if protocol.is_pair:  # its prompt allows ties, which are no fault
-        cases = cases.decided()
-    skill = cases.skill
-    n = len(cases.values)
-    outcome = state(skill, n_seeds, n)
-    return Check(key, outcome, skill, n, protocol, cases.good, cases.bad, cases.habit)
+        counted = cases.decided()
+    n = len(counted.values)
+    return Check(key, state(counted.skill, cases.n_seeds, n), counted.skill, n, protocol, cases)
 
 
 def _unreadable_check(board: Board) -> Check:
     """Check the protocol with the most unreadable verdicts."""
-    rates = {name: board.judge_facts[name].rate("unreadable_rate") for name in board.verdicts}
-    name = max(rates, key=lambda name: float(np.nan_to_num(rates[name].low)))
-    rate = rates[name]
+    facts = max(board.judge_facts.values(), key=_least_unreadable)
+    rate = facts.rate("unreadable_rate")
     outcome: State = "warns"
     if rate.value == 1 or rate.low > MOST_UNREADABLE:
         outcome = "fails"
@@ -347,8 +339,12 @@ def _unreadable_check(board: Board) -> Check:
         outcome = "passes"
     if rate.value < 1 and board.n_seeds < LEAST:
         outcome = "unknown"
-    n = board.judge_facts[name].judged
-    return Check("unreadable_rate", outcome, rate, n, board.verdicts[name].protocol)
+    protocol = board.verdicts[facts.protocol].protocol
+    return Check("unreadable_rate", outcome, rate, facts.judged, protocol)
+
+
+def _least_unreadable(facts: JudgeFacts) -> float:
+    return float(np.nan_to_num(facts.rate("unreadable_rate").low))
 
 
 def _worst(checks: Sequence[Check], wanted: State) -> list[Check]:
@@ -403,31 +399,20 @@ def _praise(checks: Sequence[Check]) -> str:
 
 def _untested(board: Board, checks: Sequence[Check]) -> str:
     """Return why nothing is known of a judge, and what to do."""
-    reason = ""
-    n_decided = 0
-    n_pairs = 0
-    for check in checks:
-        if check.key == "skill" and not reason:
-            n_cases = len(board.skill_cases[check.protocol.name].values)
-            if check.protocol.is_pair and check.n < LEAST <= n_cases:
-                n_pairs = n_cases
-                n_decided = check.n
-            elif check.n:
-                reason = _sentence(check.reason)
+    unsure = [check.reason for check in checks if check.key == "skill" and check.reason]
     reasons: dict[Untested, bool] = {
         "rules": board.judge == RulesJudge.name,
-        "protocol": not board.skill_cases,
+        "protocol": not _tested_protocols(board),
         "human": board.test.n_human < LEAST,
         "off": board.test.n_asked == 0,
         "shuffled": len(board.test.seeds) < LEAST,
         "limit": board.n_seeds < LEAST,
-        "unsure": reason != "",
-        "tied": n_pairs > 0,
+        "unsure": bool(unsure),
         "older": True,
     }
     why = next(key for key, holds in reasons.items() if holds)
     return WORDS.untested[why].format(
-        reason=reason,
+        reason="".join(unsure[:1]),
         set=board.seed_set,
         least=LEAST,
         shortest=MIN_HUMAN,
@@ -435,8 +420,6 @@ def _untested(board: Board, checks: Sequence[Check]) -> str:
         n_shuffled=len(board.test.seeds),
         n_seeds=board.n_seeds,
         n_calls=_n_missing(board),
-        n_decided=n_decided,
-        n_pairs=n_pairs,
     )
 
 
@@ -444,7 +427,7 @@ def _n_missing(board: Board) -> int:
     """Count the verdicts that are still to be asked for, from `LEAST` dialogues on."""
     n = 0
     for protocol in _tested_protocols(board):
-        n += 2 * len(board.test.seeds) - board.skill_cases[protocol.name].n_verdicts
+        n += 2 * len(board.test.seeds) - board.judge_facts[protocol.name].cases.n_verdicts
         if protocol.is_alone:
             n -= max(0, LEAST - board.n_seeds)  # human ones that are judged with the models'
     return n

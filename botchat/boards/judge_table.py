@@ -15,7 +15,6 @@ from botchat.metrics import lengths
 from botchat.metrics.agreement import verdict_rates
 from botchat.metrics.statistics import distinct, proportion
 from botchat.metrics.verdicts import LOSS, WIN, PairVerdicts, lacks_room
-from botchat.protocols.protocol import Protocol
 from botchat.records import Dialogues
 
 
@@ -30,39 +29,34 @@ class JudgeFacts(NamedTuple):
     """Verdicts that are missing since a reply was cut or showed nothing; see `lacks_room`."""
     rates: Mapping[str, Estimate] = {}
     """Key of `_COLUMNS` -> its rate, as far as the protocol has it."""
-    skill_n: int | None = None
-    """Cases of skill; None where none was asked."""
-
-    def tested(self, cases: SkillCases, protocol: Protocol) -> JudgeFacts:
-        """Return them with what the judge says of shuffled dialogues."""
-        rates = {**self.rates, "skill": cases.skill, "place": cases.placed}
-        if protocol.is_alone:
-            rates["true_positive_rate"] = proportion(cases.noticed, cases.clusters)
-            rates["false_positive_rate"] = proportion(cases.blamed, cases.clusters)
-        return self._replace(rates=rates, skill_n=len(cases.values) or None)
+    cases: SkillCases = SkillCases()
+    """Verdicts on shuffled dialogues; none of a protocol that does not test its judges."""
 
     @property
     def row(self) -> TableRow:
         """Row of the judge's table."""
-        return {**self._asdict(), **self.rates}
+        return {**self._asdict(), **self.rates, "skill_n": len(self.cases.values) or None}
 
     def rate(self, key: str) -> Estimate:
         """Return a rate; unknown where the protocol does not have it."""
         return self.rates.get(key, UNKNOWN)
 
 
-def judge_facts(judged: Iterable[ProtocolVerdicts], dialogues: Dialogues) -> dict[str, JudgeFacts]:
-    """Return protocol -> facts; ``dialogues`` are of all contestants judged in pairs."""
-    facts = {}
-    for part in sorted(judged, key=lambda part: part.protocol.name):
+def judge_facts(part: ProtocolVerdicts, dialogues: Dialogues, cases: SkillCases) -> JudgeFacts:
+    """Return the judge's facts in a protocol.
+
+    ``dialogues`` are of all contestants judged in pairs, ``cases`` its verdicts on shuffled ones.
+    """
+    skill = {"skill": cases.skill, "place": cases.placed}
+    if part.protocol.is_alone:
+        facts = _facts_alone(part)
+        skill["true_positive_rate"] = proportion(cases.noticed, cases.clusters)
+        skill["false_positive_rate"] = proportion(cases.blamed, cases.clusters)
+    else:
         name = part.protocol.name
-        if part.protocol.is_alone:
-            facts[name] = _facts_alone(part)
-        else:
-            of_part = pair_facts(part.verdicts, part.cluster[part.verdicts.item], name)
-            rates = {**of_part.rates, "longer_preferred": _longer_preferred(part, dialogues)}
-            facts[name] = of_part._replace(rates=rates)
-    return facts
+        facts = pair_facts(part.verdicts, part.cluster[part.verdicts.item], name)
+        skill["longer_preferred"] = _longer_preferred(part, dialogues)
+    return facts._replace(rates={**facts.rates, **skill}, cases=cases)
 
 
 def judge_table(facts: Iterable[JudgeFacts], signatures: Sequence[str]) -> Table:

@@ -29,7 +29,7 @@ ALIKE: Final = 0.20
 PLACED: Final = 0.60
 """Share of right indices below which `passes 4` to `passes 12` are not read."""
 
-_SPAN = (-1.0, 1.0)
+SPAN = (-1.0, 1.0)
 
 State = Literal["passes", "warns", "fails", "unknown"]
 Second = Literal["picks out", "alike", "reversed", "open", "too few"]
@@ -84,7 +84,7 @@ class SkillCases(NamedTuple):
     @property
     def skill(self) -> Estimate:
         """Mean of the cases with its 95 % interval."""
-        return proportion(self.values, self.clusters, _SPAN)
+        return proportion(self.values, self.clusters, SPAN)
 
     def decided(self) -> SkillCases:
         """Return the cases that are no tie and can be read."""
@@ -219,6 +219,8 @@ class JudgeTest(NamedTuple):
 
     def cases(self, verdicts: Sequence[Judgment] | PairVerdicts, protocol: Protocol) -> SkillCases:
         """Return the cases of a judge's verdicts, these among others; none if it was not asked."""
+        if not (self.seeds and protocol.tests_judges):
+            return SkillCases()
         placed = UNKNOWN
         names = {HUMAN, SHUFFLED, NO_CONTESTANT}
         if not isinstance(verdicts, PairVerdicts):

@@ -309,10 +309,11 @@ def interval_text(estimate: Estimate, form: str) -> str:
     """
     if not estimate.is_bounded:
         return ""
+    low = f"{estimate.low:{form}}"
     joint = "–"
-    if estimate.low < 0:
+    if low.startswith("-"):
         joint = " to "
-    return f"{estimate.low:{form}}{joint}{estimate.high:{form}}"
+    return f"{low}{joint}{estimate.high:{form}}"
 
 
 def spread(row: TableRow) -> Record:

@@ -179,7 +179,7 @@ def _views(
 ) -> tuple[list[View], Mapping[str, AgreementReport]]:
     """Return the page's view of some judges, and the agreement of all by protocol."""
     from botchat.boards.judge_agreement import HUMAN_LABELS
-    from botchat.boards.judge_checks import LabelSkill
+    from botchat.boards.judge_checks import label_check
     from botchat.pipeline.agree import set_reports
     from botchat.report.page import View
 
@@ -190,7 +190,7 @@ def _views(
         protocol = data.catalogue.find(name)
         if report.labels == HUMAN_LABELS and protocol is not None:
             for judged in report.agreement.judges:
-                labelled[judged.judge] = LabelSkill(protocol, judged.skill, judged.n_decided)
+                labelled[judged.judge] = label_check(protocol, judged.skill, judged.n_decided)
     costs = cost_per_dialogue(data.workspace, data.dialogues)
     views = []
     for judge in judges:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
@@ -109,26 +109,19 @@ class SeedSetData:
 
     def board(self, judge: str) -> Board:
         """Return one judge's numbers, which do not depend on what others judged."""
-        from botchat.boards.board import build_board, with_topics
+        from botchat.boards.board import JudgedSet, build_board, with_topics
         from botchat.ratings.elo import EloSettings
 
         verdicts = self.verdicts[judge]
         seeds, dialogues = _in_use(self.seeds, self.dialogues, [verdicts])
-        build = partial(
-            build_board,
-            judgments=verdicts,
-            seed_set=self.seed_set,
-            judge=judge,
-            catalogue=self.catalogue,
-        )
-        board = build(seeds, dialogues).tested(self.test, verdicts)
+        asked = JudgedSet(self.seed_set, seeds, dialogues, self.catalogue, self.test)
+        board = build_board(asked, judge, verdicts)
         by_topic = {}
         for topic in sorted({seed.topic for seed in seeds if seed.topic}):
             # Inside of a topic its dialogues are the clusters.
             own = [msgspec.structs.replace(seed, topic="") for seed in seeds if seed.topic == topic]
-            by_topic[topic] = build(
-                own, dialogues_on(own, dialogues), elo=EloSettings(shuffles=1, runs=1)
-            )
+            part = JudgedSet(self.seed_set, own, dialogues_on(own, dialogues), self.catalogue)
+            by_topic[topic] = build_board(part, judge, verdicts, EloSettings(shuffles=1, runs=1))
         if by_topic:
             board = with_topics(board, by_topic)
         # Of a contestant on the board, or of the judge's verdicts.

@@ -23,7 +23,7 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline, headline
-from botchat.boards.judge_checks import Check, JudgeTrust, LabelSkill, judge_trust
+from botchat.boards.judge_checks import Check, JudgeTrust, judge_trust
 from botchat.frames import package_text
 from botchat.interfaces import Row
 from botchat.languages import ENGLISH, Language
@@ -84,11 +84,11 @@ class View(NamedTuple):
     def of(
         cls,
         board: Board,
-        labelled: LabelSkill | None = None,
+        labelled: Check | None = None,
         costs: Costs | None = None,
         usd: float | None = None,
     ) -> View:
-        """Make the view of a board; ``labelled``: skill of its judge by annotators, if any."""
+        """Make the view of a board; ``labelled``: `label_check` of its judge, if any."""
         from botchat.report.figures import board_charts
 
         trust = judge_trust(board, labelled)

@@ -57,9 +57,10 @@ def judge_remarks(board: Board, leader: str | None) -> list[str]:
     The paper's prompt counts length against a dialogue, so this is a result and no fault.
     """
     remarks = []
-    for cases in board.skill_cases.values():
-        if is_misplaced(cases.placed):
-            wrong = f"{100 - 100 * cases.placed.value:.0f} of 100 shuffled dialogues"
+    for facts in board.judge_facts.values():
+        placed = facts.cases.placed
+        if is_misplaced(placed):
+            wrong = f"{100 - 100 * placed.value:.0f} of 100 shuffled dialogues"
             remarks.append(f"Its index is wrong in {wrong}: read passes 16 only.")
     arena = board.leading
     if arena is None or arena.protocol.name not in board.judge_facts:

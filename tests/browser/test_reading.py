@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 import msgspec
 import pytest
 
-from botchat.boards.board import build_board
+from botchat.boards.board import JudgedSet, build_board
 from botchat.records import HUMAN, Judgment, Remark, natural_sort_key
 from botchat.report.archive import build
 from botchat.report.page import View, files
@@ -77,13 +77,9 @@ def shown(
     """Its page."""
     folder = tmp_path_factory.mktemp("reading")
     records, by_judge = known
+    judged_set = JudgedSet("made-up", records.seeds, records.dialogues)
     views = [
-        View.of(
-            build_board(
-                records.seeds, records.dialogues, said, seed_set="made-up", judge=judge, elo=QUICK
-            )
-        )
-        for judge, said in by_judge.items()
+        View.of(build_board(judged_set, judge, said, QUICK)) for judge, said in by_judge.items()
     ]
     write_all(folder, files(views, build(records.seeds, records.dialogues, by_judge)))
     return folder / "index.html"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.boards.board import Board, build_board
+from botchat.boards.board import Board, JudgedSet, build_board
 from botchat.boards.files import board_files
 from botchat.boards.headline import headline
 from botchat.boards.judge_checks import judge_trust
@@ -271,7 +271,7 @@ def board(judgments) -> Board:
     """One model on all four seeds, and humans."""
     generated = {s.id: Dialogue(s.id, "m", HELLO, 2, (), "complete", "") for s in SEEDS}
     dialogues = {"m": generated, HUMAN: {seed.id: human_dialogue(seed) for seed in SEEDS}}
-    return build_board(SEEDS, dialogues, judgments, seed_set="s", judge="j")
+    return build_board(JudgedSet("s", SEEDS, dialogues), "j", judgments)
 
 
 def files(judgments):

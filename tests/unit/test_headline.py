@@ -93,7 +93,7 @@ NO_BOT = {"mill": 0.3, "brook": 0.6}
          (ARENA.at(16),), "weir (instant) leads clearly (next: mill, won 48, tied 0, lost 0).",
          "weir (instant)"),
         ({f"m{i}": 0.5 for i in range(6)}, 24, always("No", "both"), (ARENA.at(16),),
-         "No difference: m0, m1, m2 and 3 more.", "m0"),
+         "No difference: m0, m1, m2, m3 and 2 more.", "m0"),
     ],
 )  # fmt: skip
 def test_the_sentence_of_each_kind_of_board(quality, n_seeds, judge, protocols, sentence, leader):

@@ -13,7 +13,7 @@ import pytest
 from botchat.boards.board import Board
 from botchat.boards.files import as_json
 from botchat.boards.headline import headline
-from botchat.boards.judge_checks import Check, Key, LabelSkill, judge_trust, level, no_ranking
+from botchat.boards.judge_checks import Check, Key, judge_trust, label_check, level, no_ranking
 from botchat.boards.skill import SkillCases, State, alone_cases, is_misplaced, pair_cases, place
 from botchat.boards.skill import second as second_word
 from botchat.estimates import Estimate
@@ -47,8 +47,11 @@ def ideal(world: World) -> Board:
 def skill(
     state: State, ends: tuple[float, float, float], protocol: Protocol = UNIEVAL, **more: Any
 ) -> Check:
-    """The check of shuffled dialogues."""
-    return Check("skill", state, Estimate(*ends), 40, protocol, **more)
+    """The check of shuffled dialogues, of which a judge says the same in each hundred."""
+    shares = {"noticed": more.get("good", 0), "blamed": more.get("bad", 0)}
+    said = {key: np.arange(100) < round(100 * share) for key, share in shares.items()}
+    cases = SkillCases(habit=more.get("habit", ""), **said)
+    return Check("skill", state, Estimate(*ends), 40, protocol, cases)
 
 
 def other(key: Key, value: float, low: float = -0.1, state: State = "fails") -> Check:
@@ -256,7 +259,7 @@ def test_rules_reads_form_only(world):
 )  # fmt: skip
 def test_labels_of_people_count_by_the_interval(ideal, low, high, expected):
     """People agree only in part, so the line is lower; what is not known says nothing."""
-    labelled = LabelSkill(UNIEVAL, Estimate((low + high) / 2, low, high), 40)
+    labelled = label_check(UNIEVAL, Estimate((low + high) / 2, low, high), 40)
     assert judge_trust(ideal, labelled).level == expected
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from botchat.boards.board import Board, build_board
+from botchat.boards.board import Board, JudgedSet, build_board
 from botchat.boards.files import WRITERS, Content, as_json, board_files, document, to_json
 from botchat.boards.headline import headline
 from botchat.boards.judge_checks import judge_trust
@@ -140,7 +140,7 @@ def test_other_judgments_are_passed_over_and_other_verdicts_stop_the_board(recor
     broken = {"arena-n8": [judgment("arena-n8", "S-4", ("best", "good"), "maybe")]}
     seeds = [Seed("S-4", ("a", "b", "c", "d"))]
     with pytest.raises(DataError, match="'maybe'"):
-        build_board(seeds, records.dialogues, broken, seed_set="s", judge="j")
+        build_board(JudgedSet("s", seeds, records.dialogues), "j", broken)
 
 
 def test_signatures_name_the_settings(board, records):

@@ -19,6 +19,7 @@ from botchat.boards.protocols import (
     pair_results,
     with_missing,
 )
+from botchat.boards.skill import SkillCases
 from botchat.boards.success import passes
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import ARENA, UNIEVAL
@@ -151,7 +152,7 @@ DIALOGUES = {
 def row_of(judgments: list[Judgment]) -> dict[str, object]:
     """The row of one pairwise protocol."""
     judged = ProtocolVerdicts(ARENA.at(8), (), PairVerdicts.of_judgments(judgments, ARENA))
-    (row,) = judge_table(judge_facts([judged], DIALOGUES).values(), ["x"]).records
+    (row,) = judge_table([judge_facts(judged, DIALOGUES, SkillCases())], ["x"]).records
     return row
 
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from botchat.boards.board import Board, build_board
+from botchat.boards.board import Board, JudgedSet, build_board
 from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue, case_digest
 from botchat.metrics.verdicts import PairVerdicts
@@ -65,7 +65,7 @@ def boards(workspace: Workspace) -> list[Board]:
     """The board of the judge: of the verdicts on pairs in columns, and of all judgments."""
     data = load(workspace, "set", [JUDGE])
     judgments = data.judgments[JUDGE]
-    of_rows = build_board(data.seeds, data.dialogues, judgments, seed_set="set", judge=JUDGE)
+    of_rows = build_board(JudgedSet("set", data.seeds, data.dialogues), JUDGE, judgments)
     return [data.board(JUDGE), of_rows]
 
 
