@@ -330,7 +330,7 @@ def _skill_check(key: Key, protocol: Protocol, cases: SkillCases) -> Check:
 
 def _unreadable_check(board: Board) -> Check:
     """Check the protocol with the most unreadable verdicts."""
-    facts = max(board.judge_facts.values(), key=_least_unreadable)
+    facts = max([board.judge_facts[name] for name in board.verdicts], key=_least_unreadable)
     rate = facts.rate("unreadable_rate")
     outcome: State = "warns"
     if rate.value == 1 or rate.low > MOST_UNREADABLE:
