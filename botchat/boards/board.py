@@ -276,12 +276,12 @@ def _main_table(
     for name, by_seed in contestants.items():
         complete[name] = sum(dialogue.complete for dialogue in by_seed.values())
     more = {
-        Column(f"mean_{unit}", f"Mean {unit}", "number"): lengths.values("mean"),
-        Column("complete", "Complete dialogues", "count"): complete,
+        Column(f"mean_{unit}", f"Mean {unit}", "number"): pd.Series(lengths.values("mean")),
+        Column("complete", "Complete dialogues", "count"): pd.Series(complete),
         Column("coverage", "Coverage", "rate"): _coverage(ranking),
     }
     signatures.append(lengths.signature)
-    return main_table(contestants, next(iter(ranking), None), quoted, more, signatures)
+    return main_table(contestants, quoted, more, signatures)
 
 
 def _contestants(dialogues: Dialogues, judged: Judged) -> Dialogues:
@@ -381,22 +381,18 @@ def lengths_table(measured: Lengths, seed_set: str, imported: str = "") -> Table
 
 def main_table(
     names: Collection[str],
-    ranked: ProtocolResult | None,
     quoted: Sequence[tuple[ProtocolResult, str]],
-    more: Mapping[Column, Mapping[str, float]],
+    more: Mapping[Column, pd.Series],
     signatures: Texts,
 ) -> Table:
-    """Make the table with a row a contestant, in the order of ``ranked``, then by name.
+    """Make the table with a row a contestant, ranked as the first that is quoted, then by name.
 
     ``quoted``: columns of their tables by key. ``more``: columns with their values by contestant.
     """
-    order = sorted(names)
-    ranks = pd.DataFrame()
-    if ranked is not None:
-        ranks = ranked.ranks
-        order = [*ranked.table.frame["model"], *order]
-    frame = pd.DataFrame(index=[name for name in dict.fromkeys(order) if name in names])
-    frame = frame.join(ranks)
+    frame = pd.DataFrame(index=sorted(names))
+    for ranked, _ in quoted[:1]:
+        order = [name for name in ranked.table.frame["model"] if name in names]
+        frame = pd.concat([frame.loc[order], frame.drop(order)]).join(ranked.ranks)
     columns = [RANK, MODEL]
     for part, key in quoted:
         column = part.table.column(key)
@@ -405,7 +401,7 @@ def main_table(
         frame = frame.join(values.set_axis(columns[-1].keys, axis=1))
     for column, by_name in more.items():
         columns.append(column)
-        frame[column.key] = frame.index.map(by_name)
+        frame[column.key] = by_name
     return table(
         "leaderboard",
         "Leaderboard",
@@ -416,14 +412,12 @@ def main_table(
     )
 
 
-def _coverage(parts: Iterable[ProtocolResult]) -> dict[str, float]:
+def _coverage(parts: Iterable[ProtocolResult]) -> pd.Series:
     """Contestant -> the least coverage of the protocols that judged it."""
-    least: dict[str, float] = {}
+    least = pd.Series(dtype=float)
     for part in parts:
-        rows = part.table.frame[["model", "n", "missing"]].itertuples(index=False)
-        for name, n, missing in rows:
-            if n + missing:
-                least[name] = min(least.get(name, 1.0), n / (n + missing))
+        counts = part.table.frame.set_index("model")[["n", "missing"]]
+        least = least.combine((counts["n"] / counts.sum(axis=1)).dropna(), min, fill_value=1.0)
     return least
 
 

@@ -12,6 +12,7 @@ from itertools import compress
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from botchat.estimates import UNKNOWN, Estimate, Flags, Floats
 from botchat.metrics.statistics import LEAST, proportion, student_t
@@ -109,35 +110,33 @@ def state(skill: Estimate, n_seeds: int, n_cases: int, good: float = GOOD) -> St
 def alone_cases(verdicts: PairVerdicts, topics: Mapping[str, str]) -> SkillCases:
     """Return a case a seed from the verdicts on its shuffled dialogue and on its human one."""
     names = np.array(verdicts.contestants, object)[verdicts.first]
-    leads = np.full((2, len(verdicts.items)), np.nan)
-    for row, name in zip(leads, (HUMAN, SHUFFLED), strict=True):
-        row[verdicts.item[names == name]] = _leads(verdicts)[names == name]
-    is_asked = np.isfinite(leads).all(axis=0)
-    human, shuffled = leads[:, is_asked]
-    says = leads[:, is_asked].ravel()
-    answers = [(_share(says == 0), 0.25, _UNREAD)]
+    seeds = np.array(verdicts.items, object)[verdicts.item]
+    leads = pd.Series(_leads(verdicts), [seeds, names]).unstack()
+    both = leads.reindex(columns=[HUMAN, SHUFFLED]).dropna()
+    says = both.to_numpy(float)
+    human, shuffled = says.T
+    answers = [_Answer(says == 0, 0.25, _UNREAD)]
     for answer, is_given in (("Yes", says < 0), ("No", says > 0)):
         times = f"{is_given.sum()} of {says.size}"
         text = f"it answers {answer} to {times}, human and shuffled alike"
-        answers.append((_share(is_given), 0.9, text))
-    seeds = list(compress(verdicts.items, is_asked.tolist()))
+        answers.append(_Answer(is_given, 0.9, text))
     values = (human - shuffled) / 2
-    return SkillCases(values, seeds, topics, shuffled < 0, human < 0, _habit(answers))
+    return SkillCases(values, list(both.index), topics, shuffled < 0, human < 0, _habit(answers))
 
 
 def pair_cases(verdicts: PairVerdicts, name: str, topics: Mapping[str, str]) -> SkillCases:
     """Return a case a verdict on a contestant beside human: 1 where the contestant is called AI."""
     shown = verdicts.between({HUMAN, name})
     lead = _leads(shown)
-    is_human = np.array([each == HUMAN for each in shown.contestants], np.bool_)
-    values = np.where(is_human[shown.first], lead, -lead)
+    is_human = np.array(shown.contestants, object)[shown.first] == HUMAN
+    values = np.where(is_human, lead, -lead)
     is_tie = (lead == 0) & shown.readable
-    first = _share(lead[lead != 0] < 0)
+    decided = lead[lead != 0]
     answers = [
-        (_share(~shown.readable), 0.25, _UNREAD),
-        (_share(is_tie), 0.9, f"it calls {is_tie.sum()} of {len(lead)} pairs a tie"),
-        (first, 0.75, _PLACE.format("first")),
-        (1 - first, 0.75, _PLACE.format("second")),
+        _Answer(~shown.readable, 0.25, _UNREAD),
+        _Answer(is_tie, 0.9, f"it calls {is_tie.sum()} of {len(lead)} pairs a tie"),
+        _Answer(decided < 0, 0.75, _PLACE.format("first")),
+        _Answer(decided > 0, 0.75, _PLACE.format("second")),
     ]
     seeds = [shown.items[i] for i in shown.item]
     return SkillCases(values, seeds, topics, values > 0, values < 0, _habit(answers))
@@ -147,6 +146,25 @@ _UNREAD = "{:.0f} % of its verdicts on them cannot be read"
 _PLACE = "it takes the {} text for AI in {{:.0f}} % of decided pairs"
 
 
+class _Answer(NamedTuple):
+    """An answer that a judge may give whatever it is shown."""
+
+    is_given: Flags
+    most: float
+    """Share from which it is a habit."""
+    words: str
+    """What the judge does, with a place for the share in percent."""
+
+
+def _habit(answers: Sequence[_Answer]) -> str:
+    """Return the first answer that is given too often, in words."""
+    for answer in answers:
+        share = _share(answer.is_given)
+        if share >= answer.most:
+            return answer.words.format(100 * share)
+    return ""
+
+
 def _leads(verdicts: PairVerdicts) -> Floats:
     """Return 1 where the first is called human, −1 where it is called AI, else 0."""
     return 2 * np.nan_to_num(verdicts.result, nan=0.5) - 1
@@ -154,14 +172,6 @@ def _leads(verdicts: PairVerdicts) -> Floats:
 
 def _share(hits: Flags) -> float:
     return float(hits.mean()) if hits.size else 0.0
-
-
-def _habit(answers: Sequence[tuple[float, float, str]]) -> str:
-    """Return the first answer, as words with a place for its share, that is given too often."""
-    for share, most, words in answers:
-        if share >= most:
-            return words.format(100 * share)
-    return ""
 
 
 def second(cases: SkillCases, n_models: int) -> Second:

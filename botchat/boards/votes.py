@@ -102,7 +102,7 @@ def _board(part: Arena, name: str, judge: str, signature: str) -> Board:
     return Board(
         seed_set=name,
         judge=judge,
-        main=main_table(part.fitted.models, part, quoted, {}, part.table.signatures),
+        main=main_table(part.fitted.models, quoted, {}, part.table.signatures),
         parts=(part,),
         lengths=lengths_table(nothing, name),
         judge_table=judge_table((), ()),
