@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from typing import NamedTuple
 
 from botchat.errors import ConfigError, MissingDataError, UsageError
 from botchat.interfaces import MakeCase, case_ref
@@ -19,73 +19,53 @@ from botchat.pipeline.contestants import (
 )
 from botchat.pipeline.judging import JudgingJob, ProtocolCases, ask_jobs, walk_jobs
 from botchat.pipeline.plan import ask_or_plan
-from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
-from botchat.pipeline.spending import JudgeName, Meter, Spending
+from botchat.pipeline.resolved import ResolvedRun, first_seeds
+from botchat.pipeline.spending import Meter
 from botchat.protocols.catalogue import GTEVAL, catalogue
 from botchat.protocols.controls import control_cases
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, N_SEED, RULES, Dialogues, Names, Seed, Texts
+from botchat.records import HUMAN, N_SEED, RULES, Dialogues, Names, Seed
 from botchat.results import Result
-from botchat.workspace.folder import Workspace, judgment_key
+from botchat.workspace.folder import judgment_key
 
 
-class Judging(NamedTuple):
-    """Verdicts to get on a set."""
-
-    protocol: str
-    seed_set: str
-    judge: JudgeName
-    models: Sequence[str] = ()
-    """Contestants (default: all)."""
-    turns: Sequence[int] = ()
-    """The first N utterances alone."""
-    comparisons: int | None = None
-    """Number to draw at random at each N."""
-    limit: int | None = None
-    """Number of first seeds (default: all seeds that have a generated dialogue)."""
-    beside: Texts = ()
-    """Protocols that the same run asks."""
-
-
-def judge(request: Judging, workspace: Workspace, spending: Spending, meter: Meter) -> Result:
+def judge(run: ResolvedRun, protocol: str, meter: Meter) -> Result:
     """Ask about the stored dialogues and store, or plan; one row a protocol and N.
 
     Raises `ConfigError` for an unknown protocol, and as `judging_job`.
     """
-    run = ResolvedRun(workspace, read_seed_set(workspace, request.seed_set), spending)
-    known = catalogue(workspace.config.protocols, run.seed_set.language)
-    jobs = [judging_job(request, run, known.named(request.protocol), run.stored_dialogues())]
-    subject = f"{request.protocol} on {request.seed_set}, judge {request.judge.text}"
+    known = catalogue(run.workspace.config.protocols, run.seed_set.language)
+    run = replace(run, protocols=[known.named(protocol)])
+    jobs = [judging_job(run, run.protocols[0], run.stored_dialogues())]
+    subject = f"{protocol} on {run.seed_set.name}, judge {run.judge.text}"
     return ask_or_plan(run, meter, subject, partial(walk_jobs, jobs), partial(ask_jobs, jobs))
 
 
-def judging_job(
-    request: Judging, run: ResolvedRun, protocol: Protocol, generated: Dialogues
-) -> JudgingJob:
-    """Return every case of the protocol on dialogues that were generated.
+def judging_job(run: ResolvedRun, protocol: Protocol, generated: Dialogues) -> JudgingJob:
+    """Return every case of one protocol of a run on dialogues that were generated.
 
     Raises `ConfigError`: N too small, too few contestants; `MissingDataError`: nothing to ask.
     """
     seed_set = run.seed_set.seeds
-    contestants = select_dialogues(run, request.models, generated)
+    contestants = select_dialogues(run, generated)
     seeds: Sequence[Seed] = begun_seeds(seed_set, contestants)
-    if request.limit is not None:
-        seeds = first_seeds(seed_set, request.limit)
-    asked = _asked(request, protocol, run.workspace.config.arena.turns)
-    compared = _compared(request, protocol, seeds, contestants)
+    if run.limit is not None:
+        seeds = first_seeds(seed_set, run.limit)
+    asked = _asked(run, protocol)
+    compared = _compared(run, protocol, seeds, contestants)
     cases = []
     for each in asked:
         makers = list(each.cases(seeds, compared))
-        if request.comparisons is not None:
-            makers = _draw(makers, request.comparisons)
-        if request.turns and not makers:
+        if run.comparisons is not None:
+            makers = _draw(makers, run.comparisons)
+        if run.at and not makers:
             raise MissingDataError(
-                f"--turns {each.n}: no dialogues of {request.seed_set} that {protocol.name} can be "
-                f"asked about are so long; generate with --turns {each.n}"
+                f"--turns {each.n}: no dialogues of {run.seed_set.name} that {protocol.name} can "
+                f"be asked about are so long; generate with --turns {each.n}"
             )
         controls: list[MakeCase] = []
         if each == max(asked, key=lambda at: at.n or 0):
-            controls = _controls(request, run, each, len(seeds))
+            controls = _controls(run, each, len(seeds))
         if makers or protocol.is_alone:
             cases.append(ProtocolCases(each, makers, _without(controls, makers)))
     if not cases:
@@ -93,18 +73,18 @@ def judging_job(
             f"{protocol.title} has nothing to compare: no two dialogues of one seed are long "
             "enough; generate with more --turns, or import seeds with 4 and more utterances"
         )
-    return JudgingJob(request.judge, cases)
+    return JudgingJob(run.judge, cases)
 
 
 def _compared(
-    request: Judging, protocol: Protocol, seeds: Sequence[Seed], contestants: Dialogues
+    run: ResolvedRun, protocol: Protocol, seeds: Sequence[Seed], contestants: Dialogues
 ) -> Dialogues:
     """Return what is judged: of pairs ``human`` only if it was named, of GTEval in any case.
 
     Raises `ConfigError` where one is left alone.
     """
     compared = dialogues_on(seeds, contestants)
-    if protocol.is_pair and not request.models:
+    if protocol.is_pair and not run.models:
         compared.pop(HUMAN, None)
     if protocol.is_pair:
         _refuse_alone(protocol, compared)
@@ -117,13 +97,11 @@ def _compared(
     return compared
 
 
-def _controls(
-    request: Judging, run: ResolvedRun, protocol: Protocol, n_seeds: int
-) -> list[MakeCase]:
+def _controls(run: ResolvedRun, protocol: Protocol, n_seeds: int) -> list[MakeCase]:
     """Return the cases that test the judge: of runs that are large enough to conclude anything."""
-    if request.judge.name == RULES or not protocol.tests_judges or n_seeds < LEAST:
+    if run.judge.name == RULES or not protocol.tests_judges or n_seeds < LEAST:
         return []
-    if protocol.is_pair and GTEVAL.name in request.beside:
+    if protocol.is_pair and GTEVAL.name in [each.name for each in run.protocols]:
         return []  # GTEval's are the same dialogues, in both orders too
     seed_set = run.seed_set
     shuffled = seed_set.shuffled(run.workspace.config.run.shuffled)
@@ -171,22 +149,22 @@ def _draw(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
     return [makers[i] for i in sorted(kept)]
 
 
-def _asked(request: Judging, protocol: Protocol, usual: Sequence[int]) -> list[Protocol]:
-    """Return the protocol at each N, of pairs by default the ``usual``; else the protocol itself.
+def _asked(run: ResolvedRun, protocol: Protocol) -> list[Protocol]:
+    """Return the protocol at each N, of pairs by default the settings'; else the protocol itself.
 
     Raises `UsageError` for what only pairs of models, or protocols with an N, have.
     """
-    turns = request.turns
+    turns = run.at
     least = 1
     rule = "judge the first 1, 2, … utterances of a chat"
     if protocol.is_pair:
-        turns = turns or usual
+        turns = turns or run.workspace.config.arena.turns
         least = N_SEED + 1
         rule = (
             f"the first {N_SEED} utterances of every dialogue are given, so at least {least} are "
             "needed"
         )
-    elif request.comparisons is not None:
+    elif run.comparisons is not None:
         raise UsageError(f"--comparisons is for pairs of models; {protocol.name} has none")
     if turns and not protocol.has_n:
         raise UsageError(
