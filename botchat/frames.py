@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from botchat.errors import listed
+
 T = TypeVar("T")
 JsonObject: TypeAlias = dict[str, object]
 """Parsed JSON with names; what they hold is looked at before it is used."""
@@ -36,6 +38,18 @@ _DEEPEST = 40
 def package_text(path: str) -> str:
     """Return a text file of the package, by its path there."""
     return resources.files("botchat").joinpath(path).read_text("utf-8")
+
+
+def fill(path: str, **values: object) -> str:
+    """Return a text of the package, a template of Jinja2, with values filled in as they are."""
+    from jinja2 import Environment, StrictUndefined  # which no `--help` needs
+
+    environment = Environment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters["listed"] = listed
+    environment.filters["json"] = json.dumps
+    return environment.from_string(package_text(path)).render(values)
 
 
 def package_toml(path: str, kind: type[T]) -> T:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -86,8 +86,12 @@ def _compared(
     compared = dialogues_on(seeds, contestants)
     if protocol.is_pair and not run.models:
         compared.pop(HUMAN, None)
-    if protocol.is_pair:
-        _refuse_alone(protocol, compared)
+    if protocol.is_pair and len(compared) < 2:
+        raise ConfigError(
+            f"the {protocol.label} needs at least two contestants; there is "
+            f"{', '.join(compared) or 'none'}: make another with generate --model MODEL, or name "
+            "one more with --model"
+        )
     if protocol.against_human:
         if set(compared) <= {HUMAN}:
             raise ConfigError(
@@ -115,16 +119,6 @@ def _without(controls: Sequence[MakeCase], makers: Sequence[MakeCase]) -> list[M
         if HUMAN in case.contestants:
             asked.add(judgment_key(case))
     return [make for make in controls if judgment_key(case_ref(make)) not in asked]
-
-
-def _refuse_alone(protocol: Protocol, names: Collection[str]) -> None:
-    """Raise `ConfigError` for fewer than two contestants."""
-    if len(names) < 2:
-        raise ConfigError(
-            f"the {protocol.label} needs at least two contestants; there is "
-            f"{', '.join(names) or 'none'}: make another with generate --model MODEL, or name one "
-            "more with --model"
-        )
 
 
 def _draw(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:

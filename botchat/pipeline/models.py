@@ -19,8 +19,7 @@ from urllib.parse import urlsplit
 from msgspec import UNSET
 
 from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean
-from botchat.frames import Tables, json_get, package_text, package_toml, read_json
-from botchat.interfaces import Reply
+from botchat.frames import Tables, fill, json_get, package_text, package_toml, read_json
 from botchat.languages import ENGLISH
 from botchat.models.bots import BASELINES
 from botchat.models.reader import ServedModel, read_error, read_models, reasoning_tokens
@@ -49,7 +48,7 @@ _ENTRY = re.compile(r"^\[([a-z-]+)\.([a-z-]+)\]\n((?:(?!\[).*\n)*)", re.MULTILIN
 _UNNAMED = 'model = "MODEL"'
 """Line of an entry whose server says what it serves."""
 _TEXTS = package_toml("workspace/first_settings.toml", Tables)
-"""Text of a first ``botchat.toml``, and of its parts."""
+"""Why a server lists no models, and rows of the list of all that can be named."""
 
 _CHECK_SEED = ("Hi! Did you sleep well?", "Not really, the neighbours had a party.")
 """ChatSEED that a check of a model asks it to continue."""
@@ -114,34 +113,20 @@ def settings_text(providers: Texts, seeds: str) -> str:
     prices = {tomllib.loads(lines).get("price_input") for lines in models.values()}
     contestants = list(models)[:_MOST_RUN]
     judge = RULES
-    about_judge = _TEXTS["offline_judge"]
     if len(models) >= _LEAST_RANKED:
         judge = contestants.pop()
-        about_judge = _TEXTS["third_judge"]
     elif prices - {0}:
         judge = contestants[0]
-        about_judge = _TEXTS["own_judge"]
     contestants.append("bot:parrot")
-    entries = ""
-    if models:
-        entries = str(_TEXTS["names"])
-        for name, lines in models.items():
-            entries += f"[models.{name}]\n{lines}\n\n"
-    else:
+    if not models:
         contestants.append("bot:retrieval")
-    budget = ""
-    if prices - {0}:
-        comment = ""
-        if None in prices:
-            comment = "# "
-        budget = _TEXTS["budget"].format(comment=comment)
-    return str(_TEXTS["file"]).format(
-        entries=entries,
-        seeds=_TEXTS["seeds"].get(seeds, f'seeds = "{seeds}"\n'),
-        models=json.dumps(contestants),
-        about_judge=about_judge,
+    return fill(
+        "workspace/first_settings.txt",
+        models=models,
+        prices=prices,
+        contestants=contestants,
         judge=judge,
-        budget=budget,
+        seeds=seeds,
     )
 
 
@@ -215,29 +200,19 @@ def _served_entries(url: str) -> dict[str, str]:
         first = name
         while name in entries:
             name = f"{first}-{len(entries) + 1}"
-        entries[name] = "\n".join(_entry_lines(model, url))
+        lines = fill(
+            "workspace/served_entry.txt",
+            model=model,
+            url=url,
+            is_nearby=is_nearby(url),
+            max_tokens=UTTERANCE_TOKENS,
+        )
+        entries[name] = lines.strip()
     return entries
 
 
 def _entry_name(model: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", model).strip("-") or "model"
-
-
-def _entry_lines(model: ServedModel, url: str) -> list[str]:
-    """Return the lines of an entry; a price of 0 is one of this machine or network alone."""
-    lines = [f"model = {json.dumps(model.id)}", f"base_url = {json.dumps(url)}"]
-    if model.window:
-        lines.append(f"context_window = {model.window}")
-    lines.append(f"max_tokens = {UTTERANCE_TOKENS}")
-    if model.price_input or model.price_output:
-        lines.append(f"price_input = {model.price_input or 0:g}   # as it is listed: look it up")
-        lines.append(f"price_output = {model.price_output or 0:g}")
-    elif is_nearby(url):
-        lines += ["price_input = 0", "price_output = 0"]
-    else:
-        lines.append("# price_input =   # USD per million tokens: look it up; --max-usd needs it")
-        lines.append("# price_output =")
-    return lines
 
 
 def is_nearby(url: str) -> bool:
@@ -308,32 +283,17 @@ async def _check(session: Session, name: str, settings: ModelSettings) -> Fields
         reply = await speaker.model.chat(messages, decoding)
     except BotChatError as error:
         return row | {"answer": str(error)}
-    facts = _reply_facts(reply, settings.model)
-    if speaker.model.context_window:
-        facts.append(f"window {speaker.model.context_window}")
-    return row | {"ok": reply.answered, "answer": "; ".join(facts)}
-
-
-def _reply_facts(reply: Reply, asked: str) -> list[str]:
-    """Return what a reply to a check tells: its text, its reasoning, and who answered."""
-    facts = [str(reply.outcome)]
-    if reply.usable:
-        facts = [f"{' '.join(reply.text.split())[:60]!r} in {reply.latency_s:.1f} s"]
-    elif reply.detail:
-        facts.append(reply.detail)
-    n_reasoning = reasoning_tokens(reply.raw)
-    if n_reasoning:
-        facts.append(f"thinks ({n_reasoning:,} tokens)")
-    elif reply.sent.thinks:
-        facts.append("thinks")
-    if reply.model:
-        facts.append(f"answered by {reply.model}")
-        if not is_same_model(asked, reply.model):
-            facts[-1] += ", which is not the model that was asked for"
     mark = find_mark(reply.text)
-    if mark:
-        facts.append(f"template: it says {mark!r}, check the server's chat template")
-    return facts
+    answer = fill(
+        "pipeline/check.txt",
+        reply=reply,
+        said=repr(" ".join(reply.text.split())[:60]),
+        n_reasoning=reasoning_tokens(reply.raw),
+        is_other=reply.model and not is_same_model(settings.model, reply.model),
+        mark=mark and repr(mark),
+        window=speaker.model.context_window,
+    )
+    return row | {"ok": reply.answered, "answer": answer.strip()}
 
 
 def _rows(workspace: Workspace) -> list[Fields]:
