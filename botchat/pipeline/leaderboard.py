@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botchat.errors import UsageError
+from botchat.frames import fill
 from botchat.interfaces import Row, settings_digest
 from botchat.pipeline.ledger import call_texts, cost_per_dialogue, total_cost
 from botchat.pipeline.load import SeedSetData, judged_files, load, only_judge
 from botchat.pipeline.spending import Meter
-from botchat.records import JudgeId, Judgment, Seed, Texts
+from botchat.records import JudgeId, Seed, Texts
 from botchat.results import Piece, Result
 from botchat.workspace.folder import PORTABLE, Workspace
 from botchat.workspace.jsonl import write_all
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
     from botchat.boards.judge_agreement import AgreementReport
     from botchat.report.figures import Chart
     from botchat.report.page import Prompt, View
-
-_NO_READER = (
-    "The page has no reader of dialogues: here are {:,} MB of judgments, {:,} MB of dialogues and "
-    "{:,} contestants, and it takes at most {:,}, {:,} and {:,}."
-)
 
 MOST_IN_READER = 200, 200, 300
 """MB of judgments, MB of dialogues and contestants up to which a page has its reader. 14 models in
@@ -104,25 +100,18 @@ def leaderboard(
     page = _write_page(data, views, reports, folder, meter)
     if opens:
         webbrowser.open(page.absolute().as_uri())
-    lines = [*view.remarks, *view.board.notes]
-    if view.more:
-        lines.insert(0, view.more)
-    if large:
-        lines.append(_NO_READER.format(*sizes, *MOST_IN_READER))
-    lines.append(_coverage(view, len(seeds), judgments))
-    return board_result(view, content, lines, page)
-
-
-def _coverage(view: View, n_seeds: int, judgments: Sequence[Judgment]) -> str:
-    """Return the size of a board, and what of it is missing and was paid, in words."""
-    n = max(view.board.main.frame["complete"], default=0)
-    line = f"{n:,} of {n_seeds:,} dialogues"
-    if judgments:
-        unreadable = sum(judgment.verdict is None for judgment in judgments)
-        line += f"; {unreadable:,} of {len(judgments):,} verdicts unreadable"
-    if view.usd is not None:
-        line += f". ${view.usd:,.2f}"
-    return line
+    text = fill(
+        "pipeline/board_lines.txt",
+        view=view,
+        is_large=large,
+        sizes=sizes,
+        most=MOST_IN_READER,
+        n=max(view.board.main.frame["complete"], default=0),
+        n_seeds=len(seeds),
+        n_verdicts=len(judgments),
+        n_unreadable=sum(judgment.verdict is None for judgment in judgments),
+    )
+    return board_result(view, content, text.splitlines(), page)
 
 
 def _sizes(

@@ -18,7 +18,6 @@ from botchat.pipeline.resolved import ModelUse, ResolvedRun
 from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import TokenCounter
 from botchat.workspace import config
-from botchat.workspace.config import Config
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.secrets import public_url
@@ -36,46 +35,6 @@ def token_counter() -> TokenCounter:
     return TokenCounter(None, rough_tokens)
 
 
-class Connections:
-    """Servers with their connections, and the calls in flight that each host allows."""
-
-    def __init__(self, settings: Config, pool: WorkerPool | None) -> None:
-        """Open nothing yet; workers of ``pool``, if there is one, make the calls."""
-        self._config = settings
-        self._pool = pool
-        self._servers: dict[tuple[str | None, ...], Server] = {}
-        self._limits: dict[str, ServerLimit] = {}
-
-    def server(self, settings: ModelSettings) -> Server:
-        """Return the server of an entry, one for all entries of equal address, key and headers."""
-        from botchat.models.connection import server_of  # imports aiohttp
-
-        headers = [f"{name}: {value}" for name, value in sorted(settings.headers.items())]
-        place = (settings.base_url, settings.api_key_env, *headers)
-        if place not in self._servers:
-            server = server_of(settings)
-            if self._pool is not None:
-                from botchat.pipeline.executor import WorkerServer
-
-                server = WorkerServer(server.name, server.find_access, self._pool)
-            self._servers[place] = server
-        return self._servers[place]
-
-    def limit(self, settings: ModelSettings) -> ServerLimit:
-        """Return the limit of an entry's server, one for all entries of its URL."""
-        url = public_url(settings.base_url)
-        if url not in self._limits:
-            self._limits[url] = ServerLimit(config.server_concurrency(settings, self._config))
-        return self._limits[url]
-
-    async def close(self) -> None:
-        """Close every connection, and the pool."""
-        for server in self._servers.values():
-            await server.aclose()
-        if self._pool is not None:
-            self._pool.close()
-
-
 class LiveModels:
     """Opens models that are asked, each once for all that use it in a stage."""
 
@@ -86,12 +45,14 @@ class LiveModels:
         self._ledger = ledger
         self._meter = meter
         meter.budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
-        pool = None
+        self._pool: WorkerPool | None = None
+        """Workers that make the calls, if there are any."""
         if limits.executor is not None:
             from botchat.pipeline.executor import WorkerPool
 
-            pool = WorkerPool(limits.executor)
-        self._connections = Connections(run.workspace.config, pool)
+            self._pool = WorkerPool(limits.executor)
+        self._servers: dict[tuple[str | None, ...], Server] = {}
+        self._limits: dict[str, ServerLimit] = {}
         self._models: dict[tuple[str, bool, str], StoredModel] = {}
 
     def open(self, use: ModelUse) -> ChatModel:
@@ -114,7 +75,7 @@ class LiveModels:
             # Bots are free: limits on money, calls and tokens are about endpoints.
             bot = self._run.seed_set.bot(name)
             return PayingModel(bot, self._ledger, use.stage, None, use.prices)
-        server = self._connections.server(settings)
+        server = self._server(settings)
         sender: Sender
         limit = None
         prices = use.prices
@@ -134,9 +95,32 @@ class LiveModels:
         else:
             from botchat.models.endpoint import EndpointModel
 
-            limit = self._connections.limit(settings)
+            limit = self._limit(settings)
             sender = EndpointModel(name, settings, self._ledger, server)
         return PayingModel(sender, self._ledger, use.stage, limit, prices, self._meter.budget)
+
+    def _server(self, settings: ModelSettings) -> Server:
+        """Return the server of an entry, one for all entries of equal address, key and headers."""
+        from botchat.models.connection import server_of  # imports aiohttp
+
+        headers = [f"{name}: {value}" for name, value in sorted(settings.headers.items())]
+        place = (settings.base_url, settings.api_key_env, *headers)
+        if place not in self._servers:
+            server = server_of(settings)
+            if self._pool is not None:
+                from botchat.pipeline.executor import WorkerServer
+
+                server = WorkerServer(server.name, server.find_access, self._pool)
+            self._servers[place] = server
+        return self._servers[place]
+
+    def _limit(self, settings: ModelSettings) -> ServerLimit:
+        """Return the calls in flight that a server allows, one limit for all entries of its URL."""
+        url = public_url(settings.base_url)
+        if url not in self._limits:
+            most = config.server_concurrency(settings, self._run.workspace.config)
+            self._limits[url] = ServerLimit(most)
+        return self._limits[url]
 
     def stop(self) -> None:
         """Send nothing more."""
@@ -149,7 +133,10 @@ class LiveModels:
         n_late = sum(await asyncio.gather(*drains))
         if n_late:
             log.warning(f"{n_late} replies under way were dropped; they may have been billed")
-        await self._connections.close()
+        for server in self._servers.values():
+            await server.aclose()
+        if self._pool is not None:
+            self._pool.close()
 
     @property
     def n_in_flight(self) -> int:

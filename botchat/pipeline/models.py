@@ -47,8 +47,8 @@ _ENTRY = re.compile(r"^\[([a-z-]+)\.([a-z-]+)\]\n((?:(?!\[).*\n)*)", re.MULTILIN
 """A table ``[PROVIDER.NAME]`` of ``providers.toml``, and its lines."""
 _UNNAMED = 'model = "MODEL"'
 """Line of an entry whose server says what it serves."""
-_TEXTS = package_toml("workspace/first_settings.toml", Tables)
-"""Why a server lists no models, and rows of the list of all that can be named."""
+_LISTED = package_toml("workspace/listed.toml", Tables)["listed"]
+"""Rows of `botchat models` that no setting makes."""
 
 _CHECK_SEED = ("Hi! Did you sleep well?", "Not really, the neighbours had a party.")
 """ChatSEED that a check of a model asks it to continue."""
@@ -86,14 +86,8 @@ def init(workspace: Workspace, providers: Texts = (), data: str | None = None) -
         seeds = import_seeds(workspace, data).data["set"]
     text = settings_text(providers, seeds)
     write_atomic(path, text.encode())
-    lines = [f"wrote {path}"]
-    if _UNNAMED in text:
-        lines.append('name the model: replace "MODEL" (the server does not tell one)')
-    if not seeds:
-        lines.append("real dialogues: botchat import mutual")
-        lines.append("first look: botchat run --seeds sample (written for a demo, not by people)")
-    lines.append("next: look through it, then: botchat run --plan (the price), botchat run")
-    return Result({"path": path}, lines)
+    lines = fill("pipeline/init.txt", file=path, is_unnamed=_UNNAMED in text, seeds=seeds)
+    return Result({"path": path}, lines.splitlines())
 
 
 def settings_text(providers: Texts, seeds: str) -> str:
@@ -146,25 +140,16 @@ def _served(url: str) -> list[ServedModel]:
 
 def _why_no_models(url: str, response: HttpResponse) -> str:
     """Return what is wrong with a server's answer that lists no models, and what to do."""
-    status = response.status
     parsed = read_json(response.content)
-    fault = "empty"
-    if status in (401, 403):
-        fault = "closed"
-    elif 300 <= status < 400:
-        fault = "moved"
-    elif status == 404 or parsed is None:
-        fault = "no_list"
-        if url.rstrip("/").endswith("/v1"):
-            fault = "no_list_at_v1"
-    elif status >= 400 or json_get(parsed, "error"):
-        fault = "fails"
-    return str(_TEXTS["no_models"][fault]).format(
+    return fill(
+        "pipeline/no_models.txt",
         url=url,
-        status=status,
-        target=public_url(response.headers.get("location", "")) or "elsewhere",
+        status=response.status,
+        parsed=parsed,
+        error=json_get(parsed, "error"),
+        target=public_url(response.headers.get("location", "")),
         reason=read_error(response.content).message[:120],
-    )
+    ).strip()
 
 
 def _is_usable(model: ServedModel, url: str) -> bool:
@@ -248,9 +233,7 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
     ``failure`` names the models that gave no answer.
     """
     if not check:
-        rows = _rows(workspace)
-        printed = [{key: row[key] for key in ("name", "kind", "what")} for row in rows]
-        return Result({"rows": rows}, [printed])
+        return _listed(_rows(workspace), "kind")
     entries = workspace.config.models
     if not entries:
         raise ConfigError(
@@ -261,12 +244,18 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
         return await together(_check(session, name, entries[name]) for name in sorted(entries))
 
     rows = run_session(ResolvedRun(workspace, SeedSet("", ())), Meter(), ask)
+    result = _listed(rows, "answer")
     failed = [str(row["name"]) for row in rows if not row["ok"]]
-    failure = None
-    if failed:
-        failure = BotChatError(f"no answer from {', '.join(failed)}: see why above")
-    printed = [{key: row[key] for key in ("name", "answer", "what")} for row in rows]
-    return Result({"rows": rows}, [printed], failure=failure)
+    if not failed:
+        return result
+    error = BotChatError(f"no answer from {', '.join(failed)}: see why above")
+    return replace(result, failure=error)
+
+
+def _listed(rows: list[Fields], key: str) -> Result:
+    """Return rows that are printed with one of their facts."""
+    printed = [{"name": row["name"], key: row[key], "what": row["what"]} for row in rows]
+    return Result({"rows": rows}, [printed])
 
 
 async def _check(session: Session, name: str, settings: ModelSettings) -> Fields:
@@ -312,7 +301,7 @@ def _rows(workspace: Workspace) -> list[Fields]:
             }
             rows.append(_row(name, "endpoint", _described(settings)) | more)
     rows += [_row(f"bot:{name}", "bot", text) for name, text in BASELINES.items()]
-    rows += _TEXTS["listed"]
+    rows += _LISTED
     for name, judge in sorted(own.judges.items()):
         rows.append(_row(name, "judge", f"single judge, asks {judge.model}"))
     for name, panel in [*sorted(own.panels.items()), *PRESETS.items()]:
