@@ -128,7 +128,7 @@ def figure(
         format: of the files (svg)
         size: inches: 7x4.5, or the width: 3.3 (half a page wide)
     """
-    from botchat.pipeline.figure import write_figures
+    from botchat.pipeline.leaderboard import write_figures
 
     place = workspace_at(workspace)
     return write_figures(

@@ -388,16 +388,6 @@ class Run:
                 judgments += data.judgments_of(judge)
         return _frame(judgments, Judgment)
 
-    @property
-    def frame(self) -> DataFrame:
-        """`judgments`, the numbers that all others are made of."""
-        return self.judgments
-
-    @cached_property
-    def judges(self) -> list[str]:
-        """Names of the judges of the set."""
-        return sorted(self.workspace.judgment_files(self.seed_set))
-
     def board(self, judge: str | None = None) -> Board:
         """Return one judge's board; ``judge`` may be left out where only one has judged."""
         files = judged_files(self.workspace, self.seed_set)

@@ -20,9 +20,8 @@ from botchat.metrics.statistics import LEAST, LEVEL, student_t
 from botchat.models.attempts import Call, EndpointFacts, SenderFacts
 from botchat.models.stored import LedgerModel
 from botchat.parallel import EarlyStop, run_sync
-from botchat.pipeline.live_models import token_counter
 from botchat.pipeline.resolved import ModelUse, ResolvedRun, SeedSet, first_seeds
-from botchat.pipeline.session import Session, run_session, stage_result
+from botchat.pipeline.session import Session, run_session, stage_result, token_counter
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.catalogue import RANKING
 from botchat.protocols.generation import TokenCounter, prompt_tokens
@@ -152,19 +151,15 @@ class DryRunModels:
         """Model and stage -> keys of the calls that were counted."""
         self.n_replayed = 0
         """Replies that came from the ledger."""
-        self._models: dict[tuple[str, str, str], DryRunModel] = {}
+        self.opened: dict[tuple[str, str, str], DryRunModel] = {}
+        """Models by name, stage and step."""
 
     def open(self, use: ModelUse) -> ChatModel:
         """Return a model that counts its calls."""
         place = (use.model.name, use.stage, use.step)
-        if place not in self._models:
-            self._models[place] = DryRunModel(self, use)
-        return self._models[place]
-
-    @property
-    def opened(self) -> list[DryRunModel]:
-        """Models that were opened."""
-        return list(self._models.values())
+        if place not in self.opened:
+            self.opened[place] = DryRunModel(self, use)
+        return self.opened[place]
 
     def count_replayed(self, _reply: Reply, from_ledger: bool) -> None:
         """Take note of a reply that came from the ledger."""
@@ -172,7 +167,7 @@ class DryRunModels:
 
     def planned(self) -> list[PlannedCalls]:
         """Return the calls of all models."""
-        rows = [model.planned() for model in self.opened]
+        rows = [model.planned() for model in self.opened.values()]
         return [row for row in rows if row.calls]
 
     def _expected(self, model: str, stage: str) -> ReplyLengths:
@@ -265,7 +260,7 @@ def plan(run: ResolvedRun, walk: Walk) -> Plan:
     unpriced = dict.fromkeys(each.model for each in expected if each.cost_usd is None)
     text = fill(
         "pipeline/plan_notes.txt",
-        models=models.opened,
+        models=models.opened.values(),
         unpriced=unpriced,
         is_exact=counter.exact,
     )

@@ -11,10 +11,9 @@ from botchat.errors import ConfigError, FatalModelError, LimitReached, MissingDa
 from botchat.models.bots import BASELINES
 from botchat.parallel import EarlyStop
 from botchat.pipeline import generate as generating
-from botchat.pipeline import judge as judging
 from botchat.pipeline.contestants import self_judged_models, stored_name
 from botchat.pipeline.generate import Generated
-from botchat.pipeline.judging import JudgingJob, StageResult, ask_jobs, walk_jobs
+from botchat.pipeline.judge import JudgingJob, StageResult, ask_jobs, judge, judging_job, walk_jobs
 from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.plan import Plan, plan, resolution
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
@@ -213,7 +212,7 @@ def _judging_jobs(
             judged.append(HUMAN)
         asked = replace(run, models=judged, protocols=_protocols(run))
         try:
-            jobs.append(judging.judging_job(asked, protocol, dialogues))
+            jobs.append(judging_job(asked, protocol, dialogues))
         except (ConfigError, MissingDataError) as error:
             if run.protocols:
                 raise
@@ -245,5 +244,5 @@ def demo(workspace: Workspace, meter: Meter) -> Result:
     run = ResolvedRun(workspace, read_seed_set(workspace, SAMPLE), judge=JudgeName(RULES))
     generating.generate(replace(run, models=models), meter)
     for protocol in RANKING:
-        judging.judge(run, protocol.name, meter)
+        judge(run, protocol.name, meter)
     return leaderboard(workspace, SAMPLE, [RULES], meter)
