@@ -92,7 +92,7 @@ def run_at(
     workspace: Workspace | str | Path | None,
     seeds: str,
     spending: Spending,
-    models: Any,
+    models: Sequence[str],
     limit: int | None,
 ) -> ResolvedRun:
     """Return a run with what all commands on a seed set ask for; it is read here."""

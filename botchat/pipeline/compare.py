@@ -60,7 +60,6 @@ def compare(
     text = fill(
         "pipeline/compare.txt",
         boards=boards,
-        added=[name for name in boards.new.models if name not in boards.models],
         p=p,
         fell=fell,
         alpha=alpha,
