@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from botchat.errors import ConfigError, MissingDataError, UnreadableReplies, UsageError
+from botchat.frames import fill
 from botchat.interfaces import Case, KnownCase, MakeCase, case_ref, quirks_suffix
 from botchat.metrics.statistics import LEAST
 from botchat.parallel import EarlyStop, run_concurrently, together
@@ -409,19 +410,16 @@ class JudgmentWriter:
         if self._unreadable != most:
             return
         last = judgment.reason
-        outcomes = {judgment.outcome}
-        for remark in judgment.transcript:
-            last = remark.text
-            outcomes.add(remark.outcome)
-        advice = "name another judge (of a criterion: mend its prompt), or run again to go on"
-        if "truncated" in outcomes:
-            advice = "it was cut: set a larger max_tokens in the judge's entry"
-        elif "empty" in outcomes:
-            advice = "a model that thinks first needs a larger max_tokens in the judge's entry"
-        raise UnreadableReplies(
-            f"{self.protocol.name}: {most} replies of {self.judge.name} in a row are unreadable, "
-            f"so it is stopped; the last: {last[:200]!r}; {advice}"
+        if judgment.transcript:
+            last = judgment.transcript[-1].text
+        text = fill(
+            "pipeline/unreadable.txt",
+            protocol=self.protocol.name,
+            judgment=judgment,
+            most=most,
+            last=repr(last[:200]),
         )
+        raise UnreadableReplies(text.strip())
 
     def note(self) -> None:
         """Record the models that were asked."""
