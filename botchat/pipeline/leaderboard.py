@@ -110,9 +110,8 @@ def leaderboard(
         sizes=sizes,
         most=MOST_IN_READER,
         n=max(view.board.main.frame["complete"], default=0),
-        n_seeds=len(seeds),
-        n_verdicts=len(judgments),
-        n_unreadable=sum(judgment.verdict is None for judgment in judgments),
+        seeds=seeds,
+        judgments=judgments,
     )
     return board_result(view, content, text.splitlines(), page)
 
