@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # static tools see no `__getattr__`
     from botchat.commands import *  # noqa: F403
-    from botchat.pipeline import figure as _figure
+    from botchat.pipeline import leaderboard as _leaderboard
     from botchat.pipeline.load import read as read
     from botchat.pipeline.spending import Spending as Spending
     from botchat.ratings import bradley_terry as _bradley_terry
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # static tools see no `__getattr__`
     __version__ = VERSION
     bradley_terry = _bradley_terry.fit
     elo = _elo.bootstrap_elo
-    plot = _figure.figure
+    plot = _leaderboard.figure
 
 _PLACES = {
     "Comparisons": "ratings.comparisons:Comparisons",
@@ -38,7 +38,7 @@ _PLACES = {
     "__version__": "records:VERSION",
     "bradley_terry": "ratings.bradley_terry:fit",
     "elo": "ratings.elo:bootstrap_elo",
-    "plot": "pipeline.figure:figure",
+    "plot": "pipeline.leaderboard:figure",
     "read": "pipeline.load:read",
 }
 """Public name -> where it stands: a name imports its own room and no other."""

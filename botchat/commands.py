@@ -37,6 +37,7 @@ from botchat.cli.flags import (
     judge_names,
     path_of,
     paths_of,
+    run_at,
     set_named,
     workspace_at,
 )
@@ -67,18 +68,9 @@ def run(
         protocol: repeatable (the paper's three)
     """
     from botchat.pipeline import run as stage
-    from botchat.pipeline.resolved import ResolvedRun, read_seed_set
 
-    place = workspace_at(workspace)
-    asked = ResolvedRun(
-        place,
-        read_seed_set(place, set_named(place, seeds)),
-        spending.within(place),
-        models=each_of(model),
-        judge=JudgeName(judge, judge_model),
-        limit=limit,
-        replace=replace,
-    )
+    asked = run_at(workspace, seeds, spending, model, limit)
+    asked = dataclasses.replace(asked, judge=JudgeName(judge, judge_model), replace=replace)
     return stage.run(stage.resolve(asked, each_of(protocol)), meter, each_of(format))
 
 
@@ -136,7 +128,7 @@ def figure(
         format: of the files (svg)
         size: inches: 7x4.5, or the width: 3.3 (half a page wide)
     """
-    from botchat.pipeline.figure import write_figures
+    from botchat.pipeline.leaderboard import write_figures
 
     place = workspace_at(workspace)
     return write_figures(
@@ -303,20 +295,10 @@ def generate(
         turns: utterances, the two of the seed included (16)
     """
     from botchat.pipeline.generate import generate as extend
-    from botchat.pipeline.resolved import ResolvedRun, read_seed_set
 
-    place = workspace_at(workspace)
-    wanted = ResolvedRun(
-        place,
-        read_seed_set(place, set_named(place, seeds)),
-        spending.within(place),
-        models=each_of(model),
-        limit=limit,
-        replace=replace,
-        partner=partner,
-        turns=turns,
-    )
-    return extend(wanted.with_usual(), meter or Meter())
+    asked = run_at(workspace, seeds, spending, model, limit).with_usual()
+    wanted = dataclasses.replace(asked, replace=replace, partner=partner, turns=turns)
+    return extend(wanted, meter or Meter())
 
 
 @app.command(group=STEPS)
@@ -345,12 +327,10 @@ def judge(
     """
     from botchat.pipeline import judge as stage
 
-    place = workspace_at(workspace)
-    name = JudgeName(judge, judge_model).or_usual(place.config.run)
-    wanted = stage.Judging(
-        protocol, set_named(place, seeds), name, each_of(model), each_of(turns), comparisons, limit
-    )
-    return stage.judge(wanted, place, spending.within(place), meter or Meter())
+    asked = run_at(workspace, seeds, spending, model, limit)
+    name = JudgeName(judge, judge_model).or_usual(asked.workspace.config.run)
+    wanted = dataclasses.replace(asked, judge=name, at=each_of(turns), comparisons=comparisons)
+    return stage.judge(wanted, protocol, meter or Meter())
 
 
 @app.command(group=STEPS)

@@ -1,7 +1,7 @@
 """JSON in whatever frame a server sends it, and values in it by path, by kind, by name.
 
 A new frame has an example in ``tests/integration/test_frames.py``. Files of the package are read
-here, too: texts, and TOML as a type.
+here, too: texts, templates, and TOML as a type.
 """
 
 from __future__ import annotations
@@ -12,9 +12,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from importlib import resources
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
+
+from botchat.errors import listed
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 T = TypeVar("T")
 JsonObject: TypeAlias = dict[str, object]
@@ -36,6 +41,23 @@ _DEEPEST = 40
 def package_text(path: str) -> str:
     """Return a text file of the package, by its path there."""
     return resources.files("botchat").joinpath(path).read_text("utf-8")
+
+
+@lru_cache
+def _template(path: str) -> Template:
+    from jinja2 import Environment, StrictUndefined  # which no `--help` needs
+
+    environment = Environment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters["listed"] = listed
+    environment.filters["json"] = json.dumps
+    return environment.from_string(package_text(path))
+
+
+def fill(path: str, **values: object) -> str:
+    """Return a text of the package, a template of Jinja2, with values filled in as they are."""
+    return _template(path).render(values)
 
 
 def package_toml(path: str, kind: type[T]) -> T:

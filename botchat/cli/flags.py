@@ -13,6 +13,7 @@ from rich import box
 from botchat.pipeline.spending import JudgeName, Meter, Spending
 
 if TYPE_CHECKING:
+    from botchat.pipeline.resolved import ResolvedRun
     from botchat.results import Result as Result
     from botchat.workspace.folder import Workspace
 else:  # annotations are read when a command line is, and these are not imported for that
@@ -85,6 +86,22 @@ def set_named(workspace: Workspace, name: str) -> str:
     from botchat.pipeline.contestants import seed_set_of
 
     return seed_set_of(workspace, name)
+
+
+def run_at(
+    workspace: Workspace | str | Path | None,
+    seeds: str,
+    spending: Spending,
+    models: Sequence[str],
+    limit: int | None,
+) -> ResolvedRun:
+    """Return a run with what all commands on a seed set ask for; it is read here."""
+    from botchat.pipeline.resolved import ResolvedRun, read_seed_set
+
+    place = workspace_at(workspace)
+    seed_set = read_seed_set(place, set_named(place, seeds))
+    limits = spending.within(place)
+    return ResolvedRun(place, seed_set, limits, models=each_of(models), limit=limit)
 
 
 def path_of(place: Path | str | None) -> Path | None:

@@ -25,10 +25,9 @@ from botchat.papers.benchmarks import Answered, Benchmark, Judgments, own_file, 
 from botchat.papers.chateval import faireval, topical_chat
 from botchat.papers.stories import mateval, recorded
 from botchat.papers.turing import turing
-from botchat.pipeline import judging
 from botchat.pipeline.agree import publish
 from botchat.pipeline.contestants import with_controls
-from botchat.pipeline.judging import ProtocolCases
+from botchat.pipeline.judge import JudgingJob, ProtocolCases, ask_jobs, walk_jobs
 from botchat.pipeline.plan import plan
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.session import run_session
@@ -101,7 +100,7 @@ def bench(
         return bench_botchat(data, out)
     benchmark = _read(name, data, published)
     cases = [_first(each, limit) for each in benchmark.cases]
-    jobs = [judging.JudgingJob(judge, cases) for judge in judges]
+    jobs = [JudgingJob(judge, cases) for judge in judges]
     language = next((each.protocol.language for each in cases), ENGLISH)
     run = ResolvedRun(workspace, SeedSet(seed_set, (), language), spending)
     if spending.plan:
@@ -109,7 +108,7 @@ def bench(
     stop = None
     try:
         if jobs:
-            run_session(run, meter, partial(judging.ask_jobs, jobs))
+            run_session(run, meter, partial(ask_jobs, jobs))
     except LimitReached as limit_reached:
         stop = limit_reached
     answered = Answered(workspace, _judged(workspace, seed_set, cases))
@@ -124,14 +123,12 @@ def bench(
     return result
 
 
-def _plan(name: str, jobs: Sequence[judging.JudgingJob], run: ResolvedRun) -> Result:
+def _plan(name: str, jobs: Sequence[JudgingJob], run: ResolvedRun) -> Result:
     """Return the plan of a benchmark's jobs."""
     if not jobs:
         raise UsageError("--plan needs a judge; name one with --judge")
     judges = ", ".join([str(job.judge.name) for job in jobs])
-    return plan(run, partial(judging.walk_jobs, jobs)).result(
-        f"{name}, judges {judges}", run.limits
-    )
+    return plan(run, partial(walk_jobs, jobs)).result(f"{name}, judges {judges}", run.limits)
 
 
 def _refuse_questions(name: str, published: bool, asks: bool) -> None:

@@ -39,7 +39,7 @@ from botchat.metrics import lengths
 from botchat.metrics.agreement import ItemScore, ScoreAgreement, compare, compare_scores
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts, verdicts_digest
 from botchat.pipeline.contestants import single_judges
-from botchat.pipeline.judging import ProtocolCases
+from botchat.pipeline.judge import ProtocolCases
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labels
 from botchat.protocols.items import items, paragraphs, plain_label

@@ -27,7 +27,7 @@ from botchat.papers.benchmarks import (
     answer_pairs,
     refuse_several,
 )
-from botchat.pipeline.judging import ProtocolCases
+from botchat.pipeline.judge import ProtocolCases
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.frame import neutralise, prompt_frame
 from botchat.protocols.items import read_label

@@ -32,7 +32,7 @@ from botchat.papers.benchmarks import (
     refuse_several,
 )
 from botchat.papers.chateval import json_files
-from botchat.pipeline.judging import ProtocolCases
+from botchat.pipeline.judge import ProtocolCases
 from botchat.protocols.error_reports import KindReport, read_kinds
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.kinds import Score

@@ -31,7 +31,7 @@ from botchat.metrics.agreement import Agreement, JudgeAgreement, SkillDifference
 from botchat.metrics.statistics import LEVEL
 from botchat.metrics.verdicts import LOSS, NO_CONTESTANT, WIN, PairVerdict, PairVerdicts
 from botchat.papers.benchmarks import Answered, Benchmark, Comparison, Files
-from botchat.pipeline.judging import ProtocolCases
+from botchat.pipeline.judge import ProtocolCases
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.kinds import result_of
 from botchat.protocols.rates import preferences

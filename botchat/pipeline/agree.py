@@ -6,7 +6,7 @@ GTEval and UniEval know the truth themselves: one side, or the whole dialogue, i
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -26,6 +26,7 @@ from botchat.boards.judge_agreement import (
 from botchat.boards.tables import Table
 from botchat.errors import ConfigError, MissingDataError, UsageError, did_you_mean, listed
 from botchat.estimates import UNKNOWN
+from botchat.frames import fill
 from botchat.interfaces import Row
 from botchat.metrics.agreement import Agreement, TextNumbers, compare
 from botchat.metrics.lengths import mean_words
@@ -37,7 +38,7 @@ from botchat.pipeline.load import SeedSetData, load
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import preferences
 from botchat.protocols.rates import truth as truth_of
-from botchat.records import HUMAN, Dialogues, Judged, JudgeId, Judgment
+from botchat.records import HUMAN, SHUFFLED, Dialogues, Judged, JudgeId, Judgment
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -123,14 +124,17 @@ def _judged_in(data: SeedSetData, protocol: str) -> Judged:
 
 
 def _judged_protocols(data: SeedSetData) -> dict[str, Judged]:
-    """Return the judgments that judges can be compared on, by protocol."""
+    """Return the judgments on a board's seeds and contestants, by protocol; none test a judge."""
+    ids = {seed.id for seed in data.seeds}
     protocols: dict[str, dict[str, Sequence[Judgment]]] = {}
-    for judge, by_protocol in data.on_board.items():
+    for judge, by_protocol in data.judgments.items():
         for name, judgments in by_protocol.items():
             if data.catalogue.find(name) is not None:
                 judged = protocols.setdefault(name, {})
-                if judgments:
-                    judged[judge] = judgments
+                kept = [each for each in judgments if each.seed_id in ids]
+                kept = [each for each in kept if SHUFFLED not in each.contestants]
+                if kept:
+                    judged[judge] = kept
     return dict(sorted(protocols.items()))
 
 
@@ -154,7 +158,7 @@ def _report(
     subject = list(files)
     dialogues: Dialogues = {}
     topics = {}
-    outdated: Mapping[str, int] = {}
+    outdated: Mapping[str, int] = Counter()
     costs = {}
     if data is not None:
         protocol = data.catalogue.find(name)
@@ -188,7 +192,7 @@ def _report(
         subject=", ".join(subject),
         labels={None: "", BUILT_IN: BUILT_IN}.get(labels, HUMAN_LABELS),
         signature=agreement_signature("agree", signed, verdicts_digest(verdicts), labels),
-        notes=list(notes) + list(_notes(outdated, judged, labels, compared)),
+        notes=list(notes) + _notes(outdated, judged, labels, compared),
     )
 
 
@@ -244,30 +248,22 @@ def _select(
 
 
 def _notes(
-    outdated: Mapping[str, int],
-    judged: Judged,
-    labels: str | None,
-    compared: Agreement,
-) -> Iterator[str]:
-    for name in judged:
-        n = outdated.get(name)
-        if n:
-            yield (
-                f"{n} judgments of {name} are about dialogues that have changed "
-                "since and do not count; run the judge again."
-            )
-        kinds = Counter(judgment.signature for judgment in judged[name])
-        if len(kinds) > 1 and JudgeId.parse(name).role != "votes_before_debate":
-            yield (
-                f"The judgments of {name} were made with {len(kinds)} different settings; judge "
-                "again to make them one."
-            )
+    outdated: Mapping[str, int], judged: Judged, labels: str | None, compared: Agreement
+) -> list[str]:
+    n_settings = Counter[str]()
+    for name, judgments in judged.items():
+        if JudgeId.parse(name).role != "votes_before_debate":
+            n_settings[name] = len({judgment.signature for judgment in judgments})
     rows = [*compared.judges, *compared.annotators]
-    alike = [row.judge for row in rows if row.n and not row.kappa.is_known]
-    if alike:
-        yield f"No kappa of {listed(alike)}: these verdicts, or their labels, are all alike."
-    if labels is None:
-        yield "No truth is known: judges are compared with each other only; see --truth."
+    text = fill(
+        "pipeline/agree_notes.txt",
+        judged=judged,
+        outdated=outdated,
+        n_settings=n_settings,
+        alike=[row.judge for row in rows if row.n and not row.kappa.is_known],
+        labels=labels,
+    )
+    return text.splitlines()
 
 
 def publish(

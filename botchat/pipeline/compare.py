@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -18,6 +18,7 @@ from botchat.errors import (
     did_you_mean,
     listed,
 )
+from botchat.frames import fill
 from botchat.interfaces import Row
 from botchat.metrics.statistics import proportion
 from botchat.records import Texts
@@ -56,7 +57,15 @@ def compare(
     models = list(dict.fromkeys(models))
     p = boards.p_values(models or [name for name in boards.models if not is_floor_bot(name)])
     fell = [name for name, value in p.items() if value <= alpha]
-    lines = list(_lines(boards, p, fell, alpha))
+    text = fill(
+        "pipeline/compare.txt",
+        boards=boards,
+        p=p,
+        fell=fell,
+        alpha=alpha,
+        first_n=FIRST_N,
+    )
+    lines = text.splitlines()
     to_test = set(models or boards.changed).difference(boards.unchanged)
     changes = _table(boards, p)
     data = {
@@ -115,28 +124,6 @@ def read_board(workspace: Workspace, name: str) -> SavedBoard:
     except msgspec.DecodeError:
         raise DataError(f"{path} is not what leaderboard writes; make the board again") from None
     return msgspec.structs.replace(board, path=str(path))
-
-
-def _lines(boards: Boards, p: Mapping[str, float], fell: Texts, alpha: float) -> Iterator[str]:
-    """Yield what does not agree between the boards, what was tested, and what came of it."""
-    if boards.gone:
-        yield f"gone: {', '.join(boards.gone)}"
-    added = [name for name in boards.new.models if name not in boards.models]
-    if added:
-        yield f"new: {', '.join(added)}"
-    yield from (f"{name} is unchanged: nothing to test" for name in boards.unchanged)
-    if p:
-        yield (
-            f"Tested: {', '.join(p)}; success at N = {boards.old.n} and {FIRST_N}, paired by seed. "
-            f"A model fell where p (Holm) is at most {alpha:g}."
-        )
-        yield (
-            "This gate finds a fall of 30 points, from 65 to 35 %, in about "
-            f"{100 * boards.power(list(p), alpha):.0f} of 100 runs."
-        )
-    yield from (f"{name} fell, p {p[name]:.2g} (Holm)" for name in fell)
-    if p and not fell:
-        yield "no model fell"
 
 
 def _table(boards: Boards, p: Mapping[str, float]) -> Table:

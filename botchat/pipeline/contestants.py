@@ -49,8 +49,8 @@ def seed_set_of(workspace: Workspace, name: str = "") -> str:
     raise ConfigError(f"name a set with --seeds, or seeds in [run]: {listed(own)}")
 
 
-def select_dialogues(run: ResolvedRun, models: Texts, generated: Dialogues) -> Dialogues:
-    """Return the dialogues of ``models``, or if it is empty of all contestants with ``human``.
+def select_dialogues(run: ResolvedRun, generated: Dialogues) -> Dialogues:
+    """Return the dialogues of a run's models, or if it names none of all contestants and ``human``.
 
     ``generated``: contestant -> seed id -> dialogue. `MissingDataError` for a model without
     dialogues, or no dialogues at all.
@@ -64,7 +64,7 @@ def select_dialogues(run: ResolvedRun, models: Texts, generated: Dialogues) -> D
         )
     known = with_humans(run.seed_set.seeds, generated)
     contestants = {}
-    for model in models or known:
+    for model in run.models or known:
         name = model if model in known else stored_name(model, workspace)
         if name not in known:
             raise MissingDataError(

@@ -14,10 +14,9 @@ from botchat.errors import ConfigError, UsageError, log
 from botchat.interfaces import quirks_suffix, settings_digest
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.ledger import calls_of, record_provenance
-from botchat.pipeline.live_models import token_counter
 from botchat.pipeline.plan import ask_or_plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds
-from botchat.pipeline.session import Session
+from botchat.pipeline.session import Session, token_counter
 from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import PROMPT, dialogue_faults, generate_dialogue
 from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed

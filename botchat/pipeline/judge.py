@@ -1,15 +1,22 @@
-"""Stage 2 on a workspace: cases without a judgment are judged at once and stored one by one."""
+"""Stage 2 on a workspace: cases without a judgment are judged at once and stored one by one.
+
+Each answer is stored when it arrives; benchmarks are judged here, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
+from pathlib import Path
 from typing import NamedTuple
 
-from botchat.errors import ConfigError, MissingDataError, UsageError
-from botchat.interfaces import MakeCase, case_ref
+from botchat.errors import ConfigError, MissingDataError, UnreadableReplies, UsageError
+from botchat.frames import fill
+from botchat.interfaces import Case, KnownCase, MakeCase, case_ref, quirks_suffix
 from botchat.metrics.statistics import LEAST
+from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.contestants import (
     begun_seeds,
     dialogues_on,
@@ -17,75 +24,152 @@ from botchat.pipeline.contestants import (
     in_turn,
     select_dialogues,
 )
-from botchat.pipeline.judging import JudgingJob, ProtocolCases, ask_jobs, walk_jobs
+from botchat.pipeline.ledger import judged_calls, record_provenance
 from botchat.pipeline.plan import ask_or_plan
-from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
-from botchat.pipeline.spending import JudgeName, Meter, Spending
+from botchat.pipeline.resolved import ResolvedRun, first_seeds
+from botchat.pipeline.session import Session
+from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.catalogue import GTEVAL, catalogue
 from botchat.protocols.controls import control_cases
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, N_SEED, RULES, Dialogues, Names, Seed, Texts
+from botchat.records import (
+    HUMAN,
+    LOOKED_UP_AGAIN,
+    N_SEED,
+    NO_ROOM,
+    RULES,
+    SIGNED,
+    UNANSWERED,
+    Dialogues,
+    Judgment,
+    Names,
+    Outcome,
+    Seed,
+)
 from botchat.results import Result
-from botchat.workspace.folder import Workspace, judgment_key
+from botchat.workspace import jsonl
+from botchat.workspace.folder import CaseKey, judgment_key, settle
+
+JUDGE_TEST = "judge test"
+"""Step of a plan: cases on controls."""
+
+MOST_UNREADABLE = 20
+MOST_UNREADABLE_OWN = 5
+"""Unreadable replies in a row after which a judge is asked no more; the same of a criterion."""
+
+UNREADABLE: tuple[Outcome, ...] = ("ok", *NO_ROOM)
+"""Outcomes of a reply that was paid for and should have had a verdict."""
 
 
-class Judging(NamedTuple):
-    """Verdicts to get on a set."""
+class ProtocolCases(NamedTuple):
+    """Every case of one protocol on a set."""
+
+    protocol: Protocol
+    make: Sequence[MakeCase]
+    controls: Sequence[MakeCase] = ()
+    """Cases on shuffled dialogues and the human ones beside them, which test the judge."""
+
+
+class StageResult(NamedTuple):
+    """Verdicts of a run in one protocol."""
 
     protocol: str
-    seed_set: str
+    judge: str
+    cases: int
+    """Cases that were asked about."""
+    new: int
+    unreadable: int
+    """Cases that were answered without a verdict, for whatever reason."""
+    path: Path
+    unanswered: int
+    """Verdicts that another run may still get."""
+
+
+class JudgingJob(NamedTuple):
+    """Cases put to a judge: a part of every request that judges."""
+
     judge: JudgeName
-    models: Sequence[str] = ()
-    """Contestants (default: all)."""
-    turns: Sequence[int] = ()
-    """The first N utterances alone."""
-    comparisons: int | None = None
-    """Number to draw at random at each N."""
-    limit: int | None = None
-    """Number of first seeds (default: all seeds that have a generated dialogue)."""
-    beside: Texts = ()
-    """Protocols that the same run asks."""
+    cases: Sequence[ProtocolCases]
+
+    def writers(self, session: Session) -> list[JudgmentWriter]:
+        """Return the file of each protocol's judgments."""
+        return [JudgmentWriter(session, self.judge, cases) for cases in self.cases]
 
 
-def judge(request: Judging, workspace: Workspace, spending: Spending, meter: Meter) -> Result:
+async def walk_jobs(jobs: Sequence[JudgingJob], session: Session) -> None:
+    """Answer every case of the jobs as a plan does; nothing is stored."""
+    for job in jobs:
+        for writer in job.writers(session):
+            if not writer.judge.models:
+                continue
+            tested = session.judge(job.judge, writer.protocol, JUDGE_TEST)
+            for judge, makers in ((writer.judge, writer.cases), (tested, writer.controls)):
+                for make in makers:
+                    case = make()
+                    if not writer.is_final(case):
+                        await judge.answer(case)
+
+
+async def ask_jobs(
+    jobs: Sequence[JudgingJob], session: Session, stops: EarlyStop
+) -> list[StageResult]:
+    """Ask one after the other; one result for each protocol. Judges are looked up before."""
+    for job in jobs:
+        for cases in job.cases:
+            session.judge(job.judge, cases.protocol)
+    meter = session.meter
+    results = []
+    for job in jobs:
+        writers = job.writers(session)
+        for writer in writers:
+            if len(writer.judgments) < len(writer.makers):
+                writer.file.ready()
+        meter.begin("judge", sum(len(writer.makers) for writer in writers))
+        results += await together(writer.judge_cases(meter, stops) for writer in writers)
+        for writer in writers:
+            writer.note()
+        if stops.fatal or stops.limit is not None:
+            break
+    return results
+
+
+def judge(run: ResolvedRun, protocol: str, meter: Meter) -> Result:
     """Ask about the stored dialogues and store, or plan; one row a protocol and N.
 
     Raises `ConfigError` for an unknown protocol, and as `judging_job`.
     """
-    run = ResolvedRun(workspace, read_seed_set(workspace, request.seed_set), spending)
-    known = catalogue(workspace.config.protocols, run.seed_set.language)
-    jobs = [judging_job(request, run, known.named(request.protocol), run.stored_dialogues())]
-    subject = f"{request.protocol} on {request.seed_set}, judge {request.judge.text}"
+    known = catalogue(run.workspace.config.protocols, run.seed_set.language)
+    run = replace(run, protocols=[known.named(protocol)])
+    jobs = [judging_job(run, run.protocols[0], run.stored_dialogues())]
+    subject = f"{protocol} on {run.seed_set.name}, judge {run.judge.text}"
     return ask_or_plan(run, meter, subject, partial(walk_jobs, jobs), partial(ask_jobs, jobs))
 
 
-def judging_job(
-    request: Judging, run: ResolvedRun, protocol: Protocol, generated: Dialogues
-) -> JudgingJob:
-    """Return every case of the protocol on dialogues that were generated.
+def judging_job(run: ResolvedRun, protocol: Protocol, generated: Dialogues) -> JudgingJob:
+    """Return every case of one protocol of a run on dialogues that were generated.
 
     Raises `ConfigError`: N too small, too few contestants; `MissingDataError`: nothing to ask.
     """
     seed_set = run.seed_set.seeds
-    contestants = select_dialogues(run, request.models, generated)
+    contestants = select_dialogues(run, generated)
     seeds: Sequence[Seed] = begun_seeds(seed_set, contestants)
-    if request.limit is not None:
-        seeds = first_seeds(seed_set, request.limit)
-    asked = _asked(request, protocol, run.workspace.config.arena.turns)
-    compared = _compared(request, protocol, seeds, contestants)
+    if run.limit is not None:
+        seeds = first_seeds(seed_set, run.limit)
+    asked = _asked(run, protocol)
+    compared = _compared(run, protocol, seeds, contestants)
     cases = []
     for each in asked:
         makers = list(each.cases(seeds, compared))
-        if request.comparisons is not None:
-            makers = _draw(makers, request.comparisons)
-        if request.turns and not makers:
+        if run.comparisons is not None:
+            makers = _draw(makers, run.comparisons)
+        if run.at and not makers:
             raise MissingDataError(
-                f"--turns {each.n}: no dialogues of {request.seed_set} that {protocol.name} can be "
-                f"asked about are so long; generate with --turns {each.n}"
+                f"--turns {each.n}: no dialogues of {run.seed_set.name} that {protocol.name} can "
+                f"be asked about are so long; generate with --turns {each.n}"
             )
         controls: list[MakeCase] = []
         if each == max(asked, key=lambda at: at.n or 0):
-            controls = _controls(request, run, each, len(seeds))
+            controls = _controls(run, each, len(seeds))
         if makers or protocol.is_alone:
             cases.append(ProtocolCases(each, makers, _without(controls, makers)))
     if not cases:
@@ -93,21 +177,25 @@ def judging_job(
             f"{protocol.title} has nothing to compare: no two dialogues of one seed are long "
             "enough; generate with more --turns, or import seeds with 4 and more utterances"
         )
-    return JudgingJob(request.judge, cases)
+    return JudgingJob(run.judge, cases)
 
 
 def _compared(
-    request: Judging, protocol: Protocol, seeds: Sequence[Seed], contestants: Dialogues
+    run: ResolvedRun, protocol: Protocol, seeds: Sequence[Seed], contestants: Dialogues
 ) -> Dialogues:
     """Return what is judged: of pairs ``human`` only if it was named, of GTEval in any case.
 
     Raises `ConfigError` where one is left alone.
     """
     compared = dialogues_on(seeds, contestants)
-    if protocol.is_pair and not request.models:
+    if protocol.is_pair and not run.models:
         compared.pop(HUMAN, None)
-    if protocol.is_pair:
-        _refuse_alone(protocol, compared)
+    if protocol.is_pair and len(compared) < 2:
+        raise ConfigError(
+            f"the {protocol.label} needs at least two contestants; there is "
+            f"{', '.join(compared) or 'none'}: make another with generate --model MODEL, or name "
+            "one more with --model"
+        )
     if protocol.against_human:
         if set(compared) <= {HUMAN}:
             raise ConfigError(
@@ -117,13 +205,11 @@ def _compared(
     return compared
 
 
-def _controls(
-    request: Judging, run: ResolvedRun, protocol: Protocol, n_seeds: int
-) -> list[MakeCase]:
+def _controls(run: ResolvedRun, protocol: Protocol, n_seeds: int) -> list[MakeCase]:
     """Return the cases that test the judge: of runs that are large enough to conclude anything."""
-    if request.judge.name == RULES or not protocol.tests_judges or n_seeds < LEAST:
+    if run.judge.name == RULES or not protocol.tests_judges or n_seeds < LEAST:
         return []
-    if protocol.is_pair and GTEVAL.name in request.beside:
+    if protocol.is_pair and GTEVAL.name in [each.name for each in run.protocols]:
         return []  # GTEval's are the same dialogues, in both orders too
     seed_set = run.seed_set
     shuffled = seed_set.shuffled(run.workspace.config.run.shuffled)
@@ -137,16 +223,6 @@ def _without(controls: Sequence[MakeCase], makers: Sequence[MakeCase]) -> list[M
         if HUMAN in case.contestants:
             asked.add(judgment_key(case))
     return [make for make in controls if judgment_key(case_ref(make)) not in asked]
-
-
-def _refuse_alone(protocol: Protocol, names: Collection[str]) -> None:
-    """Raise `ConfigError` for fewer than two contestants."""
-    if len(names) < 2:
-        raise ConfigError(
-            f"the {protocol.label} needs at least two contestants; there is "
-            f"{', '.join(names) or 'none'}: make another with generate --model MODEL, or name one "
-            "more with --model"
-        )
 
 
 def _draw(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
@@ -171,22 +247,22 @@ def _draw(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
     return [makers[i] for i in sorted(kept)]
 
 
-def _asked(request: Judging, protocol: Protocol, usual: Sequence[int]) -> list[Protocol]:
-    """Return the protocol at each N, of pairs by default the ``usual``; else the protocol itself.
+def _asked(run: ResolvedRun, protocol: Protocol) -> list[Protocol]:
+    """Return the protocol at each N, of pairs by default the settings'; else the protocol itself.
 
     Raises `UsageError` for what only pairs of models, or protocols with an N, have.
     """
-    turns = request.turns
+    turns = run.at
     least = 1
     rule = "judge the first 1, 2, … utterances of a chat"
     if protocol.is_pair:
-        turns = turns or usual
+        turns = turns or run.workspace.config.arena.turns
         least = N_SEED + 1
         rule = (
             f"the first {N_SEED} utterances of every dialogue are given, so at least {least} are "
             "needed"
         )
-    elif request.comparisons is not None:
+    elif run.comparisons is not None:
         raise UsageError(f"--comparisons is for pairs of models; {protocol.name} has none")
     if turns and not protocol.has_n:
         raise UsageError(
@@ -196,3 +272,166 @@ def _asked(request: Judging, protocol: Protocol, usual: Sequence[int]) -> list[P
         if n < least:
             raise UsageError(f"--turns {n}: {rule}")
     return [protocol.at(n) for n in dict.fromkeys(turns)] or [protocol]
+
+
+class JudgmentWriter:
+    """The stage file of a judge's answers in a protocol. Cases may be judged side by side."""
+
+    def __init__(self, session: Session, name: JudgeName, cases: ProtocolCases) -> None:
+        """Read the stored judgments; a judgment with another signature is made again.
+
+        Raises `ConfigError` if the judge cannot be asked.
+        """
+        protocol = cases.protocol
+        run = session.run
+        seed_set = run.seed_set.name
+        judge = session.judge(name, protocol)
+        self._session = session
+        self.protocol = protocol
+        self.cases = cases.make
+        self.controls = list(cases.controls)
+        gteval = run.workspace.judgments_path(seed_set, GTEVAL.name, judge.name)
+        if protocol.is_pair and gteval.exists():
+            self.controls = []  # GTEval's are the same dialogues, in both orders too
+        self.judge = judge
+        base = protocol.base if protocol.template else protocol.name.split("-")[0]
+        n = ""
+        if protocol.n:
+            n = f"|n:{protocol.n}"
+        self._signature = (
+            f"{SIGNED}|{base}|set:{seed_set}{protocol.language.signed}{n}"
+            f"|judge:{judge.name}@{judge.digest}"
+            f"|prompt:{protocol.digest}|orders:{protocol.orders}"
+        )
+        self.path = run.workspace.judgments_path(seed_set, protocol.name, judge.name)
+        self.judgments = run.workspace.judgments(self.path)
+        """All stored judgments, also of dialogues or settings that have changed."""
+        self._asked: list[CaseKey] = []
+        self._new = self._unreadable = 0
+        self.file = jsonl.Appender[Judgment](self.path)
+        self.signature = self._sign()
+
+    @property
+    def makers(self) -> list[MakeCase]:
+        """Makers of every case."""
+        return [*self.cases, *self.controls]
+
+    def _sign(self) -> str:
+        """Return the signature, with what endpoints have refused by now."""
+        return self._signature + quirks_suffix(self.judge.models)
+
+    def is_final(self, case: KnownCase) -> bool:
+        """Return whether a final judgment of this case as it is asked now is stored."""
+        judgment = self.judgments.get(judgment_key(case))
+        if judgment is None or judgment.outcome in LOOKED_UP_AGAIN:
+            return False
+        return (judgment.case, judgment.signature) == (case.digest, self.signature)
+
+    async def judge_cases(self, meter: Meter, stops: EarlyStop) -> StageResult:
+        """Judge what is not stored; then put the file into canonical order."""
+        left = []
+        for make in self.makers:
+            case = case_ref(make)
+            if self.is_final(case):
+                self._asked.append(judgment_key(case))
+            else:
+                left.append(make)
+        meter.done += len(self.makers) - len(left)
+
+        async def judge_next(make: MakeCase) -> None:
+            await self.judge_case(make())
+            meter.done += 1
+
+        with self.file:
+            await run_concurrently(
+                left,
+                judge_next,
+                self.judge.parallel,
+                stops,
+                self.judge.name,
+                self.protocol.base,  # its prompt is the same at every N
+            )
+        settle(self.path, self.judgments.values())
+        judgments = [self.judgments[key] for key in self._asked]
+        answered = [judgment for judgment in judgments if judgment.outcome not in UNANSWERED]
+        return StageResult(
+            self.protocol.name,
+            self.judge.name,
+            cases=len(judgments),
+            new=self._new,
+            unreadable=sum(judgment.verdict is None for judgment in answered),
+            path=self.path,
+            unanswered=len(self.makers) - len(answered),
+        )
+
+    async def judge_case(self, case: Case) -> None:
+        """Ask about a case, unless another maker's was the same, and store the judgment.
+
+        Raises `UnreadableReplies` if too many replies in a row are unreadable.
+        """
+        key = judgment_key(case)
+        if self.is_final(case):
+            self._asked.append(key)
+            return
+        self.file.ready()  # before anything is paid
+        answer = await self.judge.answer(case)
+        self._asked.append(key)
+        self.signature = self._sign()
+        judgment = Judgment(
+            protocol=case.protocol,
+            seed_id=case.seed_id,
+            contestants=case.contestants,
+            judge=self.judge.name,
+            verdict=answer.verdict,
+            reason=answer.reason,
+            shown=len(case.dialogues[0].utterances),
+            case=case.digest,
+            signature=self.signature,
+            outcome=answer.outcome,
+            transcript=answer.transcript,
+            calls=answer.calls,
+        )
+        if judgment == self.judgments.get(key):
+            return  # it was looked up again, and nothing was paid
+        self.file.append(judgment)
+        self.judgments[key] = judgment
+        self._new += 1
+        if self.judge.models:
+            self._stop_if_unreadable(judgment)
+
+    def _stop_if_unreadable(self, judgment: Judgment) -> None:
+        if judgment.verdict is not None or judgment.outcome not in UNREADABLE:
+            self._unreadable = 0
+            return
+        self._unreadable += 1
+        most = MOST_UNREADABLE
+        if self.protocol.template:
+            most = MOST_UNREADABLE_OWN
+        if self._unreadable != most:
+            return
+        last = judgment.reason
+        if judgment.transcript:
+            last = judgment.transcript[-1].text
+        text = fill(
+            "pipeline/unreadable.txt",
+            protocol=self.protocol.name,
+            judgment=judgment,
+            most=most,
+            last=repr(last[:200]),
+        )
+        raise UnreadableReplies(text.strip())
+
+    def note(self) -> None:
+        """Record the models that were asked."""
+        judge = self.judge.name
+        calls = judged_calls(self.judgments.values())
+        changed = [judge] if self._new else []
+        run = self._session.run
+        record_provenance(
+            run.workspace,
+            self._session.ledger,
+            run.seed_set.name,
+            self.protocol.name,
+            {judge: calls},
+            changed,
+        )

@@ -1,34 +1,33 @@
-"""Stage 3 on a workspace: judgments -> tables, figures and a page."""
+"""Stage 3 on a workspace: judgments -> tables, a page, and figures chosen by name."""
 
 from __future__ import annotations
 
 import re
 import webbrowser
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.errors import UsageError
+from botchat.errors import MissingDataError, UsageError, did_you_mean, listed
+from botchat.frames import fill
 from botchat.interfaces import Row, settings_digest
 from botchat.pipeline.ledger import call_texts, cost_per_dialogue, total_cost
 from botchat.pipeline.load import SeedSetData, judged_files, load, only_judge
 from botchat.pipeline.spending import Meter
-from botchat.records import JudgeId, Judgment, Seed, Texts
+from botchat.records import JudgeId, Seed, Texts
 from botchat.results import Piece, Result
 from botchat.workspace.folder import PORTABLE, Workspace
-from botchat.workspace.jsonl import write_all
+from botchat.workspace.jsonl import write_all, write_atomic
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from botchat.boards.judge_agreement import AgreementReport
     from botchat.report.figures import Chart
     from botchat.report.page import Prompt, View
-
-_NO_READER = (
-    "The page has no reader of dialogues: here are {:,} MB of judgments, {:,} MB of dialogues and "
-    "{:,} contestants, and it takes at most {:,}, {:,} and {:,}."
-)
 
 MOST_IN_READER = 200, 200, 300
 """MB of judgments, MB of dialogues and contestants up to which a page has its reader. 14 models in
@@ -104,25 +103,17 @@ def leaderboard(
     page = _write_page(data, views, reports, folder, meter)
     if opens:
         webbrowser.open(page.absolute().as_uri())
-    lines = [*view.remarks, *view.board.notes]
-    if view.more:
-        lines.insert(0, view.more)
-    if large:
-        lines.append(_NO_READER.format(*sizes, *MOST_IN_READER))
-    lines.append(_coverage(view, len(seeds), judgments))
-    return board_result(view, content, lines, page)
-
-
-def _coverage(view: View, n_seeds: int, judgments: Sequence[Judgment]) -> str:
-    """Return the size of a board, and what of it is missing and was paid, in words."""
-    n = max(view.board.main.frame["complete"], default=0)
-    line = f"{n:,} of {n_seeds:,} dialogues"
-    if judgments:
-        unreadable = sum(judgment.verdict is None for judgment in judgments)
-        line += f"; {unreadable:,} of {len(judgments):,} verdicts unreadable"
-    if view.usd is not None:
-        line += f". ${view.usd:,.2f}"
-    return line
+    text = fill(
+        "pipeline/board_lines.txt",
+        view=view,
+        is_large=large,
+        sizes=sizes,
+        most=MOST_IN_READER,
+        n=max(view.board.main.frame["complete"], default=0),
+        seeds=seeds,
+        judgments=judgments,
+    )
+    return board_result(view, content, text.splitlines(), page)
 
 
 def _sizes(
@@ -260,5 +251,87 @@ def _panel_prompts(data: SeedSetData, judge: str) -> list[Prompt]:
     texts = wording(settings, data.catalogue.language, subjects)
     if not texts:
         return []
-    listed = [f"{title}\n\n{text}" for title, text in texts.items()]
-    return [pages.Prompt(f"panel {judge}", settings_digest(texts), listed)]
+    shown = [f"{title}\n\n{text}" for title, text in texts.items()]
+    return [pages.Prompt(f"panel {judge}", settings_digest(texts), shown)]
+
+
+def figure(
+    workspace: Workspace,
+    seed_set: str,
+    name: str,
+    judge: str | None = None,
+    *,
+    size: tuple[float, float | None] | None = None,
+) -> Figure:
+    """Return one figure by its name, as `botchat.report.figures` draws it, for a notebook.
+
+    Neither the caller's ``rcParams`` nor the backend change. Names of figures that compare judges
+    end with the protocol, such as ``cost-agreement-gteval``. ``size`` is width and height in inches
+    (default: a paper's page); a height of None is as high as needed.
+
+    Raises:
+        ConfigError: several judges and none named, or a size that cannot be.
+        MissingDataError: no such figure of these judgments; names those available.
+    """
+    from botchat.report.figures import WIDTH
+
+    width, height = size or (WIDTH, None)
+    return _charts(workspace, seed_set, name, judge)[0].figure(width, height)
+
+
+def write_figures(
+    workspace: Workspace,
+    seed_set: str,
+    name: str,
+    judge: str | None,
+    *,
+    form: str,
+    size: str,
+    out: Path | None,
+) -> Result:
+    """Write one figure, or all of a judge's board; return the paths.
+
+    ``out``: a folder, by default that of the board, or for one figure a file. Raises as `figure`;
+    the same arguments give the same bytes.
+    """
+    from botchat.report.figures import FORMATS, read_size
+
+    width, height = read_size(size)
+    if form not in FORMATS:
+        raise UsageError(f"--format {form}: a figure is written as {', '.join(FORMATS)}")
+    charts = _charts(workspace, seed_set, name, judge)
+    folder = out or workspace.out(seed_set)
+    paths = [folder / f"{chart.name}.{form}" for chart in charts]
+    ending = folder.suffix.removeprefix(".")
+    if name and ending in FORMATS:
+        form = ending
+        paths = [folder]
+    for chart, path in zip(charts, paths, strict=True):
+        write_atomic(path, chart.render(form, width, height))
+    lines = [str(path) for path in paths]
+    return Result({"rows": [{"figure": line} for line in lines]}, lines)
+
+
+def _charts(workspace: Workspace, seed_set: str, name: str, judge: str | None) -> list[Chart]:
+    """Return the figure that `figure` draws, or all of a board; raises as it does."""
+    from botchat.pipeline.agree import set_reports
+    from botchat.report.figures import board_charts, judge_charts
+
+    if judge is None and name.startswith(("cost-agreement", "judge-agreement")):
+        charts = []
+        for protocol, report in set_reports(load(workspace, seed_set)).items():
+            for chart in judge_charts(report):
+                charts.append(replace(chart, name=f"{chart.name}-{protocol}"))
+    else:
+        files = judged_files(workspace, seed_set)
+        judge = only_judge(workspace, seed_set, files, judge)
+        data = load(workspace, seed_set, [judge], files=files)
+        charts = list(board_charts(data.board(judge), cost_per_dialogue(workspace, data.dialogues)))
+    matches = [chart for chart in charts if name in ("", chart.name)]
+    if not matches:
+        names = [chart.name for chart in charts]
+        known = listed(names) or "none, since fewer than two judges have judged the same"
+        raise MissingDataError(
+            f"no figure {name!r} of {seed_set}{did_you_mean(name, names)}; some are: {known}"
+        )
+    return matches

@@ -201,7 +201,7 @@ def total_cost(
     workspace: Workspace, dialogues: Dialogues, judgments: Sequence[Judgment]
 ) -> float | None:
     """Return USD of all calls that these rest on; None if it is not known of each."""
-    keys = _calls(judgments)
+    keys = judged_calls(judgments)
     for by_seed in dialogues.values():
         keys.update(calls_of(by_seed.values()))
     return _share(workspace, keys - {""}, 1).cost_usd
@@ -217,13 +217,14 @@ def cost_per_verdict(
     prices = {}
     for name, judgments in judged.items():
         n = len(judgments) / n_together
-        keys = _calls(judgments)
+        keys = judged_calls(judgments)
         bill = _share(workspace, keys, n)
         prices[name] = VerdictPrice(len(keys) / n, bill.tokens, bill.cost_usd, bill.latency_s)
     return prices
 
 
-def _calls(judgments: Iterable[Judgment]) -> set[str]:
+def judged_calls(judgments: Iterable[Judgment]) -> set[str]:
+    """Return the ledger keys of the calls that some judgments rest on."""
     return set(chain.from_iterable(judgment.calls for judgment in judgments))
 
 

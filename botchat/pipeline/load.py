@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
@@ -15,6 +15,7 @@ import msgspec
 
 from botchat.boards.skill import JudgeTest
 from botchat.errors import ConfigError, DataError, MissingDataError, listed
+from botchat.frames import fill
 from botchat.interfaces import ShownDialogue, case_digest
 from botchat.judges.discussion import is_undivided
 from botchat.metrics.verdicts import PairVerdicts, VerdictsBuilder
@@ -92,21 +93,6 @@ class SeedSetData:
         """Return one judge's judgments in all protocols, as far as `judgments` has them."""
         return list(chain.from_iterable(self.judgments[judge].values()))
 
-    @cached_property
-    def on_board(self) -> dict[str, dict[str, list[Judgment]]]:
-        """`judgments` on the seeds and contestants of a board: those that test a judge are out."""
-        ids = {seed.id for seed in self.seeds}
-        kept: dict[str, dict[str, list[Judgment]]] = {}
-        for judge, by_protocol in self.judgments.items():
-            kept[judge] = {}
-            for name, judgments in by_protocol.items():
-                kept[judge][name] = [
-                    each
-                    for each in judgments
-                    if each.seed_id in ids and SHUFFLED not in each.contestants
-                ]
-        return kept
-
     def board(self, judge: str) -> Board:
         """Return one judge's numbers, which do not depend on what others judged."""
         from botchat.boards.board import JudgedSet, build_board, with_topics
@@ -135,49 +121,24 @@ class SeedSetData:
             self_judged=tuple(self_judged_models(self.workspace, judge, dialogues)),
         )
 
-    def _notes(self, board: Board) -> Iterator[str]:
-        """Yield at most five notes: invented, generate again, judge, dialogues, lost calls."""
+    def _notes(self, board: Board) -> list[str]:
+        """Return at most five notes; the last is on lost calls."""
         from botchat.boards.board import imported_contestants
         from botchat.protocols import generation
 
-        if self.invented:
-            yield INVENTED.format(self.seed_set)
-        missing = sorted(self.without_dialogues.difference(self.unanswered))
-        again = [f"{name} was judged and has no dialogues" for name in missing]
-        for name, n in self.unanswered.items():
-            again.append(f"{n} dialogues of {name} got no usable reply")
-        faults = [
-            f"{name} is not generated here but imported ({digest})"
-            for name, digest in imported_contestants(self.dialogues).items()
-        ]
-        faults += generation.fault_clauses(self.dialogues)
-        notes = {
-            "Run generate again": again,
-            f"Judge {board.judge}": self._judge_faults(board),
-            "Dialogues": faults,
-        }
-        for subject, parts in notes.items():
-            if parts:
-                yield f"{subject}: {'; '.join(parts)}."
-        yield from lost_calls_note(
-            self.workspace, self.dialogues.values(), self.judgments_of(board.judge)
-        )
-
-    def _judge_faults(self, board: Board) -> list[str]:
-        """Return what is wrong with a judge's verdicts, and its own notes."""
-        faults = []
-        changed = [name for name, part in board.verdicts.items() if not part.is_as_asked]
-        if changed:
-            faults.append(f"run it again, the prompt of {', '.join(changed)} has changed")
-        n = self.outdated[board.judge]
-        if n:
-            faults.append(f"run it again, {n} judgments are about dialogues that have changed")
         judgments = self.judgments_of(board.judge)
-        n_whole = sum(is_undivided(judgment.transcript) for judgment in judgments)
-        if n_whole:
-            faults.append(f"{n_whole} questions could not be divided and were discussed whole")
-        faults += board.notes
-        return faults
+        text = fill(
+            "pipeline/board_notes.txt",
+            data=self,
+            board=board,
+            invented=INVENTED,
+            changed=[name for name, part in board.verdicts.items() if not part.is_as_asked],
+            n_undivided=sum(is_undivided(judgment.transcript) for judgment in judgments),
+            imported=imported_contestants(self.dialogues),
+            faults=generation.fault_clauses(self.dialogues),
+        )
+        lost = lost_calls_note(self.workspace, self.dialogues.values(), judgments)
+        return text.splitlines() + lost
 
 
 class StageFile(NamedTuple):
@@ -419,16 +380,6 @@ class Run:
             for judge in data.judgments:
                 judgments += data.judgments_of(judge)
         return _frame(judgments, Judgment)
-
-    @property
-    def frame(self) -> DataFrame:
-        """`judgments`, the numbers that all others are made of."""
-        return self.judgments
-
-    @cached_property
-    def judges(self) -> list[str]:
-        """Names of the judges of the set."""
-        return sorted(self.workspace.judgment_files(self.seed_set))
 
     def board(self, judge: str | None = None) -> Board:
         """Return one judge's board; ``judge`` may be left out where only one has judged."""

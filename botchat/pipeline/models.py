@@ -19,8 +19,7 @@ from urllib.parse import urlsplit
 from msgspec import UNSET
 
 from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean
-from botchat.frames import Tables, json_get, package_text, package_toml, read_json
-from botchat.interfaces import Reply
+from botchat.frames import Tables, fill, json_get, package_text, package_toml, read_json
 from botchat.languages import ENGLISH
 from botchat.models.bots import BASELINES
 from botchat.models.reader import ServedModel, read_error, read_models, reasoning_tokens
@@ -48,8 +47,8 @@ _ENTRY = re.compile(r"^\[([a-z-]+)\.([a-z-]+)\]\n((?:(?!\[).*\n)*)", re.MULTILIN
 """A table ``[PROVIDER.NAME]`` of ``providers.toml``, and its lines."""
 _UNNAMED = 'model = "MODEL"'
 """Line of an entry whose server says what it serves."""
-_TEXTS = package_toml("workspace/first_settings.toml", Tables)
-"""Text of a first ``botchat.toml``, and of its parts."""
+_LISTED = package_toml("workspace/listed.toml", Tables)["listed"]
+"""Rows of `botchat models` that no setting makes."""
 
 _CHECK_SEED = ("Hi! Did you sleep well?", "Not really, the neighbours had a party.")
 """ChatSEED that a check of a model asks it to continue."""
@@ -87,14 +86,8 @@ def init(workspace: Workspace, providers: Texts = (), data: str | None = None) -
         seeds = import_seeds(workspace, data).data["set"]
     text = settings_text(providers, seeds)
     write_atomic(path, text.encode())
-    lines = [f"wrote {path}"]
-    if _UNNAMED in text:
-        lines.append('name the model: replace "MODEL" (the server does not tell one)')
-    if not seeds:
-        lines.append("real dialogues: botchat import mutual")
-        lines.append("first look: botchat run --seeds sample (written for a demo, not by people)")
-    lines.append("next: look through it, then: botchat run --plan (the price), botchat run")
-    return Result({"path": path}, lines)
+    lines = fill("pipeline/init.txt", file=path, is_unnamed=_UNNAMED in text, seeds=seeds)
+    return Result({"path": path}, lines.splitlines())
 
 
 def settings_text(providers: Texts, seeds: str) -> str:
@@ -114,34 +107,20 @@ def settings_text(providers: Texts, seeds: str) -> str:
     prices = {tomllib.loads(lines).get("price_input") for lines in models.values()}
     contestants = list(models)[:_MOST_RUN]
     judge = RULES
-    about_judge = _TEXTS["offline_judge"]
     if len(models) >= _LEAST_RANKED:
         judge = contestants.pop()
-        about_judge = _TEXTS["third_judge"]
     elif prices - {0}:
         judge = contestants[0]
-        about_judge = _TEXTS["own_judge"]
     contestants.append("bot:parrot")
-    entries = ""
-    if models:
-        entries = str(_TEXTS["names"])
-        for name, lines in models.items():
-            entries += f"[models.{name}]\n{lines}\n\n"
-    else:
+    if not models:
         contestants.append("bot:retrieval")
-    budget = ""
-    if prices - {0}:
-        comment = ""
-        if None in prices:
-            comment = "# "
-        budget = _TEXTS["budget"].format(comment=comment)
-    return str(_TEXTS["file"]).format(
-        entries=entries,
-        seeds=_TEXTS["seeds"].get(seeds, f'seeds = "{seeds}"\n'),
-        models=json.dumps(contestants),
-        about_judge=about_judge,
+    return fill(
+        "workspace/first_settings.txt",
+        models=models,
+        prices=prices,
+        contestants=contestants,
         judge=judge,
-        budget=budget,
+        seeds=seeds,
     )
 
 
@@ -161,25 +140,16 @@ def _served(url: str) -> list[ServedModel]:
 
 def _why_no_models(url: str, response: HttpResponse) -> str:
     """Return what is wrong with a server's answer that lists no models, and what to do."""
-    status = response.status
     parsed = read_json(response.content)
-    fault = "empty"
-    if status in (401, 403):
-        fault = "closed"
-    elif 300 <= status < 400:
-        fault = "moved"
-    elif status == 404 or parsed is None:
-        fault = "no_list"
-        if url.rstrip("/").endswith("/v1"):
-            fault = "no_list_at_v1"
-    elif status >= 400 or json_get(parsed, "error"):
-        fault = "fails"
-    return str(_TEXTS["no_models"][fault]).format(
+    return fill(
+        "pipeline/no_models.txt",
         url=url,
-        status=status,
-        target=public_url(response.headers.get("location", "")) or "elsewhere",
+        status=response.status,
+        parsed=parsed,
+        error=json_get(parsed, "error"),
+        target=public_url(response.headers.get("location", "")),
         reason=read_error(response.content).message[:120],
-    )
+    ).strip()
 
 
 def _is_usable(model: ServedModel, url: str) -> bool:
@@ -215,29 +185,19 @@ def _served_entries(url: str) -> dict[str, str]:
         first = name
         while name in entries:
             name = f"{first}-{len(entries) + 1}"
-        entries[name] = "\n".join(_entry_lines(model, url))
+        lines = fill(
+            "workspace/served_entry.txt",
+            model=model,
+            url=url,
+            is_nearby=is_nearby(url),
+            max_tokens=UTTERANCE_TOKENS,
+        )
+        entries[name] = lines.strip()
     return entries
 
 
 def _entry_name(model: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", model).strip("-") or "model"
-
-
-def _entry_lines(model: ServedModel, url: str) -> list[str]:
-    """Return the lines of an entry; a price of 0 is one of this machine or network alone."""
-    lines = [f"model = {json.dumps(model.id)}", f"base_url = {json.dumps(url)}"]
-    if model.window:
-        lines.append(f"context_window = {model.window}")
-    lines.append(f"max_tokens = {UTTERANCE_TOKENS}")
-    if model.price_input or model.price_output:
-        lines.append(f"price_input = {model.price_input or 0:g}   # as it is listed: look it up")
-        lines.append(f"price_output = {model.price_output or 0:g}")
-    elif is_nearby(url):
-        lines += ["price_input = 0", "price_output = 0"]
-    else:
-        lines.append("# price_input =   # USD per million tokens: look it up; --max-usd needs it")
-        lines.append("# price_output =")
-    return lines
 
 
 def is_nearby(url: str) -> bool:
@@ -273,9 +233,7 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
     ``failure`` names the models that gave no answer.
     """
     if not check:
-        rows = _rows(workspace)
-        printed = [{key: row[key] for key in ("name", "kind", "what")} for row in rows]
-        return Result({"rows": rows}, [printed])
+        return _listed(_rows(workspace), "kind")
     entries = workspace.config.models
     if not entries:
         raise ConfigError(
@@ -286,12 +244,18 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
         return await together(_check(session, name, entries[name]) for name in sorted(entries))
 
     rows = run_session(ResolvedRun(workspace, SeedSet("", ())), Meter(), ask)
+    result = _listed(rows, "answer")
     failed = [str(row["name"]) for row in rows if not row["ok"]]
-    failure = None
-    if failed:
-        failure = BotChatError(f"no answer from {', '.join(failed)}: see why above")
-    printed = [{key: row[key] for key in ("name", "answer", "what")} for row in rows]
-    return Result({"rows": rows}, [printed], failure=failure)
+    if not failed:
+        return result
+    error = BotChatError(f"no answer from {', '.join(failed)}: see why above")
+    return replace(result, failure=error)
+
+
+def _listed(rows: list[Fields], key: str) -> Result:
+    """Return rows that are printed with one of their facts."""
+    printed = [{"name": row["name"], key: row[key], "what": row["what"]} for row in rows]
+    return Result({"rows": rows}, [printed])
 
 
 async def _check(session: Session, name: str, settings: ModelSettings) -> Fields:
@@ -308,32 +272,17 @@ async def _check(session: Session, name: str, settings: ModelSettings) -> Fields
         reply = await speaker.model.chat(messages, decoding)
     except BotChatError as error:
         return row | {"answer": str(error)}
-    facts = _reply_facts(reply, settings.model)
-    if speaker.model.context_window:
-        facts.append(f"window {speaker.model.context_window}")
-    return row | {"ok": reply.answered, "answer": "; ".join(facts)}
-
-
-def _reply_facts(reply: Reply, asked: str) -> list[str]:
-    """Return what a reply to a check tells: its text, its reasoning, and who answered."""
-    facts = [str(reply.outcome)]
-    if reply.usable:
-        facts = [f"{' '.join(reply.text.split())[:60]!r} in {reply.latency_s:.1f} s"]
-    elif reply.detail:
-        facts.append(reply.detail)
-    n_reasoning = reasoning_tokens(reply.raw)
-    if n_reasoning:
-        facts.append(f"thinks ({n_reasoning:,} tokens)")
-    elif reply.sent.thinks:
-        facts.append("thinks")
-    if reply.model:
-        facts.append(f"answered by {reply.model}")
-        if not is_same_model(asked, reply.model):
-            facts[-1] += ", which is not the model that was asked for"
     mark = find_mark(reply.text)
-    if mark:
-        facts.append(f"template: it says {mark!r}, check the server's chat template")
-    return facts
+    answer = fill(
+        "pipeline/check.txt",
+        reply=reply,
+        said=repr(" ".join(reply.text.split())[:60]),
+        n_reasoning=reasoning_tokens(reply.raw),
+        is_other=reply.model and not is_same_model(settings.model, reply.model),
+        mark=mark and repr(mark),
+        window=speaker.model.context_window,
+    )
+    return row | {"ok": reply.answered, "answer": answer.strip()}
 
 
 def _rows(workspace: Workspace) -> list[Fields]:
@@ -352,7 +301,7 @@ def _rows(workspace: Workspace) -> list[Fields]:
             }
             rows.append(_row(name, "endpoint", _described(settings)) | more)
     rows += [_row(f"bot:{name}", "bot", text) for name, text in BASELINES.items()]
-    rows += _TEXTS["listed"]
+    rows += _LISTED
     for name, judge in sorted(own.judges.items()):
         rows.append(_row(name, "judge", f"single judge, asks {judge.model}"))
     for name, panel in [*sorted(own.panels.items()), *PRESETS.items()]:

@@ -14,15 +14,14 @@ from contextlib import closing
 from functools import cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
-from botchat.errors import listed
+from botchat.frames import fill
 from botchat.interfaces import ChatModel, Reply
 from botchat.metrics.statistics import LEAST, LEVEL, student_t
 from botchat.models.attempts import Call, EndpointFacts, SenderFacts
 from botchat.models.stored import LedgerModel
 from botchat.parallel import EarlyStop, run_sync
-from botchat.pipeline.live_models import token_counter
 from botchat.pipeline.resolved import ModelUse, ResolvedRun, SeedSet, first_seeds
-from botchat.pipeline.session import Session, run_session, stage_result
+from botchat.pipeline.session import Session, run_session, stage_result, token_counter
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.catalogue import RANKING
 from botchat.protocols.generation import TokenCounter, prompt_tokens
@@ -46,24 +45,6 @@ REASONING = (0.125, 1.0)
 ENOUGH_CALLS = 20
 RECENT_CALLS = 300
 """Replies of a model in the ledger from which its own lengths are taken, and the most that are."""
-
-_ABOUT = {
-    "generate": "a call an utterance",
-    "unieval": "each dialogue alone, human ones too",
-    "arena": "pairs, both orders",
-    "gteval": "against the human dialogue, both orders",
-    "judge test": "once: {} shuffled dialogues (two halves that do not belong together)",
-}
-
-ROUGH = (
-    "This plan is rough: the vocabulary of tokens is not here, so they are guessed from bytes "
-    "(docs/install.md)."
-)
-
-UNPRICED = (
-    "The price of {} is not known: tell it by price_input and price_output, USD per million "
-    "tokens, in a [models.NAME] of botchat.toml, and name NAME (docs/settings.md)."
-)
 
 
 class PlannedCalls(NamedTuple):
@@ -170,14 +151,15 @@ class DryRunModels:
         """Model and stage -> keys of the calls that were counted."""
         self.n_replayed = 0
         """Replies that came from the ledger."""
-        self._models: dict[tuple[str, str, str], DryRunModel] = {}
+        self.opened: dict[tuple[str, str, str], DryRunModel] = {}
+        """Models by name, stage and step."""
 
     def open(self, use: ModelUse) -> ChatModel:
         """Return a model that counts its calls."""
         place = (use.model.name, use.stage, use.step)
-        if place not in self._models:
-            self._models[place] = DryRunModel(self, use)
-        return self._models[place]
+        if place not in self.opened:
+            self.opened[place] = DryRunModel(self, use)
+        return self.opened[place]
 
     def count_replayed(self, _reply: Reply, from_ledger: bool) -> None:
         """Take note of a reply that came from the ledger."""
@@ -185,28 +167,8 @@ class DryRunModels:
 
     def planned(self) -> list[PlannedCalls]:
         """Return the calls of all models."""
-        rows = [model.planned() for model in self._models.values()]
+        rows = [model.planned() for model in self.opened.values()]
         return [row for row in rows if row.calls]
-
-    def notes(self) -> list[str]:
-        """Return sentences on what reasoning may take, of models that think or may."""
-        thinking = {}
-        unknown = {}
-        for model in self._models.values():
-            if model.room:
-                thinking[model.name] = (
-                    f"{model.name} thinks: a reply has {model.room:,} tokens for that "
-                    "(reasoning_tokens)."
-                )
-            elif model.unknown_room:
-                unknown[model.name] = model.unknown_room
-        notes = list(thinking.values())
-        if unknown:
-            notes.append(
-                f"Not asked yet: {listed(unknown)}. A model that thinks takes up to "
-                f"{max(unknown.values()):,} tokens more a reply (reasoning_tokens)."
-            )
-        return notes
 
     def _expected(self, model: str, stage: str) -> ReplyLengths:
         """Return the lengths of a model's replies in a stage, as in the ledger or the papers."""
@@ -256,22 +218,18 @@ class Plan(NamedTuple):
         ``over``: by what it is over a limit, in words, so that nothing would be sent.
         """
         notes = list(self.notes)
-        lines = [f"Plan: {public(title)}", f"  {'step':<14}{'calls':>10}{'USD':>10}"]
-        for row in self.rows:
-            usd = "unknown"
-            if row["cost_usd"] is not None:
-                usd = f"{row['cost_usd']:,.2f}"
-            step = str(row["step"])
-            about = _ABOUT.get(step.partition("-n")[0], "").format(self.n_shuffled)
-            lines.append(f"  {step:<14}{row['calls']:>10,}{usd:>10}   {about}".rstrip())
-        _, high = _cost(self.high, "total")
-        if high is not None:
-            lines[-1] += f"   at most {high:,.2f}"
+        max_usd = spending.max_usd
         if over:
             notes.append(f"A run would send nothing: {over}")
-        elif spending.max_usd is not None:
-            lines[-1] += f"; stops at {spending.max_usd:,.2f} (max_usd)"
-        return Result({"rows": self.rows, "notes": notes}, lines + notes)
+            max_usd = None
+        text = fill(
+            "pipeline/plan.txt",
+            title=public(title),
+            rows=self.rows,
+            n_shuffled=self.n_shuffled,
+            max_usd=max_usd,
+        )
+        return Result({"rows": self.rows, "notes": notes}, text.splitlines() + notes)
 
 
 def _cost(planned: Iterable[PlannedCalls], step: str) -> tuple[int, float | None]:
@@ -298,12 +256,15 @@ def plan(run: ResolvedRun, walk: Walk) -> Plan:
             levels.append(models.planned())
         expected, high = levels
         calls = sum(each.calls for each in expected if each.limited)
-        notes = minutes_note(ledger, calls) + models.notes()
-    unknown = dict.fromkeys(each.model for each in expected if each.cost_usd is None)
-    if unknown:
-        notes.append(UNPRICED.format(" and ".join(unknown)))
-    if not counter.exact:
-        notes.append(ROUGH)
+        notes = minutes_note(ledger, calls)
+    unpriced = dict.fromkeys(each.model for each in expected if each.cost_usd is None)
+    text = fill(
+        "pipeline/plan_notes.txt",
+        models=models.opened.values(),
+        unpriced=unpriced,
+        is_exact=counter.exact,
+    )
+    notes += text.splitlines()
     n_shuffled = len(run.seed_set.shuffled(run.workspace.config.run.shuffled))
     return Plan(expected, high, notes, not models.n_replayed, n_shuffled)
 
@@ -334,14 +295,11 @@ def resolution(run: ResolvedRun, planned: Plan) -> list[str]:
         return []
     reach = student_t(1 - (1 - LEVEL) / math.comb(n_models, 2), n - 1)
     points = 43 * reach * math.sqrt(2 / n_models / n)
-    price = ""
     _, usd = _cost(planned.expected, "total")
-    if usd and planned.is_fresh:
-        price = f" (USD {4 * usd:,.2f})"
-    return [
-        f"{len(seeds)} dialogues tell two models apart from about {points:.0f} points of win "
-        f"rate on; {4 * len(seeds)} from about {points / 2:.0f}{price}."
-    ]
+    if not planned.is_fresh:
+        usd = None
+    text = fill("pipeline/resolution.txt", n=len(seeds), points=points, usd=usd)
+    return text.splitlines()
 
 
 def minutes_note(ledger: Ledger, calls: int) -> list[str]:

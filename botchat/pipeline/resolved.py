@@ -112,6 +112,10 @@ class ResolvedRun:
     """Second speaker (cross-play)."""
     turns: int | None = None
     """Utterances of a dialogue (default: the settings')."""
+    at: Sequence[int] = ()
+    """Judge the first N utterances, for each of these N."""
+    comparisons: int | None = None
+    """Number of pairs to draw at random at each N."""
 
     def with_usual(self) -> ResolvedRun:
         """Return the same, with what ``[run]`` of botchat.toml says where it names nothing."""

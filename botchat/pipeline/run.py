@@ -11,16 +11,14 @@ from botchat.errors import ConfigError, FatalModelError, LimitReached, MissingDa
 from botchat.models.bots import BASELINES
 from botchat.parallel import EarlyStop
 from botchat.pipeline import generate as generating
-from botchat.pipeline import judge as judging
 from botchat.pipeline.contestants import self_judged_models, stored_name
 from botchat.pipeline.generate import Generated
-from botchat.pipeline.judge import Judging
-from botchat.pipeline.judging import JudgingJob, StageResult, ask_jobs, walk_jobs
+from botchat.pipeline.judge import JudgingJob, StageResult, ask_jobs, judge, judging_job, walk_jobs
 from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.plan import Plan, plan, resolution
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, run_session, stage_result
-from botchat.pipeline.spending import NO_LIMITS, JudgeName, Meter, Spending
+from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.protocols.catalogue import RANKING, catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, RULES, Dialogues, Texts, is_bare
@@ -212,16 +210,9 @@ def _judging_jobs(
         judged = list(models)
         if protocol.is_alone and HUMAN not in judged and not is_bare(run.seed_set.seeds):
             judged.append(HUMAN)
-        request = Judging(
-            protocol.name,
-            run.seed_set.name,
-            run.judge,
-            judged,
-            limit=run.limit,
-            beside=[each.name for each in _protocols(run)],
-        )
+        asked = replace(run, models=judged, protocols=_protocols(run))
         try:
-            jobs.append(judging.judging_job(request, run, protocol, dialogues))
+            jobs.append(judging_job(asked, protocol, dialogues))
         except (ConfigError, MissingDataError) as error:
             if run.protocols:
                 raise
@@ -250,9 +241,8 @@ def _over_limit(spending: Spending, planned: Plan) -> str:
 def demo(workspace: Workspace, meter: Meter) -> Result:
     """Run the whole pipeline on the sample seeds, as a user would; no key, no network."""
     models = [f"bot:{name}" for name in BASELINES]
-    seed_set = read_seed_set(workspace, SAMPLE)
-    generating.generate(ResolvedRun(workspace, seed_set, models=models), meter)
+    run = ResolvedRun(workspace, read_seed_set(workspace, SAMPLE), judge=JudgeName(RULES))
+    generating.generate(replace(run, models=models), meter)
     for protocol in RANKING:
-        wanted = Judging(protocol.name, SAMPLE, JudgeName(RULES))
-        judging.judge(wanted, workspace, NO_LIMITS, meter)
+        judge(run, protocol.name, meter)
     return leaderboard(workspace, SAMPLE, [RULES], meter)

@@ -15,7 +15,7 @@ from botchat.importers import dialogues, hub, tables
 from botchat.importers.dialogues import MUTUAL, ImportedDialogue
 from botchat.interfaces import settings_digest
 from botchat.metrics.lengths import words_of
-from botchat.pipeline.live_models import token_counter
+from botchat.pipeline.session import token_counter
 from botchat.records import (
     HUMAN,
     MIN_HUMAN,

@@ -13,7 +13,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.models.limits import Retry
-from botchat.pipeline import live_models
+from botchat.pipeline import session
 from botchat.records import UNANSWERED, Dialogue, Judgment
 from botchat.workspace import jsonl
 from botchat.workspace.ledger import Ledger
@@ -95,7 +95,7 @@ def fast(monkeypatch):
     """Nothing waits."""
     quick = Retry(first_s=0.0, most=3)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr(live_models, "Retry", lambda: quick)
+    monkeypatch.setattr(session, "Retry", lambda: quick)
 
 
 def letters(text: str) -> str:

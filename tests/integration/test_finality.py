@@ -11,7 +11,7 @@ from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage, visible
 from botchat.models import reader
 from botchat.models.limits import Retry
-from botchat.pipeline import live_models
+from botchat.pipeline import session
 from botchat.workspace.ledger import Ledger
 from tests.integration.test_endpoints import ASK, ask
 from tests.integration.test_runs import workspace
@@ -66,7 +66,7 @@ PAGE = "This request was blocked by the content policy of your company: context 
 @pytest.mark.parametrize("form", ["<html><title>Blocked</title><body>{}</body></html>", "{}"])
 def test_a_page_of_a_company_is_nobodys_answer(tmp_path, monkeypatch, capsys, status, form):
     """Five dialogues behind it: one line, at most a request each, no outcome in the ledger."""
-    monkeypatch.setattr(live_models, "Retry", lambda: Retry(first_s=0.0))
+    monkeypatch.setattr(session, "Retry", lambda: Retry(first_s=0.0))
     generate = ["generate", "--seeds", "small", "--turns", "3", "--model", "alpha", "--dir"]
     with Server(Answer(status, form.format(PAGE).encode())) as server:
         folder = workspace(tmp_path / "w", server, 5)

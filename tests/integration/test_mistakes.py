@@ -11,7 +11,7 @@ import pytest
 from botchat import Workspace
 from botchat.cli.main import main
 from botchat.models.limits import Retry
-from botchat.pipeline import live_models
+from botchat.pipeline import session
 from botchat.records import Seed
 from tests.openai_server import Server
 from tests.rows import rows
@@ -66,7 +66,7 @@ def test_a_mistaken_command_gets_one_line_that_helps(
     folder, server = place
     monkeypatch.chdir(folder)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(live_models, "Retry", lambda: Retry(most=1))
+    monkeypatch.setattr(session, "Retry", lambda: Retry(most=1))
     capsys.readouterr()
     words = [word.replace("URL", server.url) for word in command.split()]
     assert main(words) == code

@@ -8,7 +8,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.models.limits import Retry
-from botchat.pipeline import live_models
+from botchat.pipeline import session
 from tests.integration.test_money import account
 from tests.integration.test_runs import IN_FLIGHT, KEY, workspace
 from tests.openai_server import Answer, Gate, Server, converse, faults, per_request, text
@@ -44,7 +44,7 @@ def run(folder, server, n_seeds=N_SEEDS, fault=None):
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(live_models, "Retry", lambda: Retry(first_s=0.0))
+    monkeypatch.setattr(session, "Retry", lambda: Retry(first_s=0.0))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

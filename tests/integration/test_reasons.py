@@ -8,7 +8,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.models.limits import Retry
-from botchat.pipeline import live_models
+from botchat.pipeline import session
 from tests.integration.test_runs import KEY, workspace
 from tests.openai_server import Answer, Server, faults
 from tests.rows import cases
@@ -18,7 +18,7 @@ GENERATE = ["generate", "--seeds", "small", "--turns", "3", "--model", "alpha", 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(live_models, "Retry", lambda: Retry(first_s=0.0, most=4))
+    monkeypatch.setattr(session, "Retry", lambda: Retry(first_s=0.0, most=4))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
