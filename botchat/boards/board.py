@@ -7,7 +7,7 @@ the main table quotes such a column, or has an entry of ``more`` in `build_board
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -21,6 +21,7 @@ from botchat.boards.protocols import MODEL, RANK, ProtocolResult, ProtocolVerdic
 from botchat.boards.skill import SPAN, JudgeTest
 from botchat.boards.tables import Column, N, Table, is_floor_bot, share, shorten, table
 from botchat.estimates import Estimate
+from botchat.frames import fill
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
 from botchat.metrics.statistics import LEAST, proportion
 from botchat.metrics.verdicts import PairVerdicts
@@ -201,7 +202,8 @@ def build_board(
         measured, seed_set, _imported_signature(imported_contestants(dialogues))
     )
     pairs = [part for part in judged.values() if part.protocol.is_pair]
-    parts: list[ProtocolResult] = list(arena.rate(pairs, min4, elo, dialogues))
+    arenas = arena.rate(pairs, min4, elo, dialogues)
+    parts: list[ProtocolResult] = [*arenas]
     for part in judged.values():
         if not part.protocol.is_pair:
             parts.append(protocols.protocol_result(part, seeds, dialogues))
@@ -211,6 +213,7 @@ def build_board(
         facts[name] = judge_facts(judged[name], dialogues, cases)
     human = dialogues.get(HUMAN, {}).values()
     unknown = [name for name in sorted(judgments.keys() - known) if not is_reserved(name)]
+    clauses = fill("boards/clauses.txt", judged=judged, parts=parts, arenas=arenas, unknown=unknown)
     return Board(
         seed_set=seed_set,
         judge=judge,
@@ -222,7 +225,7 @@ def build_board(
         utterance_lengths=measured,
         human_lengths=tuple([len(each.utterances) for each in human]),
         seeds_signature=f"{SIGNED}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(min4)}",
-        notes=tuple(_notes(judged, parts, unknown)),
+        notes=tuple(clauses.splitlines()),
         verdicts=judged,
         n_seeds=len(seeds),
         test=test,
@@ -419,25 +422,3 @@ def _coverage(parts: Iterable[ProtocolResult]) -> pd.Series:
         counts = part.table.frame.set_index("model")[["n", "missing"]]
         least = least.combine((counts["n"] / counts.sum(axis=1)).dropna(), min, fill_value=1.0)
     return least
-
-
-def _notes(judged: Judged, parts: Sequence[ProtocolResult], unknown: Texts) -> Iterator[str]:
-    """Yield clauses on what a reader must know about the judge's verdicts."""
-    results = {part.protocol for part in parts}
-    for name, part in judged.items():
-        if part.protocol not in results:
-            yield f"{part.protocol.label} has no readable verdict, so no rating"
-        kinds = len(part.signatures)
-        if kinds > 1:
-            yield f"run it again, {name} was judged with {kinds} different settings"
-    for rated in parts:
-        if not isinstance(rated, Arena):
-            continue
-        label = rated.protocol.label
-        counts = rated.counts
-        if rated.fitted.warning:
-            yield f"{label}: {rated.fitted.warning}"
-        if not counts.full:
-            yield f"{label}: {counts.judged:,} of {counts.expected:,} comparisons were judged"
-    for name in unknown:
-        yield f"its judgments of {name} do not count, no [protocols.{name}] is in botchat.toml"

@@ -17,7 +17,7 @@ from botchat.boards.board import Board
 from botchat.boards.judge_checks import WORDS, JudgeTrust, no_ranking
 from botchat.boards.protocols import DetectionResult, ProtocolResult
 from botchat.boards.tables import LABEL_COLUMNS, is_floor_bot, shorten
-from botchat.errors import listed
+from botchat.frames import fill
 from botchat.metrics.statistics import LEAST
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import LEAST_CLUSTERS
@@ -55,22 +55,65 @@ class Headline(NamedTuple):
 def headline(board: Board, trust: JudgeTrust) -> Headline:
     """Make the headline of a board; ``trust`` is that of its judge."""
     contestants = [name for name in board.main.frame["model"] if name != HUMAN]
-    said = _outcome(board, trust, contestants)
-    begin = _pieces(said.begin, contestants)
+    models = [name for name in contestants if not is_floor_bot(name)]
+    part = board.rated
+    ranked: list[str] = []
+    leaders: list[str] = []
+    if part is not None and len(contestants) > 1 and not trust.failed:
+        ranked = list(part.ranks.index)
+        leaders = board.leaders
+    rivals: list[str] = []
+    rival = ""
+    record = ""
+    if part is not None and len(leaders) == 1 < len(models):
+        in_order = [name for name in ranked if name in models]
+        rivals = list(compress(in_order[1:], part.may_be_best(in_order)[1:]))
+        rival = [*rivals, in_order[1]][0]
+        record = _record(part, leaders[0], rival, rivals)
+    text = fill(
+        "boards/headline.txt",
+        board=board,
+        trust=trust,
+        no_ranking=no_ranking(trust.checks),
+        models=models,
+        bots=[name for name in contestants if name not in models],
+        ranked=ranked,
+        leaders=leaders,
+        rivals=rivals,
+        rival=rival,
+        record=record,
+        n=max(board.frame.get("complete", ()), default=0),
+        is_votes=part is not None and part.protocol == VOTES,
+        least=LEAST,
+        least_topics=LEAST_CLUSTERS,
+    )
+    begin, rest, scope = [_pieces(line, contestants) for line in text.splitlines()]
     title = ""
-    for text, is_name in begin:
+    for piece, is_name in begin:
         if is_name:
-            title += shorten(text, LABEL_COLUMNS)
+            title += shorten(piece, LABEL_COLUMNS)
         else:
-            title += text
+            title += piece
     return Headline(
         begin,
-        _pieces(said.rest, contestants),
+        rest,
         f"{board.seed_set}: {title.rstrip(' .')}",
         _second(board, trust),
-        _scope(board, contestants),
-        next(iter(said.leaders), None),
+        "".join(piece for piece, _ in scope),
+        next(iter(leaders), None),
     )
+
+
+def _record(part: ProtocolResult, leader: str, rival: str, rivals: Sequence[str]) -> str:
+    """Say how the leader did against a rival; empty where no two are compared."""
+    against = ""
+    if len(rivals) > 1:
+        against = f" against {rival}"
+    elif rivals:
+        against = " against it"
+    if isinstance(part, Arena):
+        return part.record(leader, rival, against)
+    return ""
 
 
 def _pieces(text: str, names: Sequence[str]) -> Pieces:
@@ -78,73 +121,6 @@ def _pieces(text: str, names: Sequence[str]) -> Pieces:
     longest = sorted(map(re.escape, names), key=len, reverse=True)
     pieces = re.split(rf"(?<!\w)({'|'.join(longest) or '(?!)'})(?!\w)", text)
     return [(piece, i % 2 == 1) for i, piece in enumerate(pieces) if piece]
-
-
-class _Outcome(NamedTuple):
-    """A sentence up to its bracket, and from there on."""
-
-    begin: str
-    rest: str = ""
-    leaders: Sequence[str] = ()
-    """The models that lead, where any do."""
-
-
-def _outcome(board: Board, trust: JudgeTrust, contestants: Sequence[str]) -> _Outcome:
-    """Say who leads, or why nobody does."""
-    part = board.rated
-    if not board.parts:
-        return _Outcome("Nothing was judged yet.")
-    if trust.failed:
-        return _Outcome(no_ranking(trust.checks))
-    if len(contestants) == 1:
-        kind = "bot" if is_floor_bot(contestants[0]) else "model"
-        return _Outcome(f"One {kind}, nothing to rank: {contestants[0]}.")
-    if part is None:
-        return _Outcome("No comparison was judged: there is no ranking.")
-    order = list(part.ranks.index)
-    if part.n_dialogues < LEAST:
-        kind = "dialogues"
-        if part.protocol == VOTES:
-            kind = "independent votes"
-        return _Outcome(f"Too few {kind} to rank: {part.n_dialogues} of {LEAST}.")
-    if not order:
-        return _Outcome(f"Too few topics to rank: below {LEAST_CLUSTERS}.")
-    models = [name for name in order if not is_floor_bot(name)]
-    if not models:
-        return _Outcome(f"{order[0]} leads the bots; no model takes part.")
-    if len(models) == 1:
-        return _Outcome(f"{models[0]} is the only model.", leaders=models)
-    leaders = board.leaders
-    if len(leaders) > 1:
-        return _Outcome(f"No difference: {listed(leaders, _NAMED)}.", leaders=leaders)
-    return _leads(part, models)
-
-
-def _leads(part: ProtocolResult, models: Sequence[str]) -> _Outcome:
-    """Say that the first of some models leads, and who is not ruled out."""
-    leader = models[0]
-    rivals = list(compress(models[1:], part.may_be_best(models)[1:]))
-    rival = next(iter(rivals), models[1])
-    against = ""
-    if len(rivals) > 1:
-        against = f" against {rival}"
-    elif rivals:
-        against = " against it"
-    record = ""
-    if isinstance(part, Arena):
-        record = part.record(leader, rival, against)
-    if not rivals:
-        if record:
-            record = f", {record}"
-        return _Outcome(f"{leader} leads clearly ", f"(next: {rival}{record}).", [leader])
-    begin = f"{leader} leads; {rival} is not ruled out"
-    if len(rivals) > _NAMED:
-        begin = f"{leader} leads; {listed(rivals, _NAMED - 1)} are not ruled out"
-    elif len(rivals) > 1:
-        begin = f"{leader} leads; {listed(rivals[:-1])} and {rivals[-1]} are not ruled out"
-    if record:
-        return _Outcome(f"{begin} ", f"({record}).", [leader])
-    return _Outcome(f"{begin}.", leaders=[leader])
 
 
 def _second(board: Board, trust: JudgeTrust) -> str:
@@ -183,16 +159,3 @@ def _at_human_length(board: Board, name: str) -> str:
         f"Cut to the human dialogue's length {name} passes in {100 * passed[name]:.0f} of 100 "
         f"dialogues{people}."
     )
-
-
-def _scope(board: Board, contestants: Sequence[str]) -> str:
-    """Return the numbers of dialogues and contestants, and the judge, in one line."""
-    part = board.rated
-    bots = sum(is_floor_bot(each) for each in contestants)
-    counts = {"model": len(contestants) - bots, "bot": bots}
-    who = [f"{n:,} {kind}{'' if n == 1 else 's'}" for kind, n in counts.items() if n]
-    if isinstance(part, Arena) and part.protocol == VOTES:
-        return f"{part.counts.judged:,} votes of {board.seed_set}, {', '.join(who)}."
-    n = max(board.main.frame["complete"], default=0)
-    kind = "invented dialogues" if board.invented else "dialogues"
-    return f"{n:,} {kind} of {board.seed_set}, {', '.join(who)}, judge {board.judge}."

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from botchat.boards.tables import COLUMNS, Column, Record, Table, TableRow, spread, table
 from botchat.estimates import UNKNOWN, Estimate, VerdictPrice
+from botchat.frames import fill
 from botchat.interfaces import round_floats, settings_digest
 from botchat.metrics.agreement import GUESSING, Agreement, JudgeAgreement, ScoreAgreement
 from botchat.metrics.statistics import LEAST, LEVEL
@@ -111,8 +112,13 @@ class AgreementReport:
         names = [name for name, why in missing.items() if not why]
         if len(names) < 2:
             return [why for why in missing.values() if why][:1]
-        texts = [*_debate_sentences(self, names), _recommendation(self, names)]
-        return [text for text in texts if text]
+        text = fill(
+            "boards/sentences_on_judges.txt",
+            debate=_debate(self, names),
+            choice=_choice(self, names),
+            margin=round(50 * _MARGIN),
+        )
+        return text.splitlines()
 
     @property
     def judge_rows(self) -> list[Record]:
@@ -172,84 +178,81 @@ def _difference(report: AgreementReport, judge: str, other: str, level: float) -
     return difference.at(level)
 
 
-def _debate_sentences(report: AgreementReport, names: Sequence[str]) -> list[str]:
-    """Compare the best debate with the best single judge of its models, and with its controls."""
+class _Debate(NamedTuple):
+    """The best debate beside the best single judge of its models, and beside its controls."""
+
+    name: str = ""
+    single: str = ""
+    gain: Estimate = UNKNOWN
+    times: str = ""
+    """How much more a verdict costs, in words."""
+    controls: Mapping[str, Estimate] = {}
+    """What the control is -> what the debate gains."""
+
+
+def _debate(report: AgreementReport, names: Sequence[str]) -> _Debate:
+    """Choose the best debate and compare it; nothing where there is none, or nothing to compare."""
     skill = {name: report.agreement.differences[name, GUESSING].value for name in names}
     debates = [name for name in names if str(JudgeId(name, "votes_before_debate")) in skill]
     if not debates:
-        return []
+        return _Debate()
     debate = max(debates, key=skill.__getitem__)
+    controls = {}
+    for role, control in _CONTROLS.items():
+        gain = _difference(report, debate, str(JudgeId(debate, role)), LEVEL)
+        if gain.is_known:
+            controls[control] = gain
+    compared = _Debate(debate, controls=controls)
     singles = []
     for name in report.singles.get(debate, ()):
         if _difference(report, debate, name, LEVEL).is_known:
             singles.append(name)
-    texts = []
-    talk = f"The talk of {debate}"
-    if singles:
-        single = max(singles, key=skill.__getitem__)
-        # Both are chosen on the same items.
-        level = 1 - (1 - LEVEL) / (len(debates) * len(singles))
-        gain = _difference(report, debate, single, level)
-        words = _in_words(gain, single, "gains {} over", "loses {} against")
-        texts.append(f"The debate {debate} {words}{_times(report, debate, single)}.")
-        talk = "Its talk"
-    parts = []
-    for role, control in _CONTROLS.items():
-        gain = _difference(report, debate, str(JudgeId(debate, role)), LEVEL)
-        if gain.is_known:
-            parts.append(_in_words(gain, control, "adds {} over", "takes {} from"))
-    if parts:
-        texts.append(f"{talk} {' and '.join(parts)}.")
-    return texts
+    if not singles:
+        return compared
+    single = max(singles, key=skill.__getitem__)
+    # Both are chosen on the same items.
+    level = 1 - (1 - LEVEL) / (len(debates) * len(singles))
+    gain = _difference(report, debate, single, level)
+    return compared._replace(single=single, gain=gain, times=_times(report, debate, single))
 
 
-def _in_words(gain: Estimate, rival: str, more: str, less: str) -> str:
-    """Return ``gains 17 points over gpt (5 to 28)``; ``more``, ``less`` have a place for points."""
-    value, low, high = (_points(number) for number in vars(gain).values())
-    points = f"{value} points"
-    if value in ("1", "−1"):
-        points = f"{value} point"
-    ends = f"({low} to {high})"
-    if gain.low > 0:
-        return f"{more.format(points)} {rival} {ends}"
-    if gain.high < 0:
-        return f"{less.format(points.removeprefix('−'))} {rival} {ends}"
-    return f"is not shown to differ from {rival}: {points} {ends}"
+class _Choice(NamedTuple):
+    """The judge to take."""
+
+    n: int = 0
+    """Items."""
+    judge: str = ""
+    """Empty where none beats guessing."""
+    cheapest: str = ""
+    """The cheapest of all, if that is known."""
+    usd: float | None = None
+    behind: int = 0
+    """In how many of 100 verdicts it may be worse than another, at most."""
+    rival: str = ""
+    """Which other."""
+    is_fit: bool = False
+    """Whether it is at most the margin behind every other."""
 
 
-def _points(number: float) -> str:
-    """Return points of 100, without decimals unless that would be 0."""
-    points = round(100 * number, 1)
-    form = ".0f"
-    if abs(points) < 0.5:
-        form = "z.1g"
-    return f"{points:{form}}".replace("-", "−")
-
-
-def _recommendation(report: AgreementReport, names: Sequence[str]) -> str:
-    """Name the first, by price, that beats guessing and is at most a margin behind all others."""
+def _choice(report: AgreementReport, names: Sequence[str]) -> _Choice:
+    """Choose the first, by price, that beats guessing and is at most a margin behind all others."""
     by_price, cheapest = _by_price(report, names)
     able = [name for name in by_price if _difference(report, name, GUESSING, LEVEL).low > 0]
     if not able:
-        return "No judge here is shown to be better than guessing."
+        return _Choice()
     behind = {name: _behind(report, name, names) for name in able}
     fit = [name for name in able if behind[name][0] < _MARGIN]
     judge = [*fit, *able][0]
-    named = judge
-    if judge == cheapest:
-        named += ", the cheapest"
-    n = report.agreement.differences[judge, GUESSING].n_items
-    usd = report.price(judge).usd
-    if fit:
-        if usd is not None:
-            named += f" (USD {1000 * usd:,.2f} per 1,000)"
-        most = f"{50 * _MARGIN:.0f} in 100 verdicts"
-        return f"Take {named}: at most {most} worse than any other, on {n} items."
-    if judge == cheapest:
-        named += ","
     lead, rival = behind[judge]
-    most = f"{math.ceil(round(50 * lead, 6))} in 100 verdicts"
-    return f"{n} items cannot name a judge: {named} may be up to {most} worse than {rival}."
+    return _Choice(
+        report.agreement.differences[judge, GUESSING].n_items,
+        judge,
+        cheapest,
+        report.price(judge).usd,
+        math.ceil(round(50 * lead, 6)),
+        rival,
+        bool(fit),
+    )
 
 
 def _behind(report: AgreementReport, judge: str, names: Sequence[str]) -> tuple[float, str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from importlib import resources
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -20,8 +19,8 @@ from botchat.boards.judge_table import JudgeFacts
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.skill import Second, SkillCases, State, pair_cases, second, state
 from botchat.boards.tables import DIGITS, interval_text, is_floor_bot, shorten
-from botchat.errors import listed
 from botchat.estimates import Estimate
+from botchat.frames import fill, package_toml
 from botchat.judges.rules import RulesJudge
 from botchat.metrics.statistics import LEAST
 from botchat.protocols.protocol import Protocol
@@ -29,8 +28,6 @@ from botchat.records import MIN_HUMAN, Names, Texts
 
 Level = Literal["no fault found", "use with care", "not tested", "do not trust"]
 Key = Literal["skill", "skill_bots", "skill_labels", "unreadable_rate"]
-Untested = Literal["rules", "protocol", "human", "off", "shuffled", "limit", "unsure", "older"]
-
 MOST_UNREADABLE = 0.25
 """Share of unreadable verdicts above which a judge fails."""
 
@@ -54,13 +51,10 @@ class Words(msgspec.Struct, frozen=True):
     levels: dict[Level, str]
     checks: dict[Key, CheckWords]
     rates: dict[str, str]
-    untested: dict[Untested, str]
     second: dict[Second, str]
 
 
-WORDS = msgspec.toml.decode(
-    resources.files(__package__).joinpath("judge.toml").read_bytes(), type=Words
-)
+WORDS = package_toml("boards/judge.toml", Words)
 
 
 class Check(NamedTuple):
@@ -138,7 +132,8 @@ class Check(NamedTuple):
         """`reason` with what a failing judge does instead."""
         if self.key != "skill" or self.state != "fails":
             return self.reason
-        return f"{self.reason}: {self.cases.habit or _lower(self.rates)}"
+        rates = self.rates[:1].lower() + self.rates[1:]
+        return f"{self.reason}: {self.cases.habit or rates}"
 
 
 class Beside(NamedTuple):
@@ -231,21 +226,21 @@ def judge_trust(board: Board, labelled: Check | None = None) -> JudgeTrust:
     if is_rules or not (is_tested or "fails" in states):
         states = []
     decided = level(states, capped=bool(board.self_judged or leader.word == "reversed"))
-    match decided:
-        case "do not trust":
-            reasons = _faults(board, checks)
-        case "use with care":
-            reasons = _doubts(checks, leader)
-        case "not tested":
-            reasons = [_untested(board, checks)]
-        case "no fault found":
-            reasons = [_praise(checks)]
-    if board.self_judged:
-        verb = "is a contestant"
-        if len(board.self_judged) > 1:
-            verb = "are contestants"
-        reasons.append(f"It judges itself: {listed(board.self_judged)} {verb}.")
-    return JudgeTrust(decided, reasons, checks, board.self_judged, leader, is_rules)
+    text = fill(
+        "boards/judge_reasons.txt",
+        level=decided,
+        is_rules=is_rules,
+        board=board,
+        test=board.test,
+        checks=checks,
+        faults=_worst(checks, "fails"),
+        doubts=_worst(checks, "warns"),
+        leader=leader,
+        n_missing=_n_missing(board),
+        least=LEAST,
+        shortest=MIN_HUMAN,
+    )
+    return JudgeTrust(decided, text.splitlines(), checks, board.self_judged, leader, is_rules)
 
 
 def level(states: Sequence[State], *, capped: bool = False) -> Level:
@@ -354,75 +349,6 @@ def _worst(checks: Sequence[Check], wanted: State) -> list[Check]:
     return some
 
 
-def _faults(board: Board, checks: Sequence[Check]) -> list[str]:
-    """Return what a judge fails in, the worst first."""
-    failing = _worst(checks, "fails")
-    faults: dict[str, str] = {}
-    for check in failing:
-        faults.setdefault(check.reason, _sentence(check.detail))  # alone and in pairs alike: once
-    reasons = list(faults.values())
-    if failing[0].key == "unreadable_rate" and _lacks_room(board):
-        reasons.insert(1, _MORE_ROOM)
-    return reasons
-
-
-def _doubts(checks: Sequence[Check], leader: Beside) -> list[str]:
-    """Return what speaks against a judge without a fault, the worst first."""
-    reasons = [_sentence(check.reason) for check in _worst(checks, "warns")]
-    if leader.word == "reversed":
-        rates = f"{100 * leader.cases.bad:.0f} % against {100 * leader.cases.good:.0f} %"
-        reasons.append(f"It takes people for AI more often than {leader.name}: {rates}.")
-    for check in checks:
-        if check.key == "skill" and check.state == "unknown":
-            reasons.append(_sentence(check.reason or f"{check.protocol.label} was not tested"))
-    return reasons
-
-
-_MORE_ROOM = (
-    "Its replies were cut or empty: set a larger max_tokens in its entry, or reasoning_tokens in "
-    "its [models] entry if it thinks."
-)
-
-
-def _lacks_room(board: Board) -> bool:
-    """Whether most unreadable verdicts are missing since a reply was cut or showed nothing."""
-    facts = board.judge_facts.values()
-    n_cut = sum(each.without_room for each in facts)
-    return 2 * n_cut > sum(each.unreadable for each in facts)
-
-
-def _praise(checks: Sequence[Check]) -> str:
-    """Return what a judge without a fault does with shuffled dialogues."""
-    texts = [check.reason for check in checks if check.key == "skill"]
-    return _sentence("; ".join([texts[0], *[_lower(text) for text in texts[1:]]]))
-
-
-def _untested(board: Board, checks: Sequence[Check]) -> str:
-    """Return why nothing is known of a judge, and what to do."""
-    unsure = [check.reason for check in checks if check.key == "skill" and check.reason]
-    reasons: dict[Untested, bool] = {
-        "rules": board.judge == RulesJudge.name,
-        "protocol": not _tested_protocols(board),
-        "human": board.test.n_human < LEAST,
-        "off": board.test.n_asked == 0,
-        "shuffled": len(board.test.seeds) < LEAST,
-        "limit": board.n_seeds < LEAST,
-        "unsure": bool(unsure),
-        "older": True,
-    }
-    why = next(key for key, holds in reasons.items() if holds)
-    return WORDS.untested[why].format(
-        reason="".join(unsure[:1]),
-        set=board.seed_set,
-        least=LEAST,
-        shortest=MIN_HUMAN,
-        n_human=board.test.n_human,
-        n_shuffled=len(board.test.seeds),
-        n_seeds=board.n_seeds,
-        n_calls=_n_missing(board),
-    )
-
-
 def _n_missing(board: Board) -> int:
     """Count the verdicts that are still to be asked for, from `LEAST` dialogues on."""
     n = 0
@@ -431,11 +357,3 @@ def _n_missing(board: Board) -> int:
         if protocol.is_alone:
             n -= max(0, LEAST - board.n_seeds)  # human ones that are judged with the models'
     return n
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
