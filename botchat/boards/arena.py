@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from botchat.boards.protocols import (
+    COUNTS,
     MODEL,
-    PAIRWISE,
     RANK,
     ProtocolResult,
     ProtocolVerdicts,
@@ -190,7 +190,7 @@ def rated(
     standing = table(
         protocol.name,
         title,
-        [RANK, MODEL, *COLUMNS.ratings, *PAIRWISE],
+        [RANK, MODEL, *COLUMNS.ratings, *COLUMNS.pairwise, *COUNTS],
         pd.concat([rows, ranks, *ratings], axis=1).rename_axis("model"),
         [signature],
         "Rates in percent of the comparisons with all others; brackets are 95 % intervals. Ranked "

@@ -235,7 +235,7 @@ def _result_table(
     by: Sequence[str],
 ) -> Table:
     protocol = judged.protocol
-    columns = [MODEL, *columns]
+    columns = [MODEL, *columns, *COUNTS]
     return table(protocol.name, protocol.title, columns, rows, [judged.signature], note, by)
 
 
@@ -245,7 +245,7 @@ def detection_result(
     """Success rates, at each N that the dialogues reach and at the human length."""
     curves = success_curves(judged.ends)
     turns = success_turns(judged, dialogues)
-    columns = [replace(share(f"success_n{n}", f"Success @{n}"), n=n) for n in turns]
+    columns = [Column(f"success_n{n}", f"Success @{n}", "rate", interval=True, n=n) for n in turns]
     keys = [column.key for column in columns]
     columns.append(share("success_human_length", "Success @human length"))
     human_length = {s.id: len(s.utterances) for s in seeds if len(s.utterances) >= MIN_HUMAN}
@@ -264,7 +264,7 @@ def detection_result(
         rows.append(row)
     standing = _result_table(
         judged,
-        [*columns, *COUNTS],
+        columns,
         rows,
         "Success rate at N in percent: dialogues without an AI utterance up to N (Kaplan-Meier), "
         "with 95 % intervals; of human dialogues those with N utterances or more, from 20 on. "
@@ -349,7 +349,7 @@ def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResu
     keys = ["win_or_tie", "win"]
     standing = _result_table(
         judged,
-        PAIRWISE,
+        COLUMNS.pairwise,
         rows,
         "Against the human dialogue of the same ChatSEED, cut to its length; in percent of "
         "comparisons, with 95 % intervals that allow for both orders of one ChatSEED. A model wins "
@@ -380,7 +380,7 @@ def score_result(judged: ProtocolVerdicts, answer: Score, seeds: Sequence[Seed])
         rows.append(row)
     standing = _result_table(
         judged,
-        [*columns, *COUNTS],
+        columns,
         rows,
         f"Means over dialogues of scores from {scale.lowest} to {scale.highest}, with 95 % "
         "intervals; a dialogue without a readable score is missing.",
@@ -400,7 +400,6 @@ def report_result(
             Column("score", "Score", "number", interval=True),
             *(share(key, name) for key, name in ERRORS.items()),
             share("quoted", "Quotes found"),
-            *COUNTS,
         ],
         error_rates(judged.judgments, reported, len(seeds), judged.topics),
         "Dialogues with an error, in percent of those judged on it, with 95 % intervals. "
@@ -413,8 +412,6 @@ def report_result(
 
 COUNTS = (N, Column("missing", "Missing", "count", detail=True))
 RANK = Column("rank", "Rank", "rank", interval=True)
-PAIRWISE = COLUMNS.pairwise + COUNTS
-"""Columns of rows that `with_missing` returns."""
 
 
 def protocol_result(

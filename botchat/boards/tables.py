@@ -14,12 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
-from itertools import accumulate
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 import pandas as pd
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 
 from botchat.estimates import Estimate
 from botchat.frames import TomlTable, package_toml
@@ -81,10 +80,9 @@ def _ending(name: str, columns: int) -> str:
 
 def _cut(text: str, columns: int) -> str:
     """Return a text, or its beginning and ``…`` where it is wider."""
-    ends = list(accumulate(map(cell_len, text)))
-    if max(ends, default=0) <= columns:
+    if cell_len(text) <= columns:
         return text
-    return f"{text[: sum(end < columns for end in ends)]}…"
+    return f"{chop_cells(text, columns - 1)[0]}…"
 
 
 def _digested(name: str, columns: int) -> str:

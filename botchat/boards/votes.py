@@ -130,18 +130,17 @@ def _board(
 def votes_digest(votes: PairVerdicts) -> str:
     """8 hex digits that change with any vote, whatever the order of rows."""
     models = np.array(votes.contestants, dtype=object)
-    columns = {
+    names = {
         "first": models[votes.first],
         "second": models[votes.second],
-        "result": votes.result,
         "judge": np.array(votes.judges, dtype=object)[votes.judge],
         "item": np.array([*votes.items, ""], dtype=object)[votes.item],
     }
+    frame = pd.DataFrame(names, dtype="category")
+    frame.insert(2, "result", votes.result)
     if (votes.weight != 1).any():
-        columns["weight"] = votes.weight
-    frame = pd.DataFrame(columns)
-    names = ["first", "second", "judge", "item"]
-    hashed = pd.util.hash_pandas_object(frame.astype(dict.fromkeys(names, "category")), index=False)
+        frame["weight"] = votes.weight
+    hashed = pd.util.hash_pandas_object(frame, index=False)
     return sha256(np.sort(hashed.to_numpy()).tobytes()).hexdigest()[:8]
 
 

@@ -69,8 +69,8 @@ class Chart:
         """Draw it in a size in inches; by default as high as it needs."""
         height = height or (1.1 + 0.21 * self.n_rows if self.n_rows else 0.6 * width)
         with style.context(["default", _STYLE]):
-            figure = Figure((width, height), layout="constrained")
-            figure.suptitle(self.title, x=0.01, ha="left", size=9.5, weight="bold")
+            figure = Figure((width, height))
+            figure.suptitle(self.title, x=0.01, ha="left")
             self.draw(figure.subplots())
         return figure
 
@@ -345,11 +345,12 @@ def dots(
     """Draw numbers with their intervals, a row each; the first series is filled."""
     main = next(iter(series.values()))
     names = list(dict.fromkeys(chain.from_iterable(frame.index for frame in series.values())))
-    step = 0.6 / max(1, len(series) - 1)
-    middle = 0.3 if len(series) > 1 else 0
+    offsets = np.linspace(-0.3, 0.3, len(series))
+    if len(series) == 1:
+        offsets = np.zeros(1)
     for i, (title, frame) in enumerate(series.items()):
         frame = frame.reindex(names)
-        y = np.arange(len(names)) + (i * step - middle)
+        y = np.arange(len(names)) + offsets[i]
         shade = SHADES[min(i, 3)]
         colors = [PEOPLE if name == HUMAN else shade for name in names]
         fill = "white" if i else colors
