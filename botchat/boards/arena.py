@@ -113,11 +113,6 @@ class Arena(ProtocolResult):
         """Compare contestants by their ratings; see `ProtocolResult.above`."""
         return self.fitted.above(names, level)
 
-    def matrix(self, key: str) -> pd.DataFrame:
-        """Return a rate of `results`, row against column; NaN where nothing was compared."""
-        order = self.table.frame["model"].tolist()
-        return self.results[key].unstack().reindex(index=order, columns=order)
-
 
 def rate(
     judged: Iterable[ProtocolVerdicts],

@@ -6,7 +6,6 @@ A new format is a line of `WRITERS`, and a word in the choices of ``--format``.
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 from collections import defaultdict
@@ -92,7 +91,7 @@ def _csv(table: Table) -> str:
             frame[column.key] = frame[column.key].map(round_floats)
         else:
             frame[column.keys] = frame[column.keys].round(DIGITS)
-    return str(frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n"))
+    return frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
 
 
 def _markdown(table: Table) -> str:
@@ -134,11 +133,9 @@ def _template(name: str) -> Template:
 
 def _parquet(table: Table) -> bytes:
     """The exact numbers; `described` is ``pandas.read_parquet(file).attrs``."""
-    file = io.BytesIO()
     frame = table.frame.copy()
     frame.attrs.update(described(table))
-    frame.to_parquet(file, index=False)
-    return file.getvalue()
+    return frame.to_parquet(index=False)
 
 
 def _escape_formula(name: str) -> str:
@@ -246,7 +243,7 @@ def as_json(board: Board, headline: Headline, trust: JudgeTrust) -> Record:
         "signature": board.main.signature,
         "signatures": board.main.signatures,
         "notes": notes,
-        "provenance": [msgspec.to_builtins(row) for row in board.provenance],
+        "provenance": msgspec.to_builtins(board.provenance),
         "tables": tables,
     }
 

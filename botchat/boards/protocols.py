@@ -401,7 +401,7 @@ def report_result(
             *(share(key, name) for key, name in ERRORS.items()),
             share("quoted", "Quotes found"),
         ],
-        error_rates(judged.judgments, reported, len(seeds), judged.topics),
+        error_rates(judged.by_contestant, reported, len(seeds), judged.topics),
         "Dialogues with an error, in percent of those judged on it, with 95 % intervals. "
         "Score: mean of one point less for every error, from 0. Quotes found: errors whose quoted "
         "words are in the utterance that the judge names, in percent.",

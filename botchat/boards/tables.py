@@ -187,7 +187,7 @@ class Table:
     def _repr_html_(self) -> str:
         """Return the table for readers as HTML, for notebooks."""
         headings = [column.heading for column in self.headline]
-        return str(pd.DataFrame(self.cells, columns=headings).to_html(index=False))
+        return pd.DataFrame(self.cells, columns=headings).to_html(index=False)
 
     @property
     def signature(self) -> str:
@@ -300,7 +300,7 @@ def table(
 
 def record_frame(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) -> pd.DataFrame:
     """A row a record and a column a field, as in a stage file; what is not known is missing."""
-    rows = [msgspec.to_builtins(record) for record in records]
+    rows = msgspec.to_builtins(list(records))
     return pd.DataFrame(rows, columns=list(kind.__struct_fields__))
 
 

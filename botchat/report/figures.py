@@ -182,7 +182,7 @@ def _n_words(arena: Arena) -> str:
 
 def _win_rates(arena: Arena, prefix: str) -> Chart:
     names = list(_first(arena.table.frame.set_index("model")).index)
-    rates = arena.matrix("win_or_tie").reindex(index=names, columns=names)
+    rates = arena.results["win_or_tie"].unstack().reindex(index=names, columns=names)
     name = f"{prefix}win-rates"
     title = "Win + tie rate (%)"
     if arena.protocol.n:
