@@ -171,11 +171,10 @@ class _Packed:
     def add(self, number: int, protocol: Protocol, judgments: Sequence[Judgment]) -> None:
         """Put the last judge's judgments of one protocol at their seeds."""
         known = []
-        n_shown = 1 if protocol.is_alone else 2
         for judgment in sorted(judgments, key=attrgetter("contestants")):
             names = judgment.contestants
             is_here = judgment.seed_id in self._places and self.numbers.keys() >= set(names)
-            if is_here and len(names) == n_shown:
+            if is_here and len(names) == protocol.orders:
                 known.append(judgment)
                 self._add_verdict(number, protocol, judgment)
         if not known:

@@ -417,16 +417,17 @@ def _steps(curves: Mapping[str, SuccessCurve], axes: Axes) -> None:
         ends.append((float(rate[-1]), name))
     axes.set(xlabel="utterances N", ylabel="success rate at N (%)", ylim=(-2, 102))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _name_ends(axes, sorted(ends, reverse=True)[:10])
+    best = sorted(ends, reverse=True)[:10]
+    _name_ends(axes, pd.Series({name: rate for rate, name in best}, dtype=float))
     axes.grid(axis="y")
 
 
-def _name_ends(axes: Axes, ends: Sequence[tuple[float, str]]) -> None:
-    """Write names right of the plot near these heights, from the top, one under the other."""
+def _name_ends(axes: Axes, ends: pd.Series) -> None:
+    """Write names right of the plot near their heights, from the top, one under the other."""
     low, high = axes.get_ylim()
     step = (high - low) / (_inches(axes)[1] - 1) * 0.15
-    names = [name for _, name in ends]
-    heights = -apart([-y for y, _ in ends], step, -low)
+    names = list(ends.index)
+    heights = -apart((-ends).tolist(), step, -low)
     texts = _write_beside(axes, heights, _short(axes, names))
     for text, name in zip(texts, names, strict=True):
         text.set_color(_color(name))
@@ -445,7 +446,7 @@ def _points(points: pd.DataFrame, across: str, up: str, axes: Axes) -> None:
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set(xlabel=f"{across} (log scale)", ylabel=up)
-    _name_ends(axes, [(float(y), str(name)) for name, y in points["value"].items()])
+    _name_ends(axes, points["value"])
     axes.grid()
 
 

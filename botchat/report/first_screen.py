@@ -176,9 +176,7 @@ def _columns(board: Board, links: Links, costs: Costs, *, ranked: bool) -> Itera
 
 def protocol_columns(board: Board) -> list[ProtocolResult]:
     """Return the protocols with a column on the first screen, the one of the ranks first."""
-    by_base = {}
-    if board.ranked_by is not None:
-        by_base[board.ranked_by.protocol.base] = board.ranked_by
+    by_base: dict[str, ProtocolResult] = {}
     for part in board.parts:
         if part.ranking:
             by_base.setdefault(part.protocol.base, part)
