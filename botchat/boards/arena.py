@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import NamedTuple
@@ -12,21 +12,19 @@ import numpy as np
 import pandas as pd
 
 from botchat.boards.protocols import (
+    COUNTS,
     MODEL,
-    PAIRWISE,
     RANK,
     ProtocolResult,
     ProtocolVerdicts,
-    model_results,
-    pair_results,
     rank_columns,
+    results,
     with_missing,
 )
-from botchat.boards.tables import COLUMNS, Table, table
+from botchat.boards.tables import COLUMNS, Table, table, with_ends
 from botchat.estimates import Flags, Floats
 from botchat.metrics.lengths import log_words
 from botchat.metrics.verdicts import PairVerdicts
-from botchat.protocols.catalogue import VOTES
 from botchat.protocols.protocol import Protocol
 from botchat.ratings.bradley_terry import BradleyTerryResult, fit
 from botchat.ratings.comparisons import Comparisons, comparisons_of
@@ -73,7 +71,7 @@ class Arena(ProtocolResult):
     pairs: Table
     """One row an ordered pair; its csv is such a table of rates as `rank` reads."""
     results: pd.DataFrame
-    """The table that `pair_results` returns."""
+    """The `results` of each ordered pair that was compared."""
     has_elo: bool
     is_hard: bool
     """See `Comparisons.is_hard`."""
@@ -115,11 +113,6 @@ class Arena(ProtocolResult):
         """Compare contestants by their ratings; see `ProtocolResult.above`."""
         return self.fitted.above(names, level)
 
-    def matrix(self, key: str) -> pd.DataFrame:
-        """Return a rate of `results`, row against column; NaN where nothing was compared."""
-        order = self.table.frame["model"].tolist()
-        return self.results[key].unstack().reindex(index=order, columns=order)
-
 
 def rate(
     judged: Iterable[ProtocolVerdicts],
@@ -131,7 +124,7 @@ def rate(
 
     ``seed_ids``: the seeds that count, each once.
     """
-    results = []
+    arenas = []
     for part in judged:
         verdicts = part.verdicts.on(seed_ids)
         readable = verdicts.only(verdicts.readable)
@@ -141,34 +134,11 @@ def rate(
         # A contestant that only unreadable verdicts name is a contestant too.
         contestants = part.verdicts.judged_contestants
         expected = part.expected_pairs(contestants, seed_ids)
-        rows = with_missing(model_results(comparisons), contestants, expected.sum(axis=0))
+        rows = with_missing(results(comparisons), contestants, expected.sum(axis=0))
         counts = ComparisonCounts(len(verdicts), int(expected.sum()) // 2)
         length = _length_differences(readable, comparisons, dialogues, part.protocol.n)
-        results.append(
-            _arena(part.protocol, rows, comparisons, counts, part.signature, elo, length)
-        )
-    return results
-
-
-def rate_votes(
-    comparisons: Comparisons,
-    signature: str,
-    *,
-    per_pair: int | None = None,
-    unreadable: Mapping[str, int],
-) -> Arena:
-    """Make the Arena's tables from comparisons without judgments: votes, or a table of rates.
-
-    ``signature``: names the comparisons. ``per_pair``: comparisons that every pair should have,
-    None for votes. ``unreadable``: contestant -> votes on it without a result.
-    """
-    models = comparisons.models
-    rows = with_missing(model_results(comparisons), models, (per_pair or 0) * (len(models) - 1))
-    rows["missing"] += [unreadable.get(name, 0) for name in models]
-    expected = None if per_pair is None else per_pair * math.comb(len(models), 2)
-    counts = ComparisonCounts(len(comparisons), expected)
-    not_known = np.full(len(comparisons), np.nan)
-    return _arena(VOTES, rows, comparisons, counts, signature, None, not_known)
+        arenas.append(rated(part.protocol, rows, comparisons, counts, part.signature, elo, length))
+    return arenas
 
 
 def _length_differences(
@@ -182,22 +152,25 @@ def _length_differences(
     return np.where(readable.shown == turns, first - second, np.nan)
 
 
-def _arena(
+def rated(
     protocol: Protocol,
     rows: pd.DataFrame,
     comparisons: Comparisons,
     counts: ComparisonCounts,
     signature: str,
-    elo: EloSettings | None,
-    length: Floats,
+    elo: EloSettings | None = None,
+    length: Floats | None = None,
 ) -> Arena:
-    """Rate the contestants and make the tables from ``rows``, the results of all of them."""
+    """Rate the contestants and make the tables from ``rows``, which `with_missing` returns.
+
+    ``signature``: names the comparisons. ``length``: as `fit` takes it, nan where not known.
+    """
     title = f"{protocol.title} at N = {protocol.n}" if protocol.n else protocol.title
     fitted = fit(comparisons)
     ratings = [_bradley_terry(fitted, "bt")]
-    known = np.isfinite(length)
     controlled = None
-    if known.any():
+    if length is not None and np.isfinite(length).any():
+        known = np.isfinite(length)
         controlled = fit(comparisons.select(known), length[known])
         ratings.append(_bradley_terry(controlled, "bt_length_controlled"))
     is_hard = comparisons.is_hard
@@ -212,34 +185,35 @@ def _arena(
     standing = table(
         protocol.name,
         title,
-        [RANK, MODEL, *COLUMNS.ratings, *PAIRWISE],
-        pd.concat([rows, ranks, *ratings], axis=1).rename_axis("model").reset_index(),
+        [RANK, MODEL, *COLUMNS.ratings, *COLUMNS.pairwise, *COUNTS],
+        pd.concat([rows, ranks, *ratings], axis=1).rename_axis("model"),
         [signature],
         "Rates in percent of the comparisons with all others; brackets are 95 % intervals. Ranked "
         "by Bradley–Terry; ranks are simultaneous 95 % rank intervals.",
         ["bt"],
     ).filled()
-    results = pair_results(comparisons)
+    of_pairs = results(comparisons, of_pairs=True)
     order = standing.frame["model"].tolist()
     listed = list(permutations(order, 2))
     if len(order) > MOST_LISTED:
-        compared = set(results.index)
+        compared = set(of_pairs.index)
         listed = [pair for pair in combinations(order, 2) if pair in compared]
-    rows = with_missing(results, listed, 0).rename_axis(["model_a", "model_b"])
-    columns = rows.columns.str
-    rows.columns = columns.replace("^(win|win_or_tie)(|_low|_high)$", r"\1_rate\2", regex=True)
+    met = with_missing(of_pairs, listed, 0)
+    met.columns = met.columns.str.replace(
+        "^(win|win_or_tie)(|_low|_high)$", r"\1_rate\2", regex=True
+    )
     pairs = table(
         f"{protocol.name}-pairs",
         f"{title}, pair by pair",
         COLUMNS.meetings,
-        rows.reset_index(),
+        met,
         [signature],
     )
     return Arena(
         protocol,
         standing,
         pairs,
-        results,
+        of_pairs,
         has_elo,
         is_hard,
         counts,
@@ -252,11 +226,7 @@ def _arena(
 def _bradley_terry(fitted: BradleyTerryResult, key: str) -> pd.DataFrame:
     """Return ratings and the ends of their intervals, by model."""
     # To the digits in which models that did the same are equal.
-    columns = {
-        key: fitted.rating.round(_DIGITS),
-        f"{key}_low": fitted.low,
-        f"{key}_high": fitted.high,
-    }
+    columns = with_ends(key, fitted.rating.round(_DIGITS), fitted.low, fitted.high)
     return pd.DataFrame(columns, index=list(fitted.models))
 
 
@@ -270,10 +240,6 @@ def _elo(played: EloResult, fitted: BradleyTerryResult) -> pd.DataFrame:
     spread = played.run_std
     error = np.hypot(fitted.std_error, np.nan_to_num(spread) / played.settings.runs**0.5)
     reach = fitted.reach() * error
-    columns = {
-        "elo": rating,
-        "elo_low": rating - reach,
-        "elo_high": rating + reach,
-        "elo_run_std": spread,
-    }
+    columns = with_ends("elo", rating, rating - reach, rating + reach)
+    columns["elo_run_std"] = spread
     return pd.DataFrame(columns, index=list(played.models))

@@ -9,13 +9,14 @@ from statistics import NormalDist
 
 import msgspec
 import numpy as np
+import pandas as pd
 
+from botchat.boards.success import passes
 from botchat.errors import DataError
 from botchat.estimates import Floats, Indices
 from botchat.interfaces import Row
 from botchat.metrics.statistics import holm, sign_flip
 from botchat.protocols.rates import PASS_AT
-from botchat.protocols.verdicts import NOT_SAID
 from botchat.records import HUMAN
 
 FIRST_N = PASS_AT[0]
@@ -56,13 +57,11 @@ class SavedBoard(msgspec.Struct, frozen=True):
         """Ids of the seeds that any model was judged on."""
         return set(chain.from_iterable(self.by_seed.values()))
 
-    def success(self, model: str, n: int) -> dict[str, float]:
-        """Return seed id -> whether a dialogue has no AI utterance up to N, where that is known."""
-        success = {}
-        for seed, index in self.by_seed.get(model, {}).items():
-            if index is not None and index >= 0 and (index != NOT_SAID or n >= self.n):
-                success[seed] = float(index == 0 or n < index < NOT_SAID)
-        return success
+    def success(self, model: str, n: int) -> pd.Series:
+        """Return by seed 1 where no utterance up to N is AI's, else 0, where that is known."""
+        first_ai = pd.Series(self.by_seed.get(model, {}), dtype=float)
+        ends = pd.DataFrame({"first_ai": first_ai, "shown": max(n, self.n)})
+        return passes(ends, n).dropna()
 
     @property
     def settings(self) -> dict[tuple[str, str], str | None]:
@@ -124,12 +123,10 @@ class Boards:
 
     def changes(self, model: str, n: int) -> tuple[Floats, Indices]:
         """Return success at N after less before on each seed known on both, and its cluster."""
-        old = self.old.success(model, n)
-        new = self.new.success(model, n)
-        seeds = sorted(old.keys() & new.keys())
-        clusters = [self.new.topics.get(seed, seed) for seed in seeds]
-        changes = np.array([new[seed] - old[seed] for seed in seeds])
-        return changes, np.unique(clusters, return_inverse=True)[1]
+        success = self.new.success(model, n) - self.old.success(model, n)
+        changes = success.dropna().sort_index()
+        clusters = [self.new.topics.get(seed, seed) for seed in changes.index]
+        return changes.to_numpy(), np.unique(clusters, return_inverse=True)[1]
 
 
 def p_fell(changes: Floats, cluster: Indices) -> float:

@@ -6,20 +6,22 @@ A new format is a line of `WRITERS`, and a word in the choices of ``--format``.
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 
 import msgspec
+from jinja2 import Environment, PackageLoader, Template
 
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline
 from botchat.boards.judge_checks import JudgeTrust
 from botchat.boards.protocols import DetectionResult, ReportResult
-from botchat.boards.tables import DIGITS, Column, Record, Table, one_line
+from botchat.boards.tables import DIGITS, Record, Table, one_line
 from botchat.errors import UsageError
+from botchat.frames import package_toml
 from botchat.interfaces import round_floats, settings_digest
 from botchat.protocols.reports import as_prose, as_records, as_text
 from botchat.protocols.verdicts import UNTOLD
@@ -30,28 +32,7 @@ Content = str | bytes
 
 _FORMULA = re.compile(r"^[\s]*[=+\-@]")
 
-_TEX = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        '"': r"\textquotedbl{}",
-        "[": "{[}",  # after the end of a row it would be an option of it
-        "]": "{]}",
-        "*": "{*}",
-        "–": "--",
-        "—": "---",
-        "…": r"\ldots{}",
-        "½": r"\textonehalf{}",
-        "±": r"\textpm{}",
-        "×": r"\texttimes{}",
-        "−": "$-$",
-        **{char: f"\\{char}" for char in "&%$#_{}"},
-    }
-)
+_TEX = str.maketrans(package_toml("boards/tex.toml", dict[str, str]))
 
 MOST_IN_JSON = 10_000
 """Rows of a table that are in ``leaderboard.json`` too: all pairs of 100 models."""
@@ -75,10 +56,7 @@ def table_files(tables: Sequence[Table], formats: Texts = ()) -> dict[str, Conte
 
 def document(title: str, notes: Iterable[str], tables: Iterable[Table]) -> str:
     """Markdown of several tables under one title, which no table repeats."""
-    parts = [f"# {_escape_markdown(title)}\n"]
-    parts.append("".join(f"- {_escape_markdown(note)}\n" for note in notes))
-    parts += [_markdown(each, title) for each in tables]
-    return "\n".join(parts)
+    return _template("document.md").render(title=title, notes=notes, tables=tables)
 
 
 def to_json(value: object) -> str:
@@ -113,26 +91,12 @@ def _csv(table: Table) -> str:
             frame[column.key] = frame[column.key].map(round_floats)
         else:
             frame[column.keys] = frame[column.keys].round(DIGITS)
-    return str(frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n"))
+    return frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
 
 
-def _markdown(table: Table, title: str = "") -> str:
-    """A heading that is not ``title``, a pipe table, the note and the signatures."""
-    lines = []
-    if table.title != title:
-        lines += [f"## {_escape_markdown(table.title)}", ""]
-    lines.append(_piped([column.heading for column in table.headline]))
-    lines.append(_piped(["---" if column.kind == "name" else "--:" for column in table.headline]))
-    lines += [_piped(cells) for cells in table.cells]
-    lines.append("")
-    if table.note:
-        lines += [_escape_markdown(table.note), ""]
-    lines += [f"{_code(of_now(signature))}  " for signature in table.signatures]
-    return "\n".join(lines) + "\n"
-
-
-def _piped(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(map(_escape_markdown, cells))} |"
+def _markdown(table: Table) -> str:
+    """A heading, a pipe table, the note and the signatures."""
+    return _template("table.md").render(table=table)
 
 
 def _tex(table: Table) -> str:
@@ -140,46 +104,38 @@ def _tex(table: Table) -> str:
 
     ``T1`` fonts or XeLaTeX; names in other alphabets need a font that has them.
     """
-    columns = [_tex_column(table, column) for column in table.headline]
-    sides = "".join("l" if column.kind == "name" else "r" for column in table.headline)
-    lines = [f"% {one_line(of_now(signature))}" for signature in table.signatures]
-    lines += [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{_escape_tex(table.title)}}}",
-        rf"\label{{tab:{re.sub('[^A-Za-z0-9-]+', '-', table.name)}}}",
-        rf"\begin{{tabular}}{{@{{}}{sides}@{{}}}}",
-        r"\toprule",
-        rf"{' & '.join(_escape_tex(column.heading) for column in table.headline)} \\",
-        r"\midrule",
-    ]
-    lines += [rf"{' & '.join(row)} \\" for row in zip(*columns, strict=True)]
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    if table.note:
-        lines.append(rf"\par\smallskip{{\footnotesize {_escape_tex(table.note)}\par}}")
-    lines += [r"\end{table}", ""]
-    return "\n".join(lines)
+    return _template("table.tex").render(table=table)
 
 
-def _tex_column(table: Table, column: Column) -> list[str]:
-    cells = []
-    for text, ends in zip(table.texts(column.key), table.intervals(column.key), strict=True):
-        cell = _escape_tex(text)
-        if column.kind != "name":
-            cell = re.sub(r"^-(?=\d)", "$-$", cell)
-        if ends:
-            cell += rf" {{\scriptsize {{[}}{_escape_tex(ends)}{{]}}}}"
-        cells.append(cell)
-    return cells
+@cache
+def _template(name: str) -> Template:
+    """Return a text of this folder to fill in, with its filters; LaTeX needs the braces."""
+    texts = Environment(
+        block_start_string="<%",
+        block_end_string="%>",
+        variable_start_string="<<",
+        variable_end_string=">>",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        loader=PackageLoader("botchat", "boards"),
+    )
+    texts.filters |= {
+        "code": _code,
+        "label": _label,
+        "markdown": _escape_markdown,
+        "now": of_now,
+        "number": _number_tex,
+        "tex": _escape_tex,
+    }
+    return texts.get_template(f"{name}.jinja")
 
 
 def _parquet(table: Table) -> bytes:
     """The exact numbers; `described` is ``pandas.read_parquet(file).attrs``."""
-    file = io.BytesIO()
     frame = table.frame.copy()
     frame.attrs.update(described(table))
-    frame.to_parquet(file, index=False)
-    return file.getvalue()
+    return frame.to_parquet(index=False)
 
 
 def _escape_formula(name: str) -> str:
@@ -197,13 +153,12 @@ def _escape_markdown(text: str) -> str:
 
 
 def of_now(signature: str) -> str:
-    """Return a signature with this version in place of the last one that asked otherwise."""
-    return signature.replace(SIGNED, f"botchat:{VERSION}", 1)
+    """Return a signature in one line, with this version in place of its own."""
+    return one_line(signature.replace(SIGNED, f"botchat:{VERSION}", 1))
 
 
 def _code(text: str) -> str:
     """Text as code in Markdown, between more backticks than it has."""
-    text = one_line(text)
     if "`" not in text:
         return f"`{text}`"
     fence = "`" * (text.count("`") + 1)
@@ -213,6 +168,17 @@ def _code(text: str) -> str:
 def _escape_tex(text: str) -> str:
     """Text that LaTeX shows as it is."""
     return one_line(text).translate(_TEX)
+
+
+def _number_tex(text: str) -> str:
+    """Escaped text of a number with its minus sign, and its interval small."""
+    text = re.sub(r"^-(?=\d)", "$-$", text)
+    return re.sub(r" \((.+)\)$", r" {\\scriptsize {[}\1{]}}", text)
+
+
+def _label(name: str) -> str:
+    """Name that LaTeX refers to."""
+    return re.sub("[^A-Za-z0-9-]+", "-", name)
 
 
 def _json(table: Table) -> str:
@@ -277,7 +243,7 @@ def as_json(board: Board, headline: Headline, trust: JudgeTrust) -> Record:
         "signature": board.main.signature,
         "signatures": board.main.signatures,
         "notes": notes,
-        "provenance": [msgspec.to_builtins(row) for row in board.provenance],
+        "provenance": msgspec.to_builtins(board.provenance),
         "tables": tables,
     }
 

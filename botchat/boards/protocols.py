@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import compress
 from typing import assert_never
 
 import numpy as np
@@ -18,8 +17,8 @@ import pandas as pd
 
 from botchat.boards.success import SuccessCurve as SuccessCurve
 from botchat.boards.success import passes, success_curves
-from botchat.boards.tables import COLUMNS, Column, N, Table, TableRow, share, table
-from botchat.estimates import Flags, Floats, Indices
+from botchat.boards.tables import COLUMNS, Column, N, Table, TableRow, share, table, with_ends
+from botchat.estimates import Estimate, Flags, Floats, Indices
 from botchat.metrics.statistics import (
     clustered_proportions,
     distinct,
@@ -236,7 +235,7 @@ def _result_table(
     by: Sequence[str],
 ) -> Table:
     protocol = judged.protocol
-    columns = [MODEL, *columns]
+    columns = [MODEL, *columns, *COUNTS]
     return table(protocol.name, protocol.title, columns, rows, [judged.signature], note, by)
 
 
@@ -246,7 +245,7 @@ def detection_result(
     """Success rates, at each N that the dialogues reach and at the human length."""
     curves = success_curves(judged.ends)
     turns = success_turns(judged, dialogues)
-    columns = [replace(share(f"success_n{n}", f"Success @{n}"), n=n) for n in turns]
+    columns = [Column(f"success_n{n}", f"Success @{n}", "rate", interval=True, n=n) for n in turns]
     keys = [column.key for column in columns]
     columns.append(share("success_human_length", "Success @human length"))
     human_length = {s.id: len(s.utterances) for s in seeds if len(s.utterances) >= MIN_HUMAN}
@@ -257,16 +256,15 @@ def detection_result(
         if name == HUMAN:
             n = ends["first_ai"].count()
             missing = len(ends) - n
-        passed = passes(ends, ends["seed"].map(human_length)).dropna()
-        at_human_length = proportion(passed, ends["topic"].loc[passed.index].tolist())
         row: dict[str, object] = {"model": name, "n": n, "missing": missing}
-        row["success_human_length"] = at_human_length
+        passed = passes(ends, ends["seed"].map(human_length))
+        row["success_human_length"] = _mean(passed, ends["topic"])
         if name in curves:
             row |= {key: curves[str(name)].at(n) for key, n in zip(keys, turns, strict=True)}
         rows.append(row)
     standing = _result_table(
         judged,
-        [*columns, *COUNTS],
+        columns,
         rows,
         "Success rate at N in percent: dialogues without an AI utterance up to N (Kaplan-Meier), "
         "with 95 % intervals; of human dialogues those with N utterances or more, from 20 on. "
@@ -274,6 +272,12 @@ def detection_result(
         keys,
     )
     return DetectionResult(judged.protocol, standing, curves, keys=keys)
+
+
+def _mean(values: pd.Series, topic: pd.Series, scale: tuple[float, float] = (0.0, 1.0)) -> Estimate:
+    """Return the mean of the values that are known, clustered by topic."""
+    known = values.dropna()
+    return proportion(known, topic[known.index].tolist(), scale)
 
 
 def success_turns(judged: ProtocolVerdicts, dialogues: Dialogues) -> list[int]:
@@ -287,31 +291,22 @@ def success_turns(judged: ProtocolVerdicts, dialogues: Dialogues) -> list[int]:
     return [n for n in reversed(PASS_AT) if n <= longest] or [longest]
 
 
-def pair_results(comparisons: Comparisons) -> pd.DataFrame:
-    """Results of each ordered pair that was compared, seen from the first; see `model_results`."""
-    m = len(comparisons.models)
-    names = pd.Index(comparisons.models, dtype=object)
-    numbers, frame = _results(comparisons, m)
-    return frame.set_axis(pd.MultiIndex.from_arrays([names[numbers // m], names[numbers % m]]))
-
-
-def model_results(comparisons: Comparisons) -> pd.DataFrame:
-    """Results of each model that was compared, against all others.
+def results(comparisons: Comparisons, *, of_pairs: bool = False) -> pd.DataFrame:
+    """Results of each model that was compared, or of each ordered pair, seen from the first.
 
     Columns: ``n`` comparisons, and for ``win``, ``tie``, ``lose`` and ``win_or_tie`` the share with
     the ends of its interval. With soft results ``win`` is the mean result, and no tie is known.
     """
-    numbers, frame = _results(comparisons, 0)
-    return frame.set_axis(pd.Index(comparisons.models, dtype=object)[numbers])
-
-
-def _results(comparisons: Comparisons, m: int) -> tuple[Indices, pd.DataFrame]:
-    """Number of each model (``m`` = 0), or of each pair of m models, and its row."""
+    models = pd.Index(comparisons.models, dtype=object, name="model")
+    names: pd.Index = models
     side = np.concatenate([comparisons.first, comparisons.second])
-    other = np.concatenate([comparisons.second, comparisons.first])
+    if of_pairs:
+        names = pd.MultiIndex.from_product([models, models], names=["model_a", "model_b"])
+        other = np.concatenate([comparisons.second, comparisons.first])
+        side = side * len(models) + other
     result = np.concatenate([comparisons.result, 1 - comparisons.result])
     cluster = None if comparisons.cluster is None else np.tile(comparisons.cluster, 2)
-    numbers, row = distinct(side * m + other if m else side)
+    numbers, row = distinct(side)
     columns: dict[str, Floats | Indices] = {"n": np.bincount(row, minlength=len(numbers))}
     hits = {
         "win": result == WIN,
@@ -325,18 +320,18 @@ def _results(comparisons: Comparisons, m: int) -> tuple[Indices, pd.DataFrame]:
     weight = np.tile(comparisons.weights, 2)
     for key, hit in hits.items():
         shares = clustered_proportions(row, cluster, hit.astype(np.float64), len(numbers), weight)
-        columns |= {key: shares.value, f"{key}_low": shares.low, f"{key}_high": shares.high}
-    return numbers, pd.DataFrame(columns)
+        columns |= with_ends(key, shares.value, shares.low, shares.high)
+    return pd.DataFrame(columns, index=names[numbers])
 
 
 def with_missing(
-    results: pd.DataFrame, names: Sequence[object], expected: Indices | int
+    results: pd.DataFrame, names: list[str] | list[tuple[str, str]], expected: Indices | int
 ) -> pd.DataFrame:
     """Rows of ``names``, with the number of comparisons that are ``missing`` of the expected.
 
     ``expected``: of each row, shape (rows,), or the same of all.
     """
-    frame = results.reindex(list(names))
+    frame = results.reindex(names)
     n = frame["n"].fillna(0)
     return frame.assign(n=n, missing=(expected - n).clip(lower=0))
 
@@ -350,11 +345,11 @@ def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResu
     models = [name for name in judged.verdicts.judged_contestants if name != HUMAN]
     pairs = [(model, HUMAN) for model in models]
     expected = judged.expected_pairs([*models, HUMAN], seed_ids)[:-1, -1]
-    rows = with_missing(pair_results(compared), pairs, expected).assign(model=models)
+    rows = with_missing(results(compared, of_pairs=True), pairs, expected).assign(model=models)
     keys = ["win_or_tie", "win"]
     standing = _result_table(
         judged,
-        PAIRWISE,
+        COLUMNS.pairwise,
         rows,
         "Against the human dialogue of the same ChatSEED, cut to its length; in percent of "
         "comparisons, with 95 % intervals that allow for both orders of one ChatSEED. A model wins "
@@ -376,18 +371,16 @@ def score_result(judged: ProtocolVerdicts, answer: Score, seeds: Sequence[Seed])
         readable = [judgment for judgment in judgments if judgment.verdict is not None]
         missing = len(judged.counted.get(model, seeds)) - len(readable)
         row: dict[str, object] = {"model": model, "n": len(readable), "missing": missing}
-        topics = judged.topics_of(readable)
+        topics = pd.Series(judged.topics_of(readable), dtype=object)
         known = [answer.scores(judgment.verdict) for judgment in readable]
         # What a verdict lacks is NaN.
-        scores = np.array(known, np.float64).reshape(-1, len(keys))
-        for key, values in zip(keys, scores.T, strict=True):
-            is_known = np.isfinite(values)
-            cluster = list(compress(topics, is_known))
-            row[key] = proportion(values[is_known], cluster, (scale.lowest, scale.highest))
+        scores = pd.DataFrame(known, columns=keys, dtype=float)
+        for key in keys:
+            row[key] = _mean(scores[key], topics, (scale.lowest, scale.highest))
         rows.append(row)
     standing = _result_table(
         judged,
-        [*columns, *COUNTS],
+        columns,
         rows,
         f"Means over dialogues of scores from {scale.lowest} to {scale.highest}, with 95 % "
         "intervals; a dialogue without a readable score is missing.",
@@ -407,9 +400,8 @@ def report_result(
             Column("score", "Score", "number", interval=True),
             *(share(key, name) for key, name in ERRORS.items()),
             share("quoted", "Quotes found"),
-            *COUNTS,
         ],
-        error_rates(judged.judgments, reported, len(seeds), judged.topics),
+        error_rates(judged.by_contestant, reported, len(seeds), judged.topics),
         "Dialogues with an error, in percent of those judged on it, with 95 % intervals. "
         "Score: mean of one point less for every error, from 0. Quotes found: errors whose quoted "
         "words are in the utterance that the judge names, in percent.",
@@ -420,8 +412,6 @@ def report_result(
 
 COUNTS = (N, Column("missing", "Missing", "count", detail=True))
 RANK = Column("rank", "Rank", "rank", interval=True)
-PAIRWISE = COLUMNS.pairwise + COUNTS
-"""Columns of rows that `with_missing` returns."""
 
 
 def protocol_result(

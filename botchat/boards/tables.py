@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
-from itertools import accumulate
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 import pandas as pd
+from rich.cells import cell_len, chop_cells
 
 from botchat.estimates import Estimate
-from botchat.frames import package_toml
+from botchat.frames import TomlTable, package_toml
 from botchat.records import Texts
 
 LABEL_COLUMNS = 34
@@ -36,6 +35,8 @@ digits, and in files with all, such as dollars."""
 
 DIGITS = 4
 """Decimals in csv and json."""
+
+T = TypeVar("T")
 
 TableRow: TypeAlias = Mapping[str, object]
 """Row of a table: key of a column -> its value, or an `Estimate`."""
@@ -69,8 +70,8 @@ def shorten(text: str, columns: int) -> str:
 
 
 def _clean(text: str) -> str:
-    # Cf: marks that turn the writing direction of everything after them.
-    return " ".join("".join(" " if unicodedata.category(c)[0] == "C" else c for c in text).split())
+    # Not only controls: also marks that turn the writing direction of everything after them.
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def _ending(name: str, columns: int) -> str:
@@ -79,24 +80,14 @@ def _ending(name: str, columns: int) -> str:
 
 def _cut(text: str, columns: int) -> str:
     """Return a text, or its beginning and ``…`` where it is wider."""
-    ends = list(accumulate(map(_columns, text)))
-    if max(ends, default=0) <= columns:
+    if cell_len(text) <= columns:
         return text
-    return f"{text[: sum(end < columns for end in ends)]}…"
+    return f"{chop_cells(text, columns - 1)[0]}…"
 
 
 def _digested(name: str, columns: int) -> str:
     digest = sha256(name.encode("utf-8", "replace")).hexdigest()[:4]
     return f"{shorten(name, columns - 5)}~{digest}"
-
-
-def _columns(char: str) -> int:
-    """Width of a character on a terminal."""
-    if unicodedata.combining(char):
-        return 0
-    if unicodedata.east_asian_width(char) in "WF":
-        return 2
-    return 1
 
 
 def is_floor_bot(contestant: str) -> bool:
@@ -119,10 +110,15 @@ class Column:
     """The number of utterances N that it is at."""
 
     @property
+    def form(self) -> _Form:
+        """How its values are written."""
+        return COLUMNS.kinds[self.kind]
+
+    @property
     def keys(self) -> list[str]:
         """Keys in the data: of the number, and of the ends of its interval."""
         if self.interval:
-            return _with_ends(self.key)
+            return list(with_ends(self.key, "", "", ""))
         return [self.key]
 
 
@@ -137,8 +133,19 @@ N = Column("n", "n", "count")
 Columns: TypeAlias = tuple[Column, ...]
 
 
-class _Columns(msgspec.Struct, forbid_unknown_fields=True):
-    """Columns of each table; see ``columns.toml``."""
+class _Form(TomlTable, frozen=True):
+    """How values of a kind are written, as `format` takes it, and kept in a frame."""
+
+    number: str = ""
+    ends: str = ""
+    """Of its interval; by default the same."""
+    dtype: str = "float64"
+
+
+class _Columns(TomlTable, frozen=True):
+    """Kinds of values, and the columns of each table; see ``columns.toml``."""
+
+    kinds: Mapping[Kind, _Form]
 
     judges: Columns
     price: Columns
@@ -180,7 +187,7 @@ class Table:
     def _repr_html_(self) -> str:
         """Return the table for readers as HTML, for notebooks."""
         headings = [column.heading for column in self.headline]
-        return str(pd.DataFrame(self.cells, columns=headings).to_html(index=False))
+        return pd.DataFrame(self.cells, columns=headings).to_html(index=False)
 
     @property
     def signature(self) -> str:
@@ -198,12 +205,10 @@ class Table:
     def filled(self) -> Table:
         """Return the table without columns that have no value in any row; names and ranks stay."""
         kept = []
-        keys = []
         for column in self.columns:
             if column.kind in ("name", "rank") or self.frame[column.key].notna().any():
                 kept.append(column)
-                keys += column.keys
-        return replace(self, columns=tuple(kept), frame=self.frame[keys])
+        return table(self.name, self.title, kept, self.frame, self.signatures, self.note)
 
     def unranked(self) -> Table:
         """Return the table by name, with no rank and no rating."""
@@ -223,8 +228,13 @@ class Table:
         """Every row for readers: rates in percent, a dash for missing, ``62.5 (47–76)``."""
         columns = []
         for column in self.headline:
-            pairs = zip(self.texts(column.key), self.intervals(column.key), strict=True)
-            columns.append([f"{value} ({ends})" if ends else value for value, ends in pairs])
+            texts = self.texts(column.key)
+            if column.interval and column.kind != "rank":
+                form = column.form.ends or column.form.number
+                ends = [interval_text(number, form) for number in self.numbers(column.key)]
+                pairs = zip(texts, ends, strict=True)
+                texts = [f"{text} ({span})" if span else text for text, span in pairs]
+            columns.append(texts)
         return [list(row) for row in zip(*columns, strict=True)]
 
     def texts(self, key: str) -> list[str]:
@@ -236,16 +246,8 @@ class Table:
         values = self.frame[key]
         if column.kind == "rate":
             values = 100 * values
-        form = _FORMAT[column.kind]
+        form = column.form.number
         return ["–" if pd.isna(value) else format(value, form) for value in values.tolist()]
-
-    def intervals(self, key: str) -> list[str]:
-        """Return each number's interval in a column as ``47–76``; empty where it is not known."""
-        column = self.column(key)
-        if not column.interval or column.kind == "rank":
-            return ["" for _ in range(len(self.frame))]
-        form = _END_FORMAT.get(column.kind, _FORMAT[column.kind])
-        return [interval_text(number, form) for number in self.numbers(key)]
 
     def numbers(self, key: str) -> list[Estimate]:
         """Return the numbers of a column and their intervals; rates in percent."""
@@ -261,7 +263,7 @@ class Table:
         """Every row, rounded to `DIGITS`, but for numbers that are ``exact``."""
         frame = self.frame.copy()
         for column in self.columns:
-            if column.kind not in _DTYPE and column.kind != "exact":
+            if column.form.dtype == "float64" and column.kind != "exact":
                 frame[column.keys] = frame[column.keys].map(round, ndigits=DIGITS)
         frame = frame.astype(object)
         rows: list[Any] = frame.where(frame.notna(), None).to_dict("records")
@@ -285,10 +287,10 @@ def table(
     types = {}
     for column in columns:
         for key in column.keys:
-            types[key] = _DTYPE.get(column.kind, "float64")
+            types[key] = column.form.dtype
     if not isinstance(rows, pd.DataFrame):
         rows = pd.DataFrame([spread(row) for row in rows])
-    frame = rows.reindex(columns=list(types)).astype(types)
+    frame = rows.reset_index().reindex(columns=list(types)).astype(types)
     if by:
         keys = [*by, "model"]
         is_name = [key == "model" for key in keys]
@@ -298,7 +300,7 @@ def table(
 
 def record_frame(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) -> pd.DataFrame:
     """A row a record and a column a field, as in a stage file; what is not known is missing."""
-    rows = [msgspec.to_builtins(record) for record in records]
+    rows = msgspec.to_builtins(list(records))
     return pd.DataFrame(rows, columns=list(kind.__struct_fields__))
 
 
@@ -320,11 +322,11 @@ def spread(row: TableRow) -> Record:
     """Return a row with each `Estimate` under three keys; None where it is not known."""
     cells: Record = {}
     for key, value in row.items():
-        if not isinstance(value, Estimate):
+        if isinstance(value, Estimate):
+            ends = with_ends(key, value.value, value.low, value.high)
+            cells |= {name: None if math.isnan(end) else end for name, end in ends.items()}
+        else:
             cells[key] = value
-            continue
-        for name, number in zip(_with_ends(key), vars(value).values(), strict=True):
-            cells[name] = None if math.isnan(number) else number
     return cells
 
 
@@ -333,8 +335,9 @@ def one_line(text: str) -> str:
     return _CONTROL.sub(" ", text)
 
 
-def _with_ends(key: str) -> list[str]:
-    return [key, f"{key}_low", f"{key}_high"]
+def with_ends(key: str, value: T, low: T, high: T) -> dict[str, T]:
+    """Return a number, or numbers, and the ends of the interval under their keys."""
+    return {key: value, f"{key}_low": low, f"{key}_high": high}
 
 
 def _rank_text(rank: Any, low: object, high: object) -> str:
@@ -344,20 +347,3 @@ def _rank_text(rank: Any, low: object, high: object) -> str:
     if low == high:
         return str(rank)
     return f"{low}–{high}"
-
-
-_DTYPE = {"name": "object", "count": "Int64", "rank": "Int64"}
-
-_FORMAT: Mapping[Kind, str] = {  # z: no minus before what is rounded to 0
-    "name": "",
-    "count": ",",
-    "rate": "z.1f",
-    "rating": "z.1f",
-    "number": "z,.1f",
-    "decimal": "z.3f",
-    "exact": ".4g",
-}
-"""Kind -> how its values are written, rates in percent."""
-
-_END_FORMAT: Mapping[Kind, str] = {"rate": "z.0f", "rating": "z.0f"}
-"""Ends of intervals are written shorter."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from hashlib import sha256
@@ -9,11 +10,10 @@ from hashlib import sha256
 import numpy as np
 import pandas as pd
 
-from botchat.boards import arena
-from botchat.boards.arena import Arena
+from botchat.boards.arena import ComparisonCounts, rated
 from botchat.boards.board import Board, lengths_table, main_table
 from botchat.boards.judge_table import JudgeFacts, judge_table, pair_facts
-from botchat.boards.protocols import ProtocolVerdicts
+from botchat.boards.protocols import ProtocolVerdicts, results, with_missing
 from botchat.boards.tables import COLUMNS, Column, table
 from botchat.estimates import Indices
 from botchat.metrics.lengths import Lengths
@@ -33,9 +33,8 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
     comparisons = vote_comparisons(votes)
     comparisons.require_any()
     signature = f"{SIGNED}|votes|set:{name}|data:{votes_digest(votes)}"
-    lost = votes.only(~votes.readable)
-    unreadable = Counter(votes.contestants[i] for i in [*lost.first, *lost.second])
-    part = arena.rate_votes(comparisons, signature, unreadable=unreadable)
+    named = Counter(votes.contestants[i] for i in [*votes.first, *votes.second])
+    expected = np.array([named[name] for name in comparisons.models])
     judges = [votes.judges[i] for i in np.unique(votes.judge).tolist()]
     judge = judges[0]
     row_name = judge
@@ -52,7 +51,8 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
         "In percent, with 95 % intervals clustered by what was asked. Consistency: pairs with the "
         "same verdict in both orders. First preferred: decided votes for the first; 50: no bias.",
     )
-    board = replace(_board(part, name, judge, signature), judge_table=judges_table)
+    board = _board(comparisons, expected, None, name, judge, signature)
+    board = replace(board, judge_table=judges_table)
     # Only both orders tell what being named first is worth, and who is better.
     if facts.rate("consistency").is_known:
         signed = ProtocolVerdicts(VOTES, (), replace(votes, known_signatures=(signature,)))
@@ -63,8 +63,9 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
 def rates_board(comparisons: Comparisons, name: str, per_pair: int) -> Board:
     """Make the board of a table of rates, ``per_pair`` comparisons of each pair; no judges."""
     signature = f"{SIGNED}|votes|set:{name}|per_pair:{per_pair}"
-    part = arena.rate_votes(comparisons, signature, per_pair=per_pair, unreadable={})
-    return _board(part, name, "rates", part.table.signature)
+    m = len(comparisons.models)
+    per_model = np.full(m, per_pair * (m - 1))
+    return _board(comparisons, per_model, per_pair * math.comb(m, 2), name, "rates", signature)
 
 
 def vote_comparisons(votes: PairVerdicts) -> Comparisons:
@@ -87,8 +88,21 @@ def clusters(votes: PairVerdicts, least: int) -> Indices | None:
     return None
 
 
-def _board(part: Arena, name: str, judge: str, signature: str) -> Board:
-    """The board of one Arena; its main table has the numbers that most readers want, best first."""
+def _board(
+    comparisons: Comparisons,
+    expected: Indices,
+    n_expected: int | None,
+    name: str,
+    judge: str,
+    signature: str,
+) -> Board:
+    """The board of one Arena; its main table has the numbers that most readers want, best first.
+
+    ``expected``: comparisons of each model, readable or not; ``n_expected``: of all together.
+    """
+    rows = with_missing(results(comparisons), list(comparisons.models), expected)
+    counts = ComparisonCounts(len(comparisons), n_expected)
+    part = rated(VOTES, rows, comparisons, counts, signature)
     keys = ["bt", "elo", "win", "win_or_tie", "n"]
     if not part.has_elo:
         keys.remove("elo")
@@ -116,18 +130,17 @@ def _board(part: Arena, name: str, judge: str, signature: str) -> Board:
 def votes_digest(votes: PairVerdicts) -> str:
     """8 hex digits that change with any vote, whatever the order of rows."""
     models = np.array(votes.contestants, dtype=object)
-    columns = {
+    names = {
         "first": models[votes.first],
         "second": models[votes.second],
-        "result": votes.result,
         "judge": np.array(votes.judges, dtype=object)[votes.judge],
         "item": np.array([*votes.items, ""], dtype=object)[votes.item],
     }
+    frame = pd.DataFrame(names, dtype="category")
+    frame.insert(2, "result", votes.result)
     if (votes.weight != 1).any():
-        columns["weight"] = votes.weight
-    frame = pd.DataFrame(columns)
-    names = ["first", "second", "judge", "item"]
-    hashed = pd.util.hash_pandas_object(frame.astype(dict.fromkeys(names, "category")), index=False)
+        frame["weight"] = votes.weight
+    hashed = pd.util.hash_pandas_object(frame, index=False)
     return sha256(np.sort(hashed.to_numpy()).tobytes()).hexdigest()[:8]
 
 

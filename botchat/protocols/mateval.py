@@ -109,9 +109,12 @@ def by_type(reported: Iterable[Report]) -> dict[str, bool]:
 
 
 def error_rates(
-    judgments: Iterable[Judgment], reported: Diagnoses, n_seeds: int, topics: Mapping[str, str]
+    by_contestant: Mapping[str, Iterable[Judgment]],
+    reported: Diagnoses,
+    n_seeds: int,
+    topics: Mapping[str, str],
 ) -> list[Cells]:
-    """Return one row a contestant; at most one judgment a dialogue.
+    """Return one row a contestant of the judgments on its dialogues, at most one on each.
 
     ``topics``: seed id -> its topic, if it has one; intervals are clustered by topic, else by seed.
 
@@ -119,11 +122,8 @@ def error_rates(
     the share of dialogues that have it; ``quoted``: share of all errors whose quote is in the
     utterance named; ``n`` readable ones, ``missing`` (of ``n_seeds``).
     """
-    by_name = defaultdict[str, list[Judgment]](list)
-    for judgment in judgments:
-        by_name[judgment.contestants[0]].append(judgment)
     rows = []
-    for name, judged in by_name.items():
+    for name, judged in by_contestant.items():
         totals = []
         quoted: Clustered = []
         by_error = defaultdict[str, Clustered](list)

@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeAlias, TypeVar, assert_never
 
 import msgspec
 import numpy as np
+import pandas as pd
 from msgspec import convert
 
 from botchat.metrics.statistics import clustered_proportions
@@ -170,11 +171,10 @@ class _Packed:
     def add(self, number: int, protocol: Protocol, judgments: Sequence[Judgment]) -> None:
         """Put the last judge's judgments of one protocol at their seeds."""
         known = []
-        n_shown = 1 if protocol.is_alone else 2
         for judgment in sorted(judgments, key=attrgetter("contestants")):
             names = judgment.contestants
             is_here = judgment.seed_id in self._places and self.numbers.keys() >= set(names)
-            if is_here and len(names) == n_shown:
+            if is_here and len(names) == protocol.orders:
                 known.append(judgment)
                 self._add_verdict(number, protocol, judgment)
         if not known:
@@ -255,32 +255,33 @@ def _letter(protocol: Protocol, verdict: Verdict | None) -> str:
 def _scores(verdicts: PairVerdicts, numbers: Mapping[str, int]) -> dict[str, PageScore]:
     """Return who is ahead, over both orders; contestants, the smaller number first -> score."""
     verdicts = verdicts.only(verdicts.readable)
-    m = len(numbers)
     number = np.array([numbers[name] for name in verdicts.contestants], np.intp)
     first = number[verdicts.first]
     second = number[verdicts.second]
-    keys, row = np.unique(
-        np.minimum(first, second) * m + np.maximum(first, second), return_inverse=True
-    )
-    n = len(keys)
     outcome = np.where(first < second, verdicts.outcomes, -verdicts.outcomes)
-    share = clustered_proportions(row, verdicts.item, (outcome + 1) / 2, n)
-    counts = np.bincount(row * 3 + outcome + 1, minlength=n * 3).reshape(n, 3)
-    n_items = len(verdicts.items)
-    seeds = np.bincount(np.unique(row * n_items + verdicts.item) // n_items, minlength=n)
+    columns = {
+        "smaller": np.minimum(first, second),
+        "larger": np.maximum(first, second),
+        "won": outcome > 0,
+        "tied": outcome == 0,
+        "lost": outcome < 0,
+        "seed": verdicts.item,
+    }
+    pairs = pd.DataFrame(columns).groupby(["smaller", "larger"])
+    row = np.asarray(pairs.ngroup(), np.intp)
+    share = clustered_proportions(row, verdicts.item, (outcome + 1) / 2, pairs.ngroups)
+    counts = pairs[["won", "tied", "lost"]].sum().assign(seeds=pairs["seed"].nunique())
     scores = {}
-    for i, pair_key in enumerate(keys.tolist()):
-        first, second = divmod(pair_key, m)
+    for i, ((smaller, larger), won, tied, lost, seeds) in enumerate(counts.itertuples(name=None)):
         score = share.at(i)
-        lost, tied, won = counts[i].tolist()
-        scores[f"{first},{second}"] = PageScore(
-            score=round(score.value, 4),
-            low=round(score.low, 4),
-            high=round(score.high, 4),
-            won=won,
-            tied=tied,
-            lost=lost,
-            seeds=int(seeds[i]),
+        scores[f"{smaller},{larger}"] = PageScore(
+            round(score.value, 4),
+            round(score.low, 4),
+            round(score.high, 4),
+            won,
+            tied,
+            lost,
+            seeds,
         )
     return scores
 

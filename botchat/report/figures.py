@@ -69,8 +69,8 @@ class Chart:
         """Draw it in a size in inches; by default as high as it needs."""
         height = height or (1.1 + 0.21 * self.n_rows if self.n_rows else 0.6 * width)
         with style.context(["default", _STYLE]):
-            figure = Figure((width, height), layout="constrained")
-            figure.suptitle(self.title, x=0.01, ha="left", size=9.5, weight="bold")
+            figure = Figure((width, height))
+            figure.suptitle(self.title, x=0.01, ha="left")
             self.draw(figure.subplots())
         return figure
 
@@ -182,7 +182,7 @@ def _n_words(arena: Arena) -> str:
 
 def _win_rates(arena: Arena, prefix: str) -> Chart:
     names = list(_first(arena.table.frame.set_index("model")).index)
-    rates = arena.matrix("win_or_tie").reindex(index=names, columns=names)
+    rates = arena.results["win_or_tie"].unstack().reindex(index=names, columns=names)
     name = f"{prefix}win-rates"
     title = "Win + tie rate (%)"
     if arena.protocol.n:
@@ -345,11 +345,12 @@ def dots(
     """Draw numbers with their intervals, a row each; the first series is filled."""
     main = next(iter(series.values()))
     names = list(dict.fromkeys(chain.from_iterable(frame.index for frame in series.values())))
-    step = 0.6 / max(1, len(series) - 1)
-    middle = 0.3 if len(series) > 1 else 0
+    offsets = np.linspace(-0.3, 0.3, len(series))
+    if len(series) == 1:
+        offsets = np.zeros(1)
     for i, (title, frame) in enumerate(series.items()):
         frame = frame.reindex(names)
-        y = np.arange(len(names)) + (i * step - middle)
+        y = np.arange(len(names)) + offsets[i]
         shade = SHADES[min(i, 3)]
         colors = [PEOPLE if name == HUMAN else shade for name in names]
         fill = "white" if i else colors
@@ -416,16 +417,17 @@ def _steps(curves: Mapping[str, SuccessCurve], axes: Axes) -> None:
         ends.append((float(rate[-1]), name))
     axes.set(xlabel="utterances N", ylabel="success rate at N (%)", ylim=(-2, 102))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _name_ends(axes, sorted(ends, reverse=True)[:10])
+    best = sorted(ends, reverse=True)[:10]
+    _name_ends(axes, pd.Series({name: rate for rate, name in best}, dtype=float))
     axes.grid(axis="y")
 
 
-def _name_ends(axes: Axes, ends: Sequence[tuple[float, str]]) -> None:
-    """Write names right of the plot near these heights, from the top, one under the other."""
+def _name_ends(axes: Axes, ends: pd.Series) -> None:
+    """Write names right of the plot near their heights, from the top, one under the other."""
     low, high = axes.get_ylim()
     step = (high - low) / (_inches(axes)[1] - 1) * 0.15
-    names = [name for _, name in ends]
-    heights = -apart([-y for y, _ in ends], step, -low)
+    names = list(ends.index)
+    heights = -apart((-ends).tolist(), step, -low)
     texts = _write_beside(axes, heights, _short(axes, names))
     for text, name in zip(texts, names, strict=True):
         text.set_color(_color(name))
@@ -444,7 +446,7 @@ def _points(points: pd.DataFrame, across: str, up: str, axes: Axes) -> None:
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set(xlabel=f"{across} (log scale)", ylabel=up)
-    _name_ends(axes, [(float(y), str(name)) for name, y in points["value"].items()])
+    _name_ends(axes, points["value"])
     axes.grid()
 
 

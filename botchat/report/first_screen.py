@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise, product
-from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
@@ -177,9 +176,7 @@ def _columns(board: Board, links: Links, costs: Costs, *, ranked: bool) -> Itera
 
 def protocol_columns(board: Board) -> list[ProtocolResult]:
     """Return the protocols with a column on the first screen, the one of the ranks first."""
-    by_base = {}
-    if board.ranked_by is not None:
-        by_base[board.ranked_by.protocol.base] = board.ranked_by
+    by_base: dict[str, ProtocolResult] = {}
     for part in board.parts:
         if part.ranking:
             by_base.setdefault(part.protocol.base, part)
@@ -312,16 +309,13 @@ def _more(board: Board, shown: Sequence[ProtocolResult]) -> Iterator[ShownColumn
 
 
 class CurveLine(NamedTuple):
-    """One contestant's success rate at each N, in percent from the top of the plot."""
+    """One contestant's success rate at each N, as far as the plot goes."""
 
     name: str
     label: str
     kind: str  # ``human``, ``bot``, ``first-line`` of the leader, ``faint`` or empty
-    path: str
-    intervals: Sequence[tuple[float, float, float]]  # about N, and the ends of its 95 % interval
-    text: str  # the success rate at the end
-    end: float  # its height from the top in pixels
-    name_height: float | None = None  # of its name, away from the others; None: it has none
+    rate: list[float]
+    intervals: Sequence[tuple[int, Estimate]]  # N, and the success rate with its interval
 
 
 class Curve(NamedTuple):
@@ -330,21 +324,9 @@ class Curve(NamedTuple):
     last: int
     height: int
     lines: Sequence[CurveLine]
+    ends: Mapping[str, float]  # of each line that has its name beside it, in pixels from the top
+    name_heights: Mapping[str, float]  # of these names, away from each other
     protocol: str
-
-    @property
-    def right(self) -> int:
-        """Room for the names, in pixels."""
-        return min(199, 68 + 7 * max(len(line.label) for line in self.lines))
-
-    @property
-    def ticks(self) -> list[tuple[int, float]]:
-        """N and where it stands, in percent."""
-        step = max(2, 2 * round(self.last / 16))
-        return [
-            (n, 100 * (n - N_SEED) / (self.last + 0.5 - N_SEED))
-            for n in range(N_SEED, self.last + 1, step)
-        ]
 
 
 def success_curve(board: Board, leader: str | None, *, ranked: bool) -> Curve | None:
@@ -361,24 +343,22 @@ def success_curve(board: Board, leader: str | None, *, ranked: bool) -> Curve | 
     height = max(212, 17 * (len(named) - 1))
     is_faint = not ranked or all(is_floor_bot(name) for name in models)
     lines = []
-    for i, (name, label) in enumerate(zip(curves, labels(list(curves), 22), strict=True), 1):
-        rate = curves[name].rate[:last]
-        rate = rate[np.isfinite(rate)]
+    ends = {}
+    for name, label in zip(curves, labels(list(curves), 22), strict=True):
+        curve = curves[name]
+        known = curve.rate[:last]
+        rate = known[np.isfinite(known)].tolist()
         intervals = []
         if len(curves) <= 4:
-            intervals = _intervals(curves[name], len(rate), aside=i / 10)
-        lines.append(
-            CurveLine(
-                name,
-                label,
-                kind=_line_kind(name, leader, is_faint=is_faint),
-                path=_steps(rate, last),
-                intervals=intervals,
-                text=f"{100 * rate[-1]:.0f}",
-                end=round(float(height * (1 - rate[-1])), 1),
-            )
-        )
-    return Curve(last, height, _with_names(lines, named, height), protocol)
+            intervals = [(n, curve.at(n)) for n in (4, 8, 12, 16) if n <= len(rate)]
+        kind = _line_kind(name, leader, is_faint=is_faint)
+        lines.append(CurveLine(name, label, kind, rate, intervals))
+        if name in named:
+            ends[name] = round(height * (1 - rate[-1]), 1)
+    downwards = sorted(ends, key=ends.__getitem__)
+    heights = apart(sorted(ends.values()), 17, height).round(1).tolist()
+    name_heights = dict(zip(downwards, heights, strict=True))
+    return Curve(last, height, lines, ends, name_heights, protocol)
 
 
 def _drawn_curves(board: Board) -> tuple[str, dict[str, SuccessCurve]]:
@@ -397,16 +377,6 @@ def _drawn_curves(board: Board) -> tuple[str, dict[str, SuccessCurve]]:
     return part.protocol.name, curves
 
 
-def _intervals(curve: SuccessCurve, whole: int, aside: float) -> list[tuple[float, float, float]]:
-    """Return intervals at some N up to ``whole``, drawn ``aside`` of them; see `CurveLine`."""
-    intervals = []
-    for n in (4, 8, 12, 16):
-        if n <= whole:
-            rate = curve.at(n)
-            intervals.append((n + aside, 100 - 100 * rate.low, 100 - 100 * rate.high))
-    return intervals
-
-
 def _line_kind(name: str, leader: str | None, *, is_faint: bool) -> str:
     """Return how a line is drawn; where models are faint, bots are drawn as models are."""
     if name == leader:
@@ -415,28 +385,6 @@ def _line_kind(name: str, leader: str | None, *, is_faint: bool) -> str:
     if not is_faint:
         return kind
     return {"": "faint", "bot": ""}.get(kind, kind)
-
-
-def _with_names(lines: Sequence[CurveLine], names: Set[str], height: int) -> list[CurveLine]:
-    """Return the lines, these with their names."""
-    named = [line for line in lines if line.name in names]
-    named.sort(key=attrgetter("end"))
-    heights = apart([line.end for line in named], 17, height).round(1).tolist()
-    at = {line.name: name_height for line, name_height in zip(named, heights, strict=True)}
-    return [line._replace(name_height=at.get(line.name)) for line in lines]
-
-
-def _steps(rate: Floats, last: int) -> str:
-    """Return the path of a step curve from the ChatSEED on, in percent from the top."""
-    heights = 100 - 100 * rate[N_SEED - 1 :]
-    path = f"M{N_SEED} {heights[0]:.1f}"
-    for n, (before, height) in enumerate(pairwise(heights), N_SEED + 1):
-        path += f"H{n}"
-        if height != before:
-            path += f"V{height:.1f}"
-    if len(rate) == last:
-        path += f"H{last + 0.5}"
-    return path
 
 
 def apart(heights: Sequence[float], step: float, end: float) -> Floats:

@@ -188,7 +188,7 @@ def _page(
         lines=lines,
         curve=success_curve(board, view.headline.leader, ranked=not view.trust.failed),
         links=links,
-        main_checks=checks[place],
+        main_checks=checks[place].values(),
         check_rows=_check_rows(checks),
         explained=protocols,
         # Without the version that last asked otherwise: the page names one version.
@@ -273,9 +273,9 @@ class CheckLine(NamedTuple):
     line: float  # that it should be on the good side of, in percent
 
 
-def check_lines(trust: JudgeTrust) -> list[CheckLine]:
-    """Return the checks of a judge with bars of their numbers."""
-    lines = []
+def check_lines(trust: JudgeTrust) -> dict[str, CheckLine]:
+    """Return the checks of a judge by name, with bars of their numbers."""
+    lines = {}
     for check in trust.checks:
         scale = (-1.0, 1.0)
         number = check.estimate
@@ -292,17 +292,13 @@ def check_lines(trust: JudgeTrust) -> list[CheckLine]:
         bar = None
         if number.is_bounded:
             bar = Bar.of(number, scale)
-        lines.append(CheckLine(check, text, bar, percent(line, scale)))
+        lines[check.name] = CheckLine(check, text, bar, percent(line, scale))
     return lines
 
 
-def _check_rows(checks: Sequence[Sequence[CheckLine]]) -> dict[str, list[CheckLine | None]]:
+def _check_rows(checks: Sequence[Mapping[str, CheckLine]]) -> dict[str, list[CheckLine | None]]:
     """Return the checks by name, each judge's beside the others'; None where it has none."""
-    names = dict.fromkeys(line.check.name for line in chain.from_iterable(checks))
     rows = {}
-    for name in names:
-        row = []
-        for lines in checks:
-            row.append(next((line for line in lines if line.check.name == name), None))
-        rows[name] = row
+    for name in dict.fromkeys(chain.from_iterable(checks)):
+        rows[name] = [lines.get(name) for lines in checks]
     return rows

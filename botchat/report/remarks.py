@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from botchat.boards.board import Board
-from botchat.boards.protocols import DetectionResult, ProtocolResult
+from botchat.boards.protocols import DetectionResult
 from botchat.boards.skill import is_misplaced
 from botchat.boards.tables import is_floor_bot
 from botchat.metrics.statistics import level_of_best, level_of_pairs, rank_correlations
@@ -72,9 +72,9 @@ def judge_remarks(board: Board, leader: str | None) -> list[str]:
     models = [name for name in arena.ranks.index if not is_floor_bot(name)]
     if leader is not None and arena.controlled is not None:
         above = arena.controlled.above(models, level_of_best(len(models)))
-        for name, n_worse in zip(models, above.sum(axis=1).tolist(), strict=True):
-            if name != leader and n_worse == len(models) - 1:
-                remarks.append(f"At equal length {name} leads.")
+        for best in np.flatnonzero(above.sum(axis=1) == len(models) - 1):
+            if models[best] != leader:
+                remarks.append(f"At equal length {models[best]} leads.")
     return remarks
 
 
@@ -99,19 +99,14 @@ def stopped_remarks(board: Board) -> list[str]:
     return remarks
 
 
-def _of_paper(board: Board) -> list[ProtocolResult]:
-    """Return the results of the paper's protocols that were judged, each at its largest N."""
-    by_base = {part.protocol.base: part for part in reversed(board.parts)}
-    return [by_base[each.name] for each in RANKING if each.name in by_base]
-
-
 def protocol_agreement(board: Board) -> str:
     """Say how alike the paper's three protocols order the models, and which pairs contradict.
 
     A pair contradicts where one protocol has it significantly one way, another the other way. Empty
     for fewer protocols, fewer than three models, or a protocol to which all are equal.
     """
-    parts = _of_paper(board)
+    largest = {part.protocol.base: part for part in reversed(board.parts)}  # N of each
+    parts = [largest[each.name] for each in RANKING if each.name in largest]
     if len(parts) < len(RANKING):
         return ""
     ranks = pd.concat([part.ranks["rank"] for part in parts], axis=1, join="inner")

@@ -63,7 +63,7 @@ def test_humans_have_no_place_among_models(demo_folder: Path) -> None:
     (row,) = (row for row in board.main.records if row["model"] == HUMAN)
     assert {row[key] for key in ("rank", "bt_n16", "elo_n16", "gteval_win_or_tie")} == {None}
     for arena in board.arenas:
-        assert HUMAN not in arena.matrix("win_or_tie").index
+        assert HUMAN not in arena.results.index.levels[0]
 
 
 def test_there_is_one_version(demo_folder: Path) -> None:

@@ -15,8 +15,7 @@ from botchat.boards.judge_table import judge_facts, judge_table, pair_facts
 from botchat.boards.protocols import (
     ProtocolVerdicts,
     detection_result,
-    model_results,
-    pair_results,
+    results,
     with_missing,
 )
 from botchat.boards.skill import SkillCases
@@ -91,7 +90,8 @@ def test_pair_results_are_those_by_hand(verdicts):
     comparisons = compared(
         [judgment("arena-n8", s, (a, b), verdict) for (s, a, b), verdict in verdicts.items()]
     )
-    results = with_missing(pair_results(comparisons), list(permutations("abc", 2)), 6)
+    of_pairs = results(comparisons, of_pairs=True)
+    pairs = with_missing(of_pairs, list(permutations("abc", 2)), 6)
     for a, b in permutations("abc", 2):
         pair = [
             (first, v) for (_, first, second), v in verdicts.items() if {first, second} == {a, b}
@@ -99,15 +99,15 @@ def test_pair_results_are_those_by_hand(verdicts):
         wins = sum(v == ("2" if first == a else "1") for first, v in pair)
         ties = sum(v in ("both", "neither") for _, v in pair)
         n = sum(v is not None for _, v in pair)
-        row = results.loc[(a, b)]
+        row = pairs.loc[(a, b)]
         assert (row["n"], row["missing"]) == (n, 6 - n)
         if n:
             counts = [n * row[key] for key in ("win", "tie", "lose", "win_or_tie")]
             assert counts == pytest.approx([wins, ties, n - wins - ties, wins + ties])
         else:
             assert np.isnan(row["win"])
-    models = with_missing(model_results(comparisons), "abc", 12)
-    both = results.groupby(level=0)[["n", "missing"]].sum()
+    models = with_missing(results(comparisons), list("abc"), 12)
+    both = pairs.groupby(level=0)[["n", "missing"]].sum()
     assert models[["n", "missing"]].to_numpy().tolist() == both.to_numpy().tolist()
 
 

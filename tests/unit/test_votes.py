@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from botchat.boards.protocols import pair_results
+from botchat.boards.protocols import results
 from botchat.boards.votes import clusters, vote_comparisons, votes_board, votes_digest
 from botchat.errors import DataError
 from botchat.importers.tables import read_table
@@ -159,8 +159,8 @@ VOTES = st.lists(
 def counted(votes: PairVerdicts) -> tuple[tuple[str, ...], list]:
     """Models, and wins, ties and losses of each pair."""
     comparisons = vote_comparisons(votes)
-    results = pair_results(comparisons)
-    counts = results[["win", "tie", "lose"]].mul(results["n"], axis=0).round().astype(int)
+    pairs = results(comparisons, of_pairs=True)
+    counts = pairs[["win", "tie", "lose"]].mul(pairs["n"], axis=0).round().astype(int)
     return comparisons.models, [*counts.itertuples(name=None)]
 
 
@@ -210,9 +210,9 @@ def test_scores_of_a_crowd_are_those_of_other_peoples_code():
     assert (len(comparisons), len(models)) == (8931, 59)
     np.testing.assert_array_equal(clusters(votes, len(models)), votes.judge)
     scores = golden.pivot(index="item", columns="algorithm", values="score").loc[[*models]]
-    results = pair_results(comparisons)
-    rates = results["win"] + results["tie"] / 2
-    points = (rates * results["n"]).groupby(level=0).sum()
+    pairs = results(comparisons, of_pairs=True)
+    rates = pairs["win"] + pairs["tie"] / 2
+    points = (rates * pairs["n"]).groupby(level=0).sum()
     np.testing.assert_allclose(points[[*models]], scores["counting"], rtol=1e-12)
     rates = rates.groupby(level=0).mean()
     np.testing.assert_allclose(rates[[*models]], scores["average_win_rate"])
