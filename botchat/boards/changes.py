@@ -14,7 +14,7 @@ from botchat.errors import DataError
 from botchat.estimates import Floats, Indices
 from botchat.interfaces import Row
 from botchat.metrics.statistics import holm, sign_flip
-from botchat.protocols.rates import PASS_AT
+from botchat.protocols.protocol import PASS_AT
 from botchat.protocols.verdicts import NOT_SAID
 from botchat.records import HUMAN
 

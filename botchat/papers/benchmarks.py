@@ -41,11 +41,17 @@ from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts, verdicts_dige
 from botchat.pipeline.contestants import single_judges
 from botchat.pipeline.judging import ProtocolCases
 from botchat.pipeline.ledger import cost_per_verdict
-from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labels
-from botchat.protocols.items import items, paragraphs, plain_label
+from botchat.protocols.items import (
+    ANSWERS,
+    AnswerPair,
+    items,
+    pair_cases,
+    pair_labels,
+    paragraphs,
+    plain_label,
+)
 from botchat.protocols.mateval import MATEVAL, TEXT, OwnText, text_case
-from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import calibrated, preferences
+from botchat.protocols.protocol import Protocol, calibrated, preferences
 from botchat.protocols.replies import plain_name
 from botchat.protocols.reports import KINDS, as_prose, as_text, parse_text, reports
 from botchat.records import SIGNED, Judgment

@@ -28,9 +28,8 @@ from botchat.papers.benchmarks import (
     refuse_several,
 )
 from botchat.pipeline.judging import ProtocolCases
-from botchat.protocols.answers import AnswerPair
 from botchat.protocols.frame import neutralise, prompt_frame
-from botchat.protocols.items import read_label
+from botchat.protocols.items import AnswerPair, read_label
 from botchat.protocols.kinds import Score
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.replies import plain_name

@@ -34,7 +34,7 @@ from botchat.papers.benchmarks import Answered, Benchmark, Comparison, Files
 from botchat.pipeline.judging import ProtocolCases
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.kinds import result_of
-from botchat.protocols.rates import preferences
+from botchat.protocols.protocol import preferences
 from botchat.records import HUMAN, Dialogue
 
 MACHINE = "machine"

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from botchat.errors import ConfigError, did_you_mean, listed
 from botchat.languages import ENGLISH, Language
-from botchat.protocols.answers import ANSWERS
+from botchat.protocols.items import ANSWERS
 from botchat.protocols.kinds import Answer, Detection, Pairwise, Report, Score
 from botchat.protocols.mateval import DIAGNOSIS, MATEVAL
 from botchat.protocols.protocol import Protocol

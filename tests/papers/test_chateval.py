@@ -11,8 +11,8 @@ import pytest
 from botchat.errors import DataError, MissingDataError
 from botchat.papers import chateval
 from botchat.papers.chateval import ASPECTS, Response
-from botchat.protocols.answers import ANSWERS, AnswerPair, pair_case, pair_cases, pair_labels
-from botchat.protocols.rates import calibrated, preferences
+from botchat.protocols.items import ANSWERS, AnswerPair, pair_case, pair_cases, pair_labels
+from botchat.protocols.protocol import calibrated, preferences
 from botchat.protocols.scores import decode_scores
 from botchat.records import Judgment
 from tests.papers.test_bench import needs

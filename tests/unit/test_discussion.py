@@ -14,7 +14,7 @@ from botchat.interfaces import Decoding
 from botchat.judges.debate import Agent, PanelAgents, hold_debate, strip_other_speakers
 from botchat.judges.discussion import discuss, is_undivided
 from botchat.judges.panel import Panel, build_panel
-from botchat.protocols.answers import AnswerPair, pair_case
+from botchat.protocols.items import AnswerPair, pair_case
 from botchat.workspace.panels import AgentSettings, PanelSettings
 from tests.rows import rows
 from tests.scripted import FAILED, Scripted, arena_case, choice

@@ -20,8 +20,7 @@ from botchat.estimates import Estimate
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.pipeline.leaderboard import board_result
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
-from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import preferences
+from botchat.protocols.protocol import Protocol, preferences
 from botchat.records import HUMAN, SHUFFLED, Judgment, Remark
 from botchat.report import page as pages
 from botchat.report.page import View

@@ -27,9 +27,9 @@ from botchat.interfaces import ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.papers import stories
-from botchat.protocols.answers import AnswerPair, pair_case
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.frame import neutralise, neutralise_template, prompt_frame
+from botchat.protocols.items import AnswerPair, pair_case
 from botchat.protocols.mateval import DIAGNOSIS, OwnText, text_case
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Dialogue, Seed, human_dialogue
