@@ -16,7 +16,7 @@ import numpy as np
 from botchat.errors import DataError
 from botchat.estimates import Codes, Flags, Floats, Indices, Names
 from botchat.interfaces import settings_digest
-from botchat.metrics.statistics import columns_at, distinct
+from botchat.metrics.statistics import distinct, taken
 from botchat.records import NO_ROOM, JudgeId, Judgment, PairJudgment, Verdict
 
 WIN = 1.0
@@ -54,8 +54,8 @@ class PairVerdict(NamedTuple):
     first: str
     second: str
     judge: str
-    result: float
-    """1, ½ or 0 for ``first``, or between; NaN: unreadable."""
+    result: float | None
+    """1, ½ or 0 for ``first``, or between; NaN or None: unreadable."""
 
 
 def lacks_room(judgment: Judgment | PairJudgment) -> bool:
@@ -130,39 +130,21 @@ class PairVerdicts:
         1
         """
         rows = list(rows)
+        items = Numbers()
+        contestants = Numbers()
         judges = Numbers()
+        item = items.of(row.item for row in rows)
+        side = contestants.of(chain.from_iterable((row.first, row.second) for row in rows))
         judge = judges.of(row.judge for row in rows)
-        return cls.of_names(
-            [row.item for row in rows],
-            chain.from_iterable((row.first, row.second) for row in rows),
-            tuple(judges),
-            judge,
-            [row.result for row in rows],
-        )
-
-    @classmethod
-    def of_names(
-        cls,
-        items: Iterable[str],
-        sides: Iterable[str],
-        judges: Names,
-        judge: Indices,
-        results: Sequence[float | None],
-    ) -> PairVerdicts:
-        """Return verdicts, names numbered as they appear; ``sides``: the two of each verdict."""
-        of_items = Numbers()
-        of_sides = Numbers()
-        item = of_items.of(items)
-        side = of_sides.of(sides)
         return cls.of_columns(
-            tuple(of_items),
-            tuple(of_sides),
-            judges,
+            tuple(items),
+            tuple(contestants),
+            tuple(judges),
             item,
             side[::2],
             side[1::2],
             judge,
-            np.array(results, np.float64),
+            np.array([row.result for row in rows], np.float64),
         )
 
     @classmethod
@@ -184,21 +166,20 @@ class PairVerdicts:
         signatures, signature = _joined(
             [part.known_signatures for part in parts], [part.signature for part in parts]
         )
+        others = {}
+        for name in ("turn", "result", "shown", "weight", "no_room"):
+            others[name] = np.concatenate([vars(part)[name] for part in parts])
         return cls(
             items,
             contestants,
             judges,
             signatures,
             item=item,
-            turn=np.concatenate([part.turn for part in parts]),
             first=first,
             second=second,
             judge=judge,
-            result=np.concatenate([part.result for part in parts]),
-            shown=np.concatenate([part.shown for part in parts]),
-            weight=np.concatenate([part.weight for part in parts]),
             signature=signature,
-            no_room=np.concatenate([part.no_room for part in parts]),
+            **others,
         )
 
     def __len__(self) -> int:
@@ -218,8 +199,7 @@ class PairVerdicts:
     @property
     def signatures(self) -> Counter[str]:
         """Signature -> number of verdicts."""
-        counts = np.bincount(self.signature, minlength=len(self.known_signatures)).tolist()
-        return +Counter(dict(zip(self.known_signatures, counts, strict=True)))
+        return Counter(self.known_signatures[i] for i in np.sort(self.signature).tolist())
 
     @property
     def cases(self) -> Indices:
@@ -235,7 +215,7 @@ class PairVerdicts:
         and contestants, and its `PairOutcome`, shape (c, 2): column 0 shows the contestant of the
         smaller number first, column 1 the other.
         """
-        case = self.cases * max(1, len(self.judges)) + self.judge
+        case = self.cases * len(self.judges) + self.judge
         begin, comparison = _comparisons(case, self.first, self.second)
         outcomes = np.full((len(begin), 2), PairOutcome.ABSENT, np.int8)
         outcomes[comparison, (self.first > self.second).astype(np.intp)] = self.outcomes
@@ -251,11 +231,11 @@ class PairVerdicts:
         """Return the verdicts that ``kept`` flags."""
         if kept.all():
             return self
-        return self.take(np.flatnonzero(kept))
+        return taken(self, kept)
 
     def take(self, rows: Indices) -> PairVerdicts:
         """Return some verdicts, by their numbers."""
-        return replace(self, **columns_at(self, rows))
+        return taken(self, rows)
 
     def on(self, items: Collection[str]) -> PairVerdicts:
         """Return the verdicts on some items."""
@@ -333,15 +313,14 @@ class VerdictsBuilder:
         ``states``: each with whether it is on the dialogues as they are.
         """
         judgments = [judgment for judgment, _ in states]
+        rows = []
+        for judgment in judgments:
+            first, second = judgment.contestants
+            result = self._result(judgment.verdict)
+            rows.append(PairVerdict(judgment.seed_id, first, second, "", result))
         signatures = Numbers()
         block = replace(
-            PairVerdicts.of_names(
-                [judgment.seed_id for judgment in judgments],
-                chain.from_iterable(judgment.contestants for judgment in judgments),
-                ("",),
-                np.zeros(len(judgments), np.intp),
-                [self._result(judgment.verdict) for judgment in judgments],
-            ),
+            PairVerdicts.of(rows),
             shown=np.array([judgment.shown for judgment in judgments], np.intp),
             signature=signatures.of(judgment.signature for judgment in judgments),
             no_room=np.array([lacks_room(judgment) for judgment in judgments], np.bool_),

@@ -6,14 +6,14 @@ Published tables of pairwise rates, such as BotChat's Figure 5, are turned back 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from botchat.errors import ConfigError, DataError, MissingDataError, UsageError
 from botchat.estimates import Flags, Floats, Indices, Names
-from botchat.metrics.statistics import columns_at, distinct
+from botchat.metrics.statistics import distinct, taken
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdict, PairVerdicts
 
 LEAST_CLUSTERS = 3
@@ -81,7 +81,7 @@ class Comparisons:
 
     def select(self, kept: Flags) -> Comparisons:
         """Return the comparisons where ``kept``, shape (n,), is true."""
-        return replace(self, **columns_at(self, kept))
+        return taken(self, kept)
 
     @property
     def unit(self) -> Indices:
