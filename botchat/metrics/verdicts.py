@@ -40,7 +40,7 @@ class PairOutcome(IntEnum):
 
 
 class ResultReader(Protocol):
-    """A protocol: knows what a verdict means."""
+    """A kind of answer: knows what a verdict means."""
 
     def result(self, verdict: Verdict | None) -> float | None:
         """Return 1, ½ or 0 for the contestant shown first; `DataError` for any other verdict."""
@@ -148,9 +148,9 @@ class PairVerdicts:
         )
 
     @classmethod
-    def of_judgments(cls, judgments: Iterable[Judgment], protocol: ResultReader) -> PairVerdicts:
-        """Return the verdicts of a pairwise protocol; raises as `VerdictsBuilder.add`."""
-        collected = VerdictsBuilder(protocol)
+    def of_judgments(cls, judgments: Iterable[Judgment], answer: ResultReader) -> PairVerdicts:
+        """Return the verdicts on pairs; raises as `VerdictsBuilder.add`."""
+        collected = VerdictsBuilder(answer)
         collected.add([(judgment, True) for judgment in judgments])
         return collected.verdicts()
 
@@ -299,9 +299,9 @@ def _joined(names: Sequence[Names], columns: Sequence[Indices]) -> tuple[Names, 
 class VerdictsBuilder:
     """Verdicts of one judge while they are read, a block at a time."""
 
-    def __init__(self, protocol: ResultReader) -> None:
-        """Hold no verdict yet; ``protocol`` knows what a verdict means."""
-        self._result = lru_cache(maxsize=1 << 12)(protocol.result)
+    def __init__(self, answer: ResultReader) -> None:
+        """Hold no verdict yet; ``answer`` knows what a verdict means."""
+        self._result = lru_cache(maxsize=1 << 12)(answer.result)
         self._blocks: list[PairVerdicts] = []
         self._is_current: list[bool] = []
         self.n_outdated = 0

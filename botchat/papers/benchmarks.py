@@ -274,14 +274,13 @@ NUMBERS = {"_".join(kind.lower().split()): plain_name(kind) for kind in KINDS} |
 """Key of an error type, and of the sum of all -> its name in `OwnText.labels`."""
 
 _PLACES = {key: place for place, key in enumerate(NUMBERS)} | {"score": None}
-_LABELS = {WIN: "1", TIE: "tie", LOSS: "2"}
+_LABELS: Mapping[float | None, str] = {WIN: "1", TIE: "tie", LOSS: "2"}
 """Result -> the label of a file that means it."""
-LABEL_WORDS = {}
+LABEL_WORDS: dict[str, float] = {}
 _VOTES = COLUMN_NAMES["votes"]
 for _key, (_result, _) in _VOTES["meanings"].items():
-    for _word in _VOTES[_key]:
-        LABEL_WORDS[plain_label(_word)] = _LABELS.get(_result)
-"""Plain word of a file's label, as `rank` reads it -> the label; None: unreadable."""
+    LABEL_WORDS |= dict.fromkeys([plain_label(word) for word in _VOTES[_key]], _result)
+"""Plain word of a file's label, as `rank` reads it -> the result; NaN: unreadable."""
 
 
 def _rated_texts(texts: Sequence[OwnText]) -> Benchmark:
@@ -314,7 +313,7 @@ def own_file(file: Path) -> Benchmark:
     if pairs:
         protocol = ANSWERS
         benchmark = answer_pairs(file.stem, pairs)
-    has_labels = any(pair.label for pair in pairs) or any(text.labels for text in texts)
+    has_labels = pair_labels(pairs) or any(text.labels for text in texts)
 
     def compare_all(answered: Answered) -> Comparison:
         cases = _verdicts(protocol, answered.all(protocol), texts)

@@ -122,12 +122,16 @@ class _Lenders:
         return parts[min(parts)]
 
     def _distance(self, host: int, others: Indices, k: int) -> Floats:
-        """Return how far each other's part is from the host's, behind the first k utterances."""
+        """Return how far each part of ``others`` is from the host's, which is one of them.
+
+        Parts are behind the first k utterances.
+        """
         n = self.length[host]
-        parts = self.total[self.begin[others] + n] - self.total[self.begin[others] + k]
-        own = self.total[self.begin[host] + n] - self.total[self.begin[host] + k]
+        begin = self.begin[others]
+        parts = self.total[begin + n] - self.total[begin + k]
+        own = parts[others == host]
         apart = np.abs(parts - own)
-        size = apart[:, 0] / max(own[0], 1.0)
+        size = apart[:, 0] / np.maximum(own[:, 0], 1)
         return np.asarray((size + apart[:, 1:].sum(1) / (n - k)).round(9))
 
     def _may_lend(self, host: int, other: Seed) -> bool:

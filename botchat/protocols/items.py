@@ -22,7 +22,7 @@ from typing import NamedTuple
 from botchat.errors import DataError, listed
 from botchat.interfaces import Case, MakeCase, ShownDialogue
 from botchat.languages import ENGLISH
-from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdict
+from botchat.metrics.verdicts import LOSS, WIN, PairVerdict
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.kinds import Score
 from botchat.protocols.mateval import OwnText
@@ -47,7 +47,7 @@ class AnswerPair(NamedTuple):
     question: str
     contestants: tuple[str, str]
     answers: tuple[str, str]
-    label: str | None  # "1" or "2": the answer that most annotators prefer, "tie"; None: not known
+    label: float = math.nan  # result of the first by most annotators; NaN: not known
     category: str = ""  # of the question
 
 
@@ -70,17 +70,13 @@ def pair_case(pair: AnswerPair, swapped: bool = False) -> Case:
     )
 
 
-_RESULTS = {"1": WIN, "2": LOSS, "tie": TIE}
-"""Label -> result of the first answer."""
-
-
 def pair_labels(pairs: Iterable[AnswerPair], judge: str = "human") -> list[PairVerdict]:
     """Return the human preferences, where they are known."""
     labels = []
     for pair in pairs:
-        if pair.label is not None:
+        if not math.isnan(pair.label):
             first, second = pair.contestants
-            labels.append(PairVerdict(pair.id, first, second, judge, _RESULTS[pair.label]))
+            labels.append(PairVerdict(pair.id, first, second, judge, pair.label))
     return labels
 
 
@@ -93,8 +89,8 @@ def _framed(text: str) -> str:
 Fields = Mapping[str, object]
 """Plain name of a column -> cell."""
 
-LabelWords = Mapping[str, str | None]
-"""Plain word -> the label that it means: 1, 2 or tie; None: it is unreadable."""
+LabelWords = Mapping[str, float]
+"""Plain word -> the result of the first answer that it means; NaN: it is unreadable."""
 
 
 def plain_label(label: str) -> str:
@@ -104,19 +100,19 @@ def plain_label(label: str) -> str:
     return plain_name(label)
 
 
-def read_label(label: str, models: Sequence[str], words: LabelWords, place: str) -> str | None:
-    """Return the label of a verdict: one of two models, by its exact name first, or a word.
+def read_label(label: str, models: Sequence[str], words: LabelWords, place: str) -> float:
+    """Return the result of a label: one of two models, by its exact name first, or a word.
 
     Raises `DataError`, with the place, if it is neither or may be both models.
     """
     if label in models:
-        return str(models.index(label) + 1)
+        return (WIN, LOSS)[models.index(label)]
     plain = plain_label(label)
     plain_models = [plain_label(model) for model in models]
     if plain_models.count(plain) > 1:
         raise DataError(f"{place}: {label!r:.60} may be both {listed(models)}; write the exact one")
     if plain in plain_models:
-        return str(plain_models.index(plain) + 1)
+        return (WIN, LOSS)[plain_models.index(plain)]
     word = MARKS.side.sub(r"\1", plain_label(label.removesuffix(".0")))
     if word not in words:
         raise DataError(f"{place}: {label!r:.60} is neither {listed(models)} nor a word as tie")
@@ -220,7 +216,7 @@ class _Row(NamedTuple):
             )
         answers = self.words(sides[0]), self.words(sides[1])
         column, label = self.cell(MARKS.columns.human_verdicts)
-        human = None
+        human = math.nan
         if label:
             place = f"{self.place}: column {column}"
             human = read_label(label, (first, second), words, place)

@@ -262,13 +262,6 @@ class Protocol:
             values["examples"] = "\n\n".join(wordings[1:])
         return prompts.fill(wordings[0], values)
 
-    def result(self, verdict: Verdict | None) -> float | None:
-        """Return the result for the contestant shown first: 1 win, ½ tie, 0 loss.
-
-        None: the verdict is unreadable. Raises `DataError` for one that it does not offer.
-        """
-        return self.answer.result(verdict)
-
     def values(self, judgment: Judgment) -> list[tuple[str, float]]:
         """Return what a verdict gives each contestant, 0 to 1; empty if it is unreadable.
 
@@ -325,10 +318,7 @@ def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairV
         return _preferences_of_totals(judgments, protocol.answer)
     verdicts = []
     for judgment in judgments:
-        first = judgment.contestants[0]
-        second = NO_CONTESTANT
-        if len(judgment.contestants) > 1:
-            second = judgment.contestants[1]
+        first, second = (judgment.contestants + (NO_CONTESTANT,))[:2]
         values = protocol.values(judgment)
         result = values[0][1] if values else math.nan
         verdicts.append(PairVerdict(judgment.seed_id, first, second, judgment.judge, result))

@@ -49,12 +49,12 @@ class ScoreVerdicts(Set[Verdict]):
 
     def __contains__(self, verdict: object) -> bool:
         """Return whether it has all scores; points off may be missing, but not all of them."""
-        words = str(verdict).split(" ")
-        n = len(self.scale.names)
-        lacks = 0
-        if self.scale.points_off:
-            lacks = words.count(MISSING)
-        return len(words) == n and lacks < n == lacks + sum(w in _steps(self.scale) for w in words)
+        words = str(verdict)
+        if MISSING in words and not self.scale.points_off:
+            return False
+        with suppress(DataError):
+            return encode_scores(decode_scores(words, len(self.scale.names)), self.scale) == verdict
+        return False
 
     def __iter__(self) -> Iterator[Verdict]:
         """Return the verdicts without missing scores, in order."""

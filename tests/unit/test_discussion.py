@@ -190,7 +190,7 @@ def test_a_debate_hears_and_counts_only_what_is_ones_own():
     )
     settings = PanelSettings(strategy="one-by-one", agents=members)
     judge = build_panel("p", settings, models.__getitem__, None)
-    pair = AnswerPair("q", "Why?", ("m", "n"), ("x", "y"), None)
+    pair = AnswerPair("q", "Why?", ("m", "n"), ("x", "y"))
     answer = asyncio.run(judge.answer(pair_case(pair)))
     assert answer.verdict == "7 5"
     first, *others = answer.transcript

@@ -312,7 +312,7 @@ def test_cases_of_skill_by_hand():
     pairs = [judgment("gteval", "a", order, verdict, 6)
              for order, verdict in (((SHUFFLED, HUMAN), "1"), ((HUMAN, SHUFFLED), "1"),
                                     ((SHUFFLED, "m"), "1"))]  # fmt: skip
-    both = pair_cases(PairVerdicts.of_judgments(pairs, GTEVAL), SHUFFLED, {})
+    both = pair_cases(PairVerdicts.of_judgments(pairs, GTEVAL.answer), SHUFFLED, {})
     assert sorted(both.values.tolist()) == [-1, 1]
 
 
