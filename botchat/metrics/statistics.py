@@ -54,7 +54,7 @@ def distinct(labels: Indices) -> tuple[Indices, Indices]:
     return np.flatnonzero(present), (np.cumsum(present) - 1)[labels]
 
 
-def taken(record: Record, at: Indices | Flags) -> Record:
+def rows_at(record: Record, at: Indices | Flags) -> Record:
     """Return a record with some rows, by number or flag, of every field that is a column."""
     columns = {}
     for name, column in vars(record).items():

@@ -16,7 +16,7 @@ import numpy as np
 from botchat.errors import DataError
 from botchat.estimates import Codes, Flags, Floats, Indices, Names
 from botchat.interfaces import settings_digest
-from botchat.metrics.statistics import distinct, taken
+from botchat.metrics.statistics import distinct, rows_at
 from botchat.records import NO_ROOM, JudgeId, Judgment, PairJudgment, Verdict
 
 WIN = 1.0
@@ -156,9 +156,7 @@ class PairVerdicts:
 
     @classmethod
     def together(cls, parts: Sequence[PairVerdicts]) -> PairVerdicts:
-        """Return several as one; items, contestants and judges of one name are one."""
-        if not parts:
-            return cls.of([])
+        """Return at least one as one; items, contestants and judges of one name are one."""
         items, item = _joined([part.items for part in parts], [part.item for part in parts])
         sides = [np.stack([part.first, part.second]) for part in parts]
         contestants, (first, second) = _joined([part.contestants for part in parts], sides)
@@ -231,11 +229,11 @@ class PairVerdicts:
         """Return the verdicts that ``kept`` flags."""
         if kept.all():
             return self
-        return taken(self, kept)
+        return rows_at(self, kept)
 
     def take(self, rows: Indices) -> PairVerdicts:
         """Return some verdicts, by their numbers."""
-        return taken(self, rows)
+        return rows_at(self, rows)
 
     def on(self, items: Collection[str]) -> PairVerdicts:
         """Return the verdicts on some items."""
@@ -302,7 +300,7 @@ class VerdictsBuilder:
     def __init__(self, answer: ResultReader) -> None:
         """Hold no verdict yet; ``answer`` knows what a verdict means."""
         self._result = lru_cache(maxsize=1 << 12)(answer.result)
-        self._blocks: list[PairVerdicts] = []
+        self._blocks = [PairVerdicts.of([])]
         self._is_current: list[bool] = []
         self.n_outdated = 0
         """Verdicts that `verdicts` left out."""
@@ -391,9 +389,7 @@ class JudgedPairs:
         rows = verdicts.take(np.argsort(~is_annotated, kind="stable"))
         # Sorted, so that a bootstrap does not depend on the order of the verdicts.
         items, item = _sorted(rows.items, rows.item)
-        cluster = item
-        if topics:
-            _, cluster = _sorted([topics.get(name, name) for name in items], item)
+        _, cluster = _sorted([topics.get(name, name) for name in items], item)
         contestants, sides = _sorted(rows.contestants, np.concatenate([rows.first, rows.second]))
         first, second = np.split(sides, 2)
         seen, comparison = _comparisons(item, first, second)

@@ -110,7 +110,7 @@ class _ReportPatterns:
                 for key, listed in words.items():
                     lists[key] += listed
                     lists[f"first_{key}"] += listed[:1]
-        parts = WordParts(language, TEMPLATES.report_parts)
+        parts = WordParts(language)
         for key, of_key in lists.items():
             parts[key] = _any_of(of_key)
         parts.compile_into(self, TEMPLATES.report)

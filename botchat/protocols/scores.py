@@ -141,7 +141,7 @@ def _read_points_off(text: str, scale: Scale, language: Language) -> VerdictReas
     return verdict, " ".join(text.split())
 
 
-_NUMBER = f"(?P<number>{TEMPLATES.score_parts['digits']})"
+_NUMBER = f"(?P<number>{TEMPLATES.parts['digits']})"
 _LONGEST_SCORE = 30
 """Characters behind a name that take the place of its score; more are a sentence."""
 
@@ -185,7 +185,7 @@ class _ScorePatterns:
         self._places = {plain_name(name): place for name, place in places.items()}
         self._totals = {plain_name(each) for each in replies.known_words(language, "total")}
         self._words = replies.reply_patterns(language)
-        parts = WordParts(language, TEMPLATES.score_parts)
+        parts = WordParts(language)
         parts["start"] = ""
         if language.pack.units == "words":
             parts["start"] = _start(scale)

@@ -13,7 +13,7 @@ import numpy as np
 
 from botchat.errors import ConfigError, DataError, MissingDataError, UsageError
 from botchat.estimates import Flags, Floats, Indices, Names
-from botchat.metrics.statistics import distinct, taken
+from botchat.metrics.statistics import distinct, rows_at
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdict, PairVerdicts
 
 LEAST_CLUSTERS = 3
@@ -81,7 +81,7 @@ class Comparisons:
 
     def select(self, kept: Flags) -> Comparisons:
         """Return the comparisons where ``kept``, shape (n,), is true."""
-        return taken(self, kept)
+        return rows_at(self, kept)
 
     @property
     def unit(self) -> Indices:
