@@ -232,7 +232,7 @@ def clustered_proportions(
         weight = np.ones(len(row))
     if cluster is None:
         cluster = np.arange(len(row))
-    size = int(cluster.max(initial=0)) + 1
+    size = cluster.max(initial=0) + 1
     cells, cell = distinct(row * size + cluster)
     row_of = cells // size
     total = np.bincount(row, weight, n_rows)

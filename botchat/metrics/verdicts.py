@@ -156,7 +156,9 @@ class PairVerdicts:
 
     @classmethod
     def together(cls, parts: Sequence[PairVerdicts]) -> PairVerdicts:
-        """Return at least one as one; items, contestants and judges of one name are one."""
+        """Return several as one; items, contestants and judges of one name are one."""
+        if not parts:
+            return cls.of([])
         items, item = _joined([part.items for part in parts], [part.item for part in parts])
         sides = [np.stack([part.first, part.second]) for part in parts]
         contestants, (first, second) = _joined([part.contestants for part in parts], sides)
@@ -263,13 +265,13 @@ class PairVerdicts:
     def with_turns_named(self) -> PairVerdicts:
         """Return the same, each turn an item of its own, and each verdict without an item."""
         names = list(self.items)
-        n_turns = int(self.turn.max(initial=0)) + 1
+        n_turns = self.turn.max(initial=0) + 1
         if n_turns > 1:
             names = [f"{name}, turn {turn}" for name, turn in product(names, range(n_turns))]
         if (self.item < 0).any():
             names += [f"vote {number}" for number in range(1, len(self) + 1)]
-        turn = np.zeros(len(self), np.intp)
-        return replace(self, items=tuple(names), item=self.cases, turn=turn)
+        untold = np.zeros_like(self.turn)
+        return replace(self, items=tuple(names), item=self.cases, turn=untold)
 
 
 def _comparisons(case: Indices, first: Indices, second: Indices) -> tuple[Indices, Indices]:
@@ -300,7 +302,7 @@ class VerdictsBuilder:
     def __init__(self, answer: ResultReader) -> None:
         """Hold no verdict yet; ``answer`` knows what a verdict means."""
         self._result = lru_cache(maxsize=1 << 12)(answer.result)
-        self._blocks = [PairVerdicts.of([])]
+        self._blocks: list[PairVerdicts] = []
         self._is_current: list[bool] = []
         self.n_outdated = 0
         """Verdicts that `verdicts` left out."""

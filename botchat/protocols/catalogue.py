@@ -121,7 +121,7 @@ class Catalogue:
         def place(protocol: Protocol) -> tuple[int, int]:
             return order.index(protocol.base), -(protocol.n or 0)
 
-        protocols = [self.find(name) for name in dict.fromkeys(stored)]
+        protocols = [self.find(name) for name in stored]
         known = [protocol for protocol in protocols if protocol is not None]
         return {protocol.name: protocol for protocol in sorted(known, key=place)}
 

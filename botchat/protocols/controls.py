@@ -86,17 +86,15 @@ class _Lenders:
     begin: Indices
     """Row of ``total`` that each dialogue begins with."""
     total: Floats
-    """Sums of `_measured` before each utterance of a dialogue and at its end."""
+    """Sums of `_measured` before each utterance of the set, and at its end."""
 
     @classmethod
     def of(cls, seeds: Sequence[Seed]) -> _Lenders:
         length = np.array([len(seed.utterances) for seed in seeds], np.intp)
-        begin = np.cumsum(length + 1) - (length + 1)
-        total = np.zeros((int((length + 1).sum()), 5))
-        for row, seed in zip(begin.tolist(), seeds, strict=True):
-            for i, utterance in enumerate(seed.utterances):
-                total[row + i + 1] = total[row + i] + _measured(utterance)
-        return cls(seeds, length, begin, total)
+        measures = [_measured("")]  # before the first
+        for seed in seeds:
+            measures += [_measured(utterance) for utterance in seed.utterances]
+        return cls(seeds, length, np.cumsum(length) - length, np.cumsum(measures, axis=0))
 
     def nearest(self, host: int) -> Utterances:
         """Return the part that is put in the place of the host's; empty if there is none."""
