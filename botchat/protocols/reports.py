@@ -20,9 +20,9 @@ import msgspec
 from botchat.frames import TomlTable, package_toml
 from botchat.interfaces import Cells, VerdictReason
 from botchat.languages import ENGLISH
-from botchat.protocols.error_reports import read_kinds
 from botchat.protocols.frame import END, neutralise
 from botchat.protocols.replies import MARKS, own_words, plain_name, without_marks
+from botchat.protocols.scores import read_kinds
 from botchat.records import Judgment, Utterances, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
