@@ -144,12 +144,11 @@ def _read_points_off(text: str, scale: Scale, language: Language) -> VerdictReas
     w = _patterns(scale, language)
     if not values:
         for alike in w.each.finditer(own.translate(language.plain)):
-            values = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike)))
+            values = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike["number"])))
     verdict = encode_scores([values.get(kind) for kind in range(w.n)], scale)
     return verdict, " ".join(text.split())
 
 
-_NUMBER = f"(?P<number>{TEMPLATES.parts['digits']})"
 _LONGEST_SCORE = 30
 """Characters behind a name that take the place of its score; more are a sentence."""
 
@@ -215,11 +214,13 @@ class _ScorePatterns:
             if numbers:
                 return _Scores(numbers, start, end)
         for match in self.bare.finditer(plain):
-            on_line = [self.number(number) for number in re.finditer(_NUMBER, match[0])]
+            on_line = [
+                self.number(each) for each in re.findall(TEMPLATES.parts["digits"], match[0])
+            ]
             scores = _Scores(on_line, match.start(), match.end())
         if self.n > 1:
             for match in self.each.finditer(plain):
-                number = self.number(match)
+                number = self.number(match["number"])
                 scores = _Scores([number for _ in range(self.n)], match.start(), match.end())
         return scores
 
@@ -264,12 +265,9 @@ class _ScorePatterns:
 
     def _score(self, value: re.Match[str]) -> float | None:
         """Return a score on its own scale; None on another."""
-        if (
-            value["of"]
-            and float(self._words.numerals.get(value["of"].lower(), value["of"])) != self._highest
-        ):
+        if value["of"] and self.number(value["of"]) != self._highest:
             return None
-        return self.number(value)
+        return self.number(value["number"])
 
     def _as_lines(self, plain: str) -> Iterator[tuple[str, int, int]]:
         """Write tables, then JSON, as lines ``name: number``, with (start, end)."""
@@ -308,9 +306,9 @@ class _ScorePatterns:
     def _is_total(self, name: str) -> bool:
         return plain_name(name) in self._totals
 
-    def number(self, match: re.Match[str]) -> float:
+    def number(self, text: str) -> float:
         """Return a number in digits or in words."""
-        digits = re.sub(r"[\u2212\u2013\u2014]", "-", match["number"]).replace(",", ".")
+        digits = re.sub(r"[\u2212\u2013\u2014]", "-", text).replace(",", ".")
         return float(self._words.numerals.get(digits.lower(), digits))
 
 
