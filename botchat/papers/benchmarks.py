@@ -404,7 +404,7 @@ class PrintedTable(NamedTuple):
     """Keys of the printed numbers, see `printed_column`."""
     rows: Sequence[Mapping[str, Sequence[Any]]]
     """``row``: names. ``values``: numbers of the columns as printed, rates in percent, ``nan``
-    where nothing is printed. Some have ``std``, the standard deviations over runs."""
+    where nothing is printed."""
     note: str = ""
 
     @property
@@ -412,13 +412,11 @@ class PrintedTable(NamedTuple):
         """Rows with numbers in our units; a row of another length raises `ValueError`."""
         for line in self.rows:
             row: Cells = {"table": self.name, "line": " · ".join(line["row"])}
-            for key, end in (("values", ""), ("std", "_std")):
-                numbers = line.get(key, ())
-                for name, number in zip(self.columns, numbers, strict=bool(numbers)):
-                    unit = 1.0
-                    if printed_column(name).kind == "rate":
-                        unit = 0.01
-                    row[name + end] = unit * number
+            for key, number in zip(self.columns, line["values"], strict=True):
+                unit = 1.0
+                if printed_column(key).kind == "rate":
+                    unit = 0.01
+                row[key] = unit * number
             yield row
 
 
@@ -449,12 +447,18 @@ _FIGURES = {column.key: column for column in COLUMNS.printed}
 
 
 def printed_column(key: str) -> Column:
-    """Return the column of a key: one of `_FIGURES`, or ``PART_FIGURE`` as in ``REP_spearman``."""
-    part, _, figure = key.rpartition("_")
+    """Return the column of a key: one of `_FIGURES`, or ``PART_FIGURE`` as in ``REP_spearman``.
+
+    ``FIGURE_std`` is its standard deviation over runs.
+    """
+    part, _, figure = key.removesuffix("_std").rpartition("_")
     column = _FIGURES[figure]
     if not part.isupper():
         part = part.replace("_", " ").capitalize()
-    return replace(column, key=key, heading=f"{part} {column.heading}".strip())
+    heading = f"{part} {column.heading}".strip()
+    if key.endswith("_std"):
+        heading = f"\u00b1 {heading.removesuffix(' (%)')}"
+    return replace(column, key=key, heading=heading)
 
 
 def tables_of(benchmark: str) -> list[Table]:
@@ -465,10 +469,7 @@ def tables_of(benchmark: str) -> list[Table]:
     records = list(chain.from_iterable(each.records for each in printed))
     columns = [Column("table", "Table", "name"), Column("line", "Line", "name")]
     for key in list(dict.fromkeys(chain.from_iterable(records)))[2:]:
-        column = printed_column(key.removesuffix("_std"))
-        if key.endswith("_std"):
-            column = Column(key, f"\u00b1 {column.heading.removesuffix(' (%)')}", column.kind)
-        columns.append(column)
+        columns.append(printed_column(key))
     note = " ".join(f"{each.name}: {each.source}. {each.note}".strip() for each in printed)
     return [
         table(

@@ -365,16 +365,13 @@ def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVe
 def truth(verdicts: PairVerdicts, judge: str) -> PairVerdicts:
     """Return what is known without a judge: which side, or dialogue, is human.
 
-    One verdict of ``judge`` for each item, first and second of ``verdicts``.
+    One verdict of ``judge`` for each item, turn, first and second of ``verdicts``.
     """
-    m = len(verdicts.contestants)
     names = np.array(verdicts.contestants, object)
     is_human = names == HUMAN
     known = is_human[verdicts.first] | is_human[verdicts.second]
     known |= (names == NO_CONTESTANT)[verdicts.second]
-    shown = verdicts.only(known)
-    key = (shown.item * m + shown.first) * m + shown.second
-    asked = shown.take(np.sort(np.unique(key, return_index=True)[1]))
-    result = np.where(is_human[asked.first], WIN, LOSS)
-    nobody = np.zeros(len(asked), np.intp)
-    return replace(asked, judges=(judge,), judge=nobody, result=result)
+    nobody = np.zeros_like(verdicts.judge)
+    asked = replace(verdicts, judges=(judge,), judge=nobody).only(known)
+    once = asked.only(asked.is_latest)
+    return replace(once, result=np.where(is_human[once.first], WIN, LOSS))
