@@ -226,7 +226,7 @@ class ReplyPatterns:
         labels = language.labels
         parts = WordParts(language)
         self._space = parts["space"]
-        self.fields = self.table(dict(zip(FIELDS, FIELDS, strict=True)))
+        self.fields = self.table({name: name for name in FIELDS})
         self.origins = self.table({"person": "person", "machine": "machine"})
         self.answers = self.table({"no": "person", "yes": "machine"})
         names = self._known("first") + self._known("second")

@@ -405,11 +405,10 @@ class _ReportPatterns:
     def __init__(self, language: Language) -> None:
         self.kinds: dict[str, int] = {}
         lists = defaultdict[str, list[str]](list)
-        for pack in (each.pack for each in dict.fromkeys((ENGLISH, language))):
-            if pack.labels:
-                lists["minus"] += pack.labels.minus
-            if pack.report:
-                words = asdict(pack.report)
+        for pack in dict.fromkeys((ENGLISH, language)):
+            lists["minus"] += pack.labels.minus
+            if pack.pack.report:
+                words = asdict(pack.pack.report)
                 for kind, names in enumerate(words.pop("kinds")):
                     self.kinds |= {plain_name(name): kind for name in names}
                     lists["name"] += names
