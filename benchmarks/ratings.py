@@ -39,7 +39,7 @@ def stopwatch(work: Callable[[], object]) -> float:
 def comparisons():
     """The benchmark's comparisons."""
     from botchat.importers.tables import rows
-    from botchat.ratings.rate_table import comparisons_from_rates
+    from botchat.ratings.comparisons import comparisons_from_rates
 
     return comparisons_from_rates(rows(RATES.read_bytes(), RATES.name), 444, RATES.name)
 

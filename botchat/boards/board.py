@@ -356,7 +356,7 @@ def _verdicts_on(
     kept = [each for each in stored if each.seed_id in ids and names.issuperset(each.contestants)]
     if protocol.is_alone:
         return kept, PairVerdicts.of([])
-    return (), PairVerdicts.of_judgments(kept, protocol)
+    return (), PairVerdicts.of_judgments(kept, protocol.answer)
 
 
 def lengths_table(measured: Lengths, seed_set: str, imported: str = "") -> Table:

@@ -16,7 +16,7 @@ from botchat.errors import DataError
 from botchat.estimates import Floats, Indices
 from botchat.interfaces import Row
 from botchat.metrics.statistics import holm, sign_flip
-from botchat.protocols.rates import PASS_AT
+from botchat.protocols.protocol import PASS_AT
 from botchat.records import HUMAN
 
 FIRST_N = PASS_AT[0]

@@ -30,8 +30,7 @@ from botchat.metrics.statistics import (
 from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 from botchat.protocols.kinds import Detection, Pairwise, Report, Score
 from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
-from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import PASS_AT
+from botchat.protocols.protocol import PASS_AT, Protocol
 from botchat.protocols.reports import ERRORS
 from botchat.protocols.verdicts import first_ai_index
 from botchat.ratings.bradley_terry import ranks_from_order

@@ -18,8 +18,7 @@ from botchat.estimates import UNKNOWN, Estimate, Flags, Floats
 from botchat.metrics.statistics import LEAST, proportion, student_t
 from botchat.metrics.verdicts import NO_CONTESTANT, PairVerdicts
 from botchat.protocols.controls import n_kept
-from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import preferences
+from botchat.protocols.protocol import Protocol, preferences
 from botchat.records import HUMAN, SHUFFLED, Judgment
 
 GOOD: Final = 0.50

@@ -304,14 +304,11 @@ def _rank_correlations(
     contestants = _contestants(table, side)
     if len(contestants) < 2:
         return None, None
-    columns = []
-    for i in contestants:
-        columns.append((side == i).astype(np.float64))
-        for result in results:
-            columns.append((side == i) * result)
+    takes_part = np.equal.outer(contestants, side).astype(np.float64)
+    columns = np.concatenate([takes_part, takes_part * results[0], takes_part * results[1]])
 
     def figures(sums: Floats) -> list[Floats]:
-        n, by_judge, by_label = sums.reshape(len(sums), -1, 3).transpose(2, 0, 1)
+        n, by_judge, by_label = np.split(sums, 3, axis=1)
         return rank_correlations(ratio(by_judge, n), ratio(by_label, n))
 
     spearman, kendall = bootstrap(cluster, columns, figures)
@@ -351,7 +348,7 @@ def verdict_rates(codes: Codes, cluster: Indices) -> VerdictRates:
     """Return rates of verdicts in both orders, and their clusters, both of shape (c, 2)."""
     readable = codes < PairOutcome.UNREADABLE
     asked = codes != PairOutcome.ABSENT
-    both: Flags = readable[:, 0] & readable[:, 1]
+    both: Flags = np.all(readable, axis=1)
     decided = readable & (codes != PairOutcome.TIE) & both[:, None]
     same: Flags = codes[:, 0] == -codes[:, 1]
     return VerdictRates(
@@ -377,7 +374,7 @@ def _kappa(codes: Codes, others: Codes, item: Indices) -> Estimate:
     if not ((codes != codes[:1]).any() and (others != others[:1]).any()):
         return UNKNOWN
     cell = codes % 3 * 3 + others % 3
-    (kappa,) = bootstrap(item, (cell == number for number in range(9)), _cohen_kappa)
+    (kappa,) = bootstrap(item, np.equal.outer(range(9), cell), _cohen_kappa)
     return kappa
 
 
@@ -448,5 +445,5 @@ def _correlations(scores: Floats, gold: Floats, item: Indices) -> list[Estimate]
     known = np.isfinite(scores)
     # The work grows with the square of the entries: texts with equal scores are one entry.
     (x, y), entry = np.unique([scores[known], gold[known]], axis=1, return_inverse=True)
-    columns = (entry.reshape(-1) == number for number in range(len(x)))
+    columns = np.equal.outer(range(len(x)), entry.reshape(-1))
     return bootstrap(item[known], columns, partial(rank_correlations, x, y))

@@ -65,7 +65,7 @@ def words(text: str) -> int:
     return len(words_of(text))
 
 
-def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) -> Lengths:
+def measure(dialogues: Dialogues) -> Lengths:
     """Measure all generated utterances in one unit, counted where no tokens are recorded."""
     generated = defaultdict[str, list[tuple[str, int | None]]](list)
     for name, by_seed in dialogues.items():
@@ -75,7 +75,7 @@ def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) 
             utterances += zip_longest(texts, [fact.tokens for fact in dialogue.facts[: len(texts)]])
     counting = Counter("tokens", len)
     if any(tokens is None for _, tokens in chain.from_iterable(generated.values())):
-        counting = get_counter()
+        counting = counter()
     lengths = {}
     for name, utterances in generated.items():
         counts = []

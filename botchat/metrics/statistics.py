@@ -15,14 +15,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from botchat.estimates import Codes, Estimate, Estimates, Flags, Floats, Indices
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Record = TypeVar("Record", bound="DataclassInstance")
 
 LEVEL = 0.95  # coverage of every interval
 Z = NormalDist().inv_cdf(0.5 + LEVEL / 2)  # half its width in standard errors where these are known
@@ -48,13 +54,13 @@ def distinct(labels: Indices) -> tuple[Indices, Indices]:
     return np.flatnonzero(present), (np.cumsum(present) - 1)[labels]
 
 
-def columns_at(record: object, at: Indices | Flags) -> dict[str, Any]:
-    """Return some rows, by number or flag, of every field of a record that is a column."""
+def rows_at(record: Record, at: Indices | Flags) -> Record:
+    """Return a record with some rows, by number or flag, of every field that is a column."""
     columns = {}
     for name, column in vars(record).items():
         if isinstance(column, np.ndarray):
             columns[name] = column[at]
-    return columns
+    return replace(record, **columns)
 
 
 def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
@@ -168,7 +174,7 @@ def holm(p: Sequence[float]) -> list[float]:
     """Adjusted p of several tests, so that all together are wrong as rarely (Holm 1979)."""
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(len(p))
-    each = np.minimum(1.0, np.arange(len(p), 0, -1) * np.asarray(p, np.float64)[order])
+    each = np.minimum(1.0, np.arange(len(p), 0, -1) * np.sort(p))
     adjusted[order] = np.maximum.accumulate(each)
     return adjusted.tolist()
 
@@ -226,7 +232,7 @@ def clustered_proportions(
         weight = np.ones(len(row))
     if cluster is None:
         cluster = np.arange(len(row))
-    size = int(cluster.max(initial=0)) + 1
+    size = cluster.max(initial=0) + 1
     cells, cell = distinct(row * size + cluster)
     row_of = cells // size
     total = np.bincount(row, weight, n_rows)
@@ -293,7 +299,7 @@ def proportion(
 
 def level_of_pairs(m: int) -> float:
     """Level of each two-sided test of m things, for all pairs together (Bonferroni)."""
-    return 1 - (1 - LEVEL) / max(1, m * (m - 1) // 2)
+    return 1 - (1 - LEVEL) / max(1, math.comb(m, 2))
 
 
 def level_of_best(m: int) -> float:
@@ -361,7 +367,7 @@ def _percentiles(values: Floats, tail: float) -> Estimate:
 def skill(verdicts: Codes, labels: Codes, item: Indices) -> Estimate:
     """Return the skill of verdicts, see `skill_difference`; not known of labels all alike."""
     of_class = np.stack([labels > 0, labels < 0]).astype(np.float64)
-    columns = [*of_class, *(labels * verdicts * of_class)]
+    columns = np.concatenate([of_class, labels * verdicts * of_class])
     return bootstrap(item, columns, _mean_of_classes)[0]
 
 

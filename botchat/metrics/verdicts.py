@@ -16,7 +16,7 @@ import numpy as np
 from botchat.errors import DataError
 from botchat.estimates import Codes, Flags, Floats, Indices, Names
 from botchat.interfaces import settings_digest
-from botchat.metrics.statistics import columns_at, distinct
+from botchat.metrics.statistics import distinct, rows_at
 from botchat.records import NO_ROOM, JudgeId, Judgment, PairJudgment, Verdict
 
 WIN = 1.0
@@ -40,7 +40,7 @@ class PairOutcome(IntEnum):
 
 
 class ResultReader(Protocol):
-    """A protocol: knows what a verdict means."""
+    """A kind of answer: knows what a verdict means."""
 
     def result(self, verdict: Verdict | None) -> float | None:
         """Return 1, ½ or 0 for the contestant shown first; `DataError` for any other verdict."""
@@ -54,8 +54,8 @@ class PairVerdict(NamedTuple):
     first: str
     second: str
     judge: str
-    result: float
-    """1, ½ or 0 for ``first``, or between; NaN: unreadable."""
+    result: float | None
+    """1, ½ or 0 for ``first``, or between; NaN or None: unreadable."""
 
 
 def lacks_room(judgment: Judgment | PairJudgment) -> bool:
@@ -130,45 +130,27 @@ class PairVerdicts:
         1
         """
         rows = list(rows)
+        items = Numbers()
+        contestants = Numbers()
         judges = Numbers()
+        item = items.of(row.item for row in rows)
+        side = contestants.of(chain.from_iterable((row.first, row.second) for row in rows))
         judge = judges.of(row.judge for row in rows)
-        return cls.of_names(
-            [row.item for row in rows],
-            chain.from_iterable((row.first, row.second) for row in rows),
-            tuple(judges),
-            judge,
-            [row.result for row in rows],
-        )
-
-    @classmethod
-    def of_names(
-        cls,
-        items: Iterable[str],
-        sides: Iterable[str],
-        judges: Names,
-        judge: Indices,
-        results: Sequence[float | None],
-    ) -> PairVerdicts:
-        """Return verdicts, names numbered as they appear; ``sides``: the two of each verdict."""
-        of_items = Numbers()
-        of_sides = Numbers()
-        item = of_items.of(items)
-        side = of_sides.of(sides)
         return cls.of_columns(
-            tuple(of_items),
-            tuple(of_sides),
-            judges,
+            tuple(items),
+            tuple(contestants),
+            tuple(judges),
             item,
             side[::2],
             side[1::2],
             judge,
-            np.array(results, np.float64),
+            np.array([row.result for row in rows], np.float64),
         )
 
     @classmethod
-    def of_judgments(cls, judgments: Iterable[Judgment], protocol: ResultReader) -> PairVerdicts:
-        """Return the verdicts of a pairwise protocol; raises as `VerdictsBuilder.add`."""
-        collected = VerdictsBuilder(protocol)
+    def of_judgments(cls, judgments: Iterable[Judgment], answer: ResultReader) -> PairVerdicts:
+        """Return the verdicts on pairs; raises as `VerdictsBuilder.add`."""
+        collected = VerdictsBuilder(answer)
         collected.add([(judgment, True) for judgment in judgments])
         return collected.verdicts()
 
@@ -184,21 +166,20 @@ class PairVerdicts:
         signatures, signature = _joined(
             [part.known_signatures for part in parts], [part.signature for part in parts]
         )
+        others = {}
+        for name in ("turn", "result", "shown", "weight", "no_room"):
+            others[name] = np.concatenate([vars(part)[name] for part in parts])
         return cls(
             items,
             contestants,
             judges,
             signatures,
             item=item,
-            turn=np.concatenate([part.turn for part in parts]),
             first=first,
             second=second,
             judge=judge,
-            result=np.concatenate([part.result for part in parts]),
-            shown=np.concatenate([part.shown for part in parts]),
-            weight=np.concatenate([part.weight for part in parts]),
             signature=signature,
-            no_room=np.concatenate([part.no_room for part in parts]),
+            **others,
         )
 
     def __len__(self) -> int:
@@ -218,8 +199,7 @@ class PairVerdicts:
     @property
     def signatures(self) -> Counter[str]:
         """Signature -> number of verdicts."""
-        counts = np.bincount(self.signature, minlength=len(self.known_signatures)).tolist()
-        return +Counter(dict(zip(self.known_signatures, counts, strict=True)))
+        return Counter(self.known_signatures[i] for i in np.sort(self.signature).tolist())
 
     @property
     def cases(self) -> Indices:
@@ -235,7 +215,7 @@ class PairVerdicts:
         and contestants, and its `PairOutcome`, shape (c, 2): column 0 shows the contestant of the
         smaller number first, column 1 the other.
         """
-        case = self.cases * max(1, len(self.judges)) + self.judge
+        case = self.cases * len(self.judges) + self.judge
         begin, comparison = _comparisons(case, self.first, self.second)
         outcomes = np.full((len(begin), 2), PairOutcome.ABSENT, np.int8)
         outcomes[comparison, (self.first > self.second).astype(np.intp)] = self.outcomes
@@ -251,11 +231,11 @@ class PairVerdicts:
         """Return the verdicts that ``kept`` flags."""
         if kept.all():
             return self
-        return self.take(np.flatnonzero(kept))
+        return rows_at(self, kept)
 
     def take(self, rows: Indices) -> PairVerdicts:
         """Return some verdicts, by their numbers."""
-        return replace(self, **columns_at(self, rows))
+        return rows_at(self, rows)
 
     def on(self, items: Collection[str]) -> PairVerdicts:
         """Return the verdicts on some items."""
@@ -285,13 +265,13 @@ class PairVerdicts:
     def with_turns_named(self) -> PairVerdicts:
         """Return the same, each turn an item of its own, and each verdict without an item."""
         names = list(self.items)
-        n_turns = int(self.turn.max(initial=0)) + 1
+        n_turns = self.turn.max(initial=0) + 1
         if n_turns > 1:
             names = [f"{name}, turn {turn}" for name, turn in product(names, range(n_turns))]
         if (self.item < 0).any():
             names += [f"vote {number}" for number in range(1, len(self) + 1)]
-        turn = np.zeros(len(self), np.intp)
-        return replace(self, items=tuple(names), item=self.cases, turn=turn)
+        untold = np.zeros_like(self.turn)
+        return replace(self, items=tuple(names), item=self.cases, turn=untold)
 
 
 def _comparisons(case: Indices, first: Indices, second: Indices) -> tuple[Indices, Indices]:
@@ -319,9 +299,9 @@ def _joined(names: Sequence[Names], columns: Sequence[Indices]) -> tuple[Names, 
 class VerdictsBuilder:
     """Verdicts of one judge while they are read, a block at a time."""
 
-    def __init__(self, protocol: ResultReader) -> None:
-        """Hold no verdict yet; ``protocol`` knows what a verdict means."""
-        self._result = lru_cache(maxsize=1 << 12)(protocol.result)
+    def __init__(self, answer: ResultReader) -> None:
+        """Hold no verdict yet; ``answer`` knows what a verdict means."""
+        self._result = lru_cache(maxsize=1 << 12)(answer.result)
         self._blocks: list[PairVerdicts] = []
         self._is_current: list[bool] = []
         self.n_outdated = 0
@@ -333,15 +313,14 @@ class VerdictsBuilder:
         ``states``: each with whether it is on the dialogues as they are.
         """
         judgments = [judgment for judgment, _ in states]
+        rows = []
+        for judgment in judgments:
+            first, second = judgment.contestants
+            result = self._result(judgment.verdict)
+            rows.append(PairVerdict(judgment.seed_id, first, second, "", result))
         signatures = Numbers()
         block = replace(
-            PairVerdicts.of_names(
-                [judgment.seed_id for judgment in judgments],
-                chain.from_iterable(judgment.contestants for judgment in judgments),
-                ("",),
-                np.zeros(len(judgments), np.intp),
-                [self._result(judgment.verdict) for judgment in judgments],
-            ),
+            PairVerdicts.of(rows),
             shown=np.array([judgment.shown for judgment in judgments], np.intp),
             signature=signatures.of(judgment.signature for judgment in judgments),
             no_room=np.array([lacks_room(judgment) for judgment in judgments], np.bool_),
@@ -412,9 +391,7 @@ class JudgedPairs:
         rows = verdicts.take(np.argsort(~is_annotated, kind="stable"))
         # Sorted, so that a bootstrap does not depend on the order of the verdicts.
         items, item = _sorted(rows.items, rows.item)
-        cluster = item
-        if topics:
-            _, cluster = _sorted([topics.get(name, name) for name in items], item)
+        _, cluster = _sorted([topics.get(name, name) for name in items], item)
         contestants, sides = _sorted(rows.contestants, np.concatenate([rows.first, rows.second]))
         first, second = np.split(sides, 2)
         seen, comparison = _comparisons(item, first, second)

@@ -41,11 +41,17 @@ from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts, verdicts_dige
 from botchat.pipeline.contestants import single_judges
 from botchat.pipeline.judge import ProtocolCases
 from botchat.pipeline.ledger import cost_per_verdict
-from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labels
-from botchat.protocols.items import items, paragraphs, plain_label
+from botchat.protocols.items import (
+    ANSWERS,
+    AnswerPair,
+    items,
+    pair_cases,
+    pair_labels,
+    paragraphs,
+    plain_label,
+)
 from botchat.protocols.mateval import MATEVAL, TEXT, OwnText, text_case
-from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import calibrated, preferences
+from botchat.protocols.protocol import Protocol, calibrated, preferences
 from botchat.protocols.replies import plain_name
 from botchat.protocols.reports import KINDS, as_prose, as_text, parse_text, reports
 from botchat.records import SIGNED, Judgment
@@ -268,14 +274,13 @@ NUMBERS = {"_".join(kind.lower().split()): plain_name(kind) for kind in KINDS} |
 """Key of an error type, and of the sum of all -> its name in `OwnText.labels`."""
 
 _PLACES = {key: place for place, key in enumerate(NUMBERS)} | {"score": None}
-_LABELS = {WIN: "1", TIE: "tie", LOSS: "2"}
+_LABELS: Mapping[float | None, str] = {WIN: "1", TIE: "tie", LOSS: "2"}
 """Result -> the label of a file that means it."""
-LABEL_WORDS = {}
+LABEL_WORDS: dict[str, float] = {}
 _VOTES = COLUMN_NAMES["votes"]
 for _key, (_result, _) in _VOTES["meanings"].items():
-    for _word in _VOTES[_key]:
-        LABEL_WORDS[plain_label(_word)] = _LABELS.get(_result)
-"""Plain word of a file's label, as `rank` reads it -> the label; None: unreadable."""
+    LABEL_WORDS |= dict.fromkeys([plain_label(word) for word in _VOTES[_key]], _result)
+"""Plain word of a file's label, as `rank` reads it -> the result; NaN: unreadable."""
 
 
 def _rated_texts(texts: Sequence[OwnText]) -> Benchmark:
@@ -308,7 +313,7 @@ def own_file(file: Path) -> Benchmark:
     if pairs:
         protocol = ANSWERS
         benchmark = answer_pairs(file.stem, pairs)
-    has_labels = any(pair.label for pair in pairs) or any(text.labels for text in texts)
+    has_labels = pair_labels(pairs) or any(text.labels for text in texts)
 
     def compare_all(answered: Answered) -> Comparison:
         cases = _verdicts(protocol, answered.all(protocol), texts)
@@ -399,7 +404,7 @@ class PrintedTable(NamedTuple):
     """Keys of the printed numbers, see `printed_column`."""
     rows: Sequence[Mapping[str, Sequence[Any]]]
     """``row``: names. ``values``: numbers of the columns as printed, rates in percent, ``nan``
-    where nothing is printed. Some have ``std``, the standard deviations over runs."""
+    where nothing is printed."""
     note: str = ""
 
     @property
@@ -407,13 +412,11 @@ class PrintedTable(NamedTuple):
         """Rows with numbers in our units; a row of another length raises `ValueError`."""
         for line in self.rows:
             row: Cells = {"table": self.name, "line": " · ".join(line["row"])}
-            for key, end in (("values", ""), ("std", "_std")):
-                numbers = line.get(key, ())
-                for name, number in zip(self.columns, numbers, strict=bool(numbers)):
-                    unit = 1.0
-                    if printed_column(name).kind == "rate":
-                        unit = 0.01
-                    row[name + end] = unit * number
+            for key, number in zip(self.columns, line["values"], strict=True):
+                unit = 1.0
+                if printed_column(key).kind == "rate":
+                    unit = 0.01
+                row[key] = unit * number
             yield row
 
 
@@ -444,12 +447,18 @@ _FIGURES = {column.key: column for column in COLUMNS.printed}
 
 
 def printed_column(key: str) -> Column:
-    """Return the column of a key: one of `_FIGURES`, or ``PART_FIGURE`` as in ``REP_spearman``."""
-    part, _, figure = key.rpartition("_")
+    """Return the column of a key: one of `_FIGURES`, or ``PART_FIGURE`` as in ``REP_spearman``.
+
+    ``FIGURE_std`` is its standard deviation over runs.
+    """
+    part, _, figure = key.removesuffix("_std").rpartition("_")
     column = _FIGURES[figure]
     if not part.isupper():
         part = part.replace("_", " ").capitalize()
-    return replace(column, key=key, heading=f"{part} {column.heading}".strip())
+    heading = f"{part} {column.heading}".strip()
+    if key.endswith("_std"):
+        heading = f"\u00b1 {heading.removesuffix(' (%)')}"
+    return replace(column, key=key, heading=heading)
 
 
 def tables_of(benchmark: str) -> list[Table]:
@@ -460,10 +469,7 @@ def tables_of(benchmark: str) -> list[Table]:
     records = list(chain.from_iterable(each.records for each in printed))
     columns = [Column("table", "Table", "name"), Column("line", "Line", "name")]
     for key in list(dict.fromkeys(chain.from_iterable(records)))[2:]:
-        column = printed_column(key.removesuffix("_std"))
-        if key.endswith("_std"):
-            column = Column(key, f"\u00b1 {column.heading.removesuffix(' (%)')}", column.kind)
-        columns.append(column)
+        columns.append(printed_column(key))
     note = " ".join(f"{each.name}: {each.source}. {each.note}".strip() for each in printed)
     return [
         table(

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from botchat.errors import DataError, MissingDataError, listed
 from botchat.importers.tables import read_table
 from botchat.metrics.statistics import wilson
-from botchat.ratings.rate_table import COLUMNS
+from botchat.ratings.comparisons import COLUMNS
 from botchat.report.figures import FORMATS, Chart, dots, matrix, stacks
 from botchat.results import Result
 from botchat.workspace.jsonl import write_atomic

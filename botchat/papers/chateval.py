@@ -20,6 +20,7 @@ from botchat.importers.tables import FileRow, json_rows, named, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics.agreement import ItemScore
+from botchat.metrics.verdicts import TIE
 from botchat.papers.benchmarks import (
     Benchmark,
     Files,
@@ -28,9 +29,8 @@ from botchat.papers.benchmarks import (
     refuse_several,
 )
 from botchat.pipeline.judge import ProtocolCases
-from botchat.protocols.answers import AnswerPair
 from botchat.protocols.frame import neutralise, prompt_frame
-from botchat.protocols.items import read_label
+from botchat.protocols.items import AnswerPair, read_label
 from botchat.protocols.kinds import Score
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.replies import plain_name
@@ -144,7 +144,7 @@ def read_faireval(files: Files) -> list[AnswerPair]:
     for line, (id_, label) in enumerate(zip(questions, labels, strict=True), 1):
         if plain_name(label) == "chatgpt" and "gpt35" in models:
             label = "gpt35"
-        verdict = read_label(label.strip(), models, {"tie": "tie"}, f"{review}:{line}: label")
+        verdict = read_label(label.strip(), models, {"tie": TIE}, f"{review}:{line}: label")
         for name, texts in zip(names, tables, strict=False):
             if id_ not in texts:
                 raise DataError(f"{paths[name]}: no answer to question {id_}; add it")

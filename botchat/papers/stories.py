@@ -33,13 +33,12 @@ from botchat.papers.benchmarks import (
 )
 from botchat.papers.chateval import json_files
 from botchat.pipeline.judge import ProtocolCases
-from botchat.protocols.error_reports import KindReport, read_kinds
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.kinds import Score
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERROR_TYPES, KINDS
-from botchat.protocols.scores import Scale, neutralise_labels
+from botchat.protocols.scores import KindReport, Scale, neutralise_labels, read_kinds
 
 STORIES = Protocol(
     "stories",

@@ -27,14 +27,14 @@ from botchat.estimates import UNKNOWN, Estimate
 from botchat.importers.tables import json_rows
 from botchat.interfaces import MakeCase
 from botchat.metrics import lengths
-from botchat.metrics.agreement import Agreement, JudgeAgreement, SkillDifferences, compare
+from botchat.metrics.agreement import Agreement, JudgeAgreement, compare
 from botchat.metrics.statistics import LEVEL
 from botchat.metrics.verdicts import LOSS, NO_CONTESTANT, WIN, PairVerdict, PairVerdicts
 from botchat.papers.benchmarks import Answered, Benchmark, Comparison, Files
 from botchat.pipeline.judge import ProtocolCases
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.kinds import result_of
-from botchat.protocols.rates import preferences
+from botchat.protocols.protocol import preferences
 from botchat.records import HUMAN, Dialogue
 
 MACHINE = "machine"
@@ -74,8 +74,6 @@ def read_items(files: Files) -> tuple[dict[str, list[Item]], list[str]]:
     sources = defaultdict[str, list[Item]](list)
     left_out = []
     for name in sorted(files):
-        if ".json" not in name:
-            continue
         for place, record in json_rows(files[name], name):
             try:
                 source, item = _item(record, name)
@@ -152,9 +150,9 @@ def _compare(
             prices=costs,
         )
         rows += [spread({"source": source, **row}) for row in of_source.judge_rows]
-        for pair in _unbeaten(compared.differences):
-            if pair[0] in costs:
-                unbeaten[pair].append(source)
+        for (judge, other), difference in compared.differences.items():
+            if judge in costs and other in TRAPS and not difference.at(LEVEL).low > 0:
+                unbeaten[judge, other].append(source)
     if unjudged:
         notes.append(f"Nobody has judged {', '.join(unjudged)}.")
     for (judge, trap), where in unbeaten.items():
@@ -181,12 +179,6 @@ def _on_items(items: Sequence[Item], verdicts: Iterable[PairVerdict]) -> PairVer
     known += _annotations(items)
     known += _traps(items)
     return PairVerdicts.of(known)
-
-
-def _unbeaten(differences: SkillDifferences) -> list[tuple[str, str]]:
-    """Return the (judge, trap) of which the judge is not shown to have more skill."""
-    pairs = [pair for pair in differences if pair[1] in TRAPS]
-    return [pair for pair in pairs if not differences[pair].at(LEVEL).low > 0]
 
 
 def _shown(

@@ -35,9 +35,8 @@ from botchat.pipeline.contestants import single_judges, stored_name, with_contro
 from botchat.pipeline.leaderboard import write_charts
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.pipeline.load import SeedSetData, load
-from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import preferences
-from botchat.protocols.rates import truth as truth_of
+from botchat.protocols.protocol import Protocol, preferences
+from botchat.protocols.protocol import truth as truth_of
 from botchat.records import HUMAN, SHUFFLED, Dialogues, Judged, JudgeId, Judgment
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl

@@ -19,8 +19,7 @@ from botchat.interfaces import KnownCase, case_ref
 from botchat.metrics.statistics import LEAST
 from botchat.pipeline.contestants import begun_seeds, in_turn, with_humans
 from botchat.pipeline.session import catalogue_of
-from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import PASS_AT
+from botchat.protocols.protocol import PASS_AT, Protocol
 from botchat.records import (
     BLIND_PAGE,
     HUMAN,

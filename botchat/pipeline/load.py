@@ -194,14 +194,14 @@ class CurrentCases:
         if protocol is not None and protocol.is_alone:
             protocol.check(judgments)
         elif protocol is not None:
-            builder = VerdictsBuilder(protocol)
+            builder = VerdictsBuilder(protocol.answer)
             builder.add(states)
             verdicts = builder.verdicts()
         return StageFile(verdicts, judgments, n_outdated)
 
     def read_pairs(self, protocol: Protocol, path: Path) -> StageFile:
         """Read verdicts on pairs alone, without reasons: in a tenth of the memory."""
-        builder = VerdictsBuilder(protocol)
+        builder = VerdictsBuilder(protocol.answer)
         for block in jsonl.blocks(path, PairJudgment):
             builder.add(self._states(protocol.name, block))
         return StageFile(builder.verdicts(), [], builder.n_outdated)

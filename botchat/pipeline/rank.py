@@ -12,8 +12,8 @@ from botchat.importers.tables import FileTable, table_rows
 from botchat.importers.vote_files import together, votes_in, votes_of
 from botchat.pipeline.leaderboard import board_result, write_charts
 from botchat.pipeline.spending import Meter
-from botchat.ratings.rate_table import COLUMNS as RATES
-from botchat.ratings.rate_table import PER_PAIR, comparisons_from_rates
+from botchat.ratings.comparisons import COLUMNS as RATES
+from botchat.ratings.comparisons import PER_PAIR, comparisons_from_rates
 from botchat.results import Result
 from botchat.workspace.folder import Workspace
 from botchat.workspace.jsonl import write_all

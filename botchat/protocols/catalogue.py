@@ -12,7 +12,7 @@ from typing import assert_never
 
 from botchat.errors import ConfigError, did_you_mean, listed
 from botchat.languages import ENGLISH, Language
-from botchat.protocols.answers import ANSWERS
+from botchat.protocols.items import ANSWERS
 from botchat.protocols.kinds import Answer, Detection, Pairwise, Report, Score
 from botchat.protocols.mateval import DIAGNOSIS, MATEVAL
 from botchat.protocols.protocol import Protocol
@@ -121,7 +121,7 @@ class Catalogue:
         def place(protocol: Protocol) -> tuple[int, int]:
             return order.index(protocol.base), -(protocol.n or 0)
 
-        protocols = [self.find(name) for name in dict.fromkeys(stored)]
+        protocols = [self.find(name) for name in stored]
         known = [protocol for protocol in protocols if protocol is not None]
         return {protocol.name: protocol for protocol in sorted(known, key=place)}
 

@@ -86,17 +86,15 @@ class _Lenders:
     begin: Indices
     """Row of ``total`` that each dialogue begins with."""
     total: Floats
-    """Sums of `_measured` before each utterance of a dialogue and at its end."""
+    """Sums of `_measured` before each utterance of the set, and at its end."""
 
     @classmethod
     def of(cls, seeds: Sequence[Seed]) -> _Lenders:
         length = np.array([len(seed.utterances) for seed in seeds], np.intp)
-        begin = np.cumsum(length + 1) - (length + 1)
-        total = np.zeros((int((length + 1).sum()), 5))
-        for row, seed in zip(begin.tolist(), seeds, strict=True):
-            for i, utterance in enumerate(seed.utterances):
-                total[row + i + 1] = total[row + i] + _measured(utterance)
-        return cls(seeds, length, begin, total)
+        measures = [_measured("")]  # before the first
+        for seed in seeds:
+            measures += [_measured(utterance) for utterance in seed.utterances]
+        return cls(seeds, length, np.cumsum(length) - length, np.cumsum(measures, axis=0))
 
     def nearest(self, host: int) -> Utterances:
         """Return the part that is put in the place of the host's; empty if there is none."""
@@ -122,12 +120,16 @@ class _Lenders:
         return parts[min(parts)]
 
     def _distance(self, host: int, others: Indices, k: int) -> Floats:
-        """Return how far each other's part is from the host's, behind the first k utterances."""
+        """Return how far each part of ``others`` is from the host's, which is one of them.
+
+        Parts are behind the first k utterances.
+        """
         n = self.length[host]
-        parts = self.total[self.begin[others] + n] - self.total[self.begin[others] + k]
-        own = self.total[self.begin[host] + n] - self.total[self.begin[host] + k]
+        begin = self.begin[others]
+        parts = self.total[begin + n] - self.total[begin + k]
+        own = parts[others == host]
         apart = np.abs(parts - own)
-        size = apart[:, 0] / max(own[0], 1.0)
+        size = apart[:, 0] / np.maximum(own[:, 0], 1)
         return np.asarray((size + apart[:, 1:].sum(1) / (n - k)).round(9))
 
     def _may_lend(self, host: int, other: Seed) -> bool:

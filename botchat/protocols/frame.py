@@ -42,7 +42,7 @@ class PromptFrame:
     def __init__(self, language: Language) -> None:
         labels = language.labels
         self.end = labels.end
-        parts = WordParts(language, {})
+        parts = WordParts(language)
         parts["own_end"] = re.escape(labels.end.strip("<>[]() "))
         parts["own_marks"] = any_of(FIELDS + labels.choice + labels.index + labels.reason)
         parts["own_side"] = any_of(word for word in labels.first + labels.second if len(word) > 1)

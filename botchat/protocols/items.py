@@ -1,5 +1,8 @@
 """Texts or pairs of answers in the rows of a file, which `botchat bench FILE` judges.
 
+A pair is asked about as in FairEval, which ChatEval asks too (Chan et al. 2023, §3): a question and
+two answers, a score from 1 to 10 of each.
+
 A pair has two columns such as ``answer_1`` and ``answer_2`` (or ``response_a``, ``response_b``), a
 question or prompt and its category where there are any, models' names, and the human verdict. A
 text has a column such as ``text`` or ``story``, and human scores: a number for the whole text,
@@ -11,20 +14,83 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, ItemsView, Iterable, Mapping, Sequence
+from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import starmap
 from typing import NamedTuple
 
 from botchat.errors import DataError, listed
-from botchat.protocols.answers import AnswerPair
+from botchat.interfaces import Case, MakeCase, ShownDialogue
+from botchat.languages import ENGLISH
+from botchat.metrics.verdicts import LOSS, WIN, PairVerdict
+from botchat.protocols.frame import neutralise_template
+from botchat.protocols.kinds import Score
 from botchat.protocols.mateval import OwnText
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.replies import MARKS, plain_name
+from botchat.protocols.scores import Scale
+
+ANSWERS = Protocol(
+    "answers",
+    "FairEval",
+    Score(Scale(1, 10, ("Assistant",)), n_texts=2),
+    shows="pair",
+    question="a question and two answers, both orders: a score of each",
+    prompts=("answers",),
+)
+
+
+class AnswerPair(NamedTuple):
+    """A question, two answers and the human label."""
+
+    id: str
+    question: str
+    contestants: tuple[str, str]
+    answers: tuple[str, str]
+    label: float = math.nan  # result of the first by most annotators; NaN: not known
+    category: str = ""  # of the question
+
+
+def pair_cases(pairs: Iterable[AnswerPair]) -> Iterator[MakeCase]:
+    """Return a maker of a case for every pair, in both orders."""
+    for pair in pairs:
+        yield partial(pair_case, pair)
+        yield partial(pair_case, pair, True)
+
+
+def pair_case(pair: AnswerPair, swapped: bool = False) -> Case:
+    """Make the question how good two answers are; ``swapped`` shows the second one first."""
+    order = (1, 0) if swapped else (0, 1)
+    first, second = (_framed(pair.answers[i]) for i in order)
+    return ANSWERS.make_case(
+        pair.id,
+        tuple(ShownDialogue(pair.contestants[i], (pair.question, pair.answers[i])) for i in order),
+        ENGLISH.fill("answers", question=_framed(pair.question), answer_1=first, answer_2=second),
+        partial(pair_case, pair, not swapped),
+    )
+
+
+def pair_labels(pairs: Iterable[AnswerPair], judge: str = "human") -> list[PairVerdict]:
+    """Return the human preferences, where they are known."""
+    labels = []
+    for pair in pairs:
+        if not math.isnan(pair.label):
+            first, second = pair.contestants
+            labels.append(PairVerdict(pair.id, first, second, judge, pair.label))
+    return labels
+
+
+def _framed(text: str) -> str:
+    """Return a text that cannot be taken for the frame around it or for a score."""
+    text = neutralise_template(text)
+    return MARKS.answer_score.sub(r"\1 -", MARKS.answer_frame.sub(r"(\1)", text))
+
 
 Fields = Mapping[str, object]
 """Plain name of a column -> cell."""
 
-LabelWords = Mapping[str, str | None]
-"""Plain word -> the label that it means: 1, 2 or tie; None: it is unreadable."""
+LabelWords = Mapping[str, float]
+"""Plain word -> the result of the first answer that it means; NaN: it is unreadable."""
 
 
 def plain_label(label: str) -> str:
@@ -34,19 +100,19 @@ def plain_label(label: str) -> str:
     return plain_name(label)
 
 
-def read_label(label: str, models: Sequence[str], words: LabelWords, place: str) -> str | None:
-    """Return the label of a verdict: one of two models, by its exact name first, or a word.
+def read_label(label: str, models: Sequence[str], words: LabelWords, place: str) -> float:
+    """Return the result of a label: one of two models, by its exact name first, or a word.
 
     Raises `DataError`, with the place, if it is neither or may be both models.
     """
     if label in models:
-        return str(models.index(label) + 1)
+        return (WIN, LOSS)[models.index(label)]
     plain = plain_label(label)
     plain_models = [plain_label(model) for model in models]
     if plain_models.count(plain) > 1:
         raise DataError(f"{place}: {label!r:.60} may be both {listed(models)}; write the exact one")
     if plain in plain_models:
-        return str(plain_models.index(plain) + 1)
+        return (WIN, LOSS)[plain_models.index(plain)]
     word = MARKS.side.sub(r"\1", plain_label(label.removesuffix(".0")))
     if word not in words:
         raise DataError(f"{place}: {label!r:.60} is neither {listed(models)} nor a word as tie")
@@ -150,7 +216,7 @@ class _Row(NamedTuple):
             )
         answers = self.words(sides[0]), self.words(sides[1])
         column, label = self.cell(MARKS.columns.human_verdicts)
-        human = None
+        human = math.nan
         if label:
             place = f"{self.place}: column {column}"
             human = read_label(label, (first, second), words, place)

@@ -124,23 +124,21 @@ def error_rates(
     """
     rows = []
     for name, judged in by_contestant.items():
-        totals = []
-        quoted: Clustered = []
-        by_error = defaultdict[str, Clustered](list)
+        cases = defaultdict[str, Clustered](list)
         for judgment in judged:
             cluster = topics.get(judgment.seed_id, judgment.seed_id)
-            totals += [(cluster, total) for total in _REPORT.numbers(judgment.verdict)]
+            cases["score"] += [(cluster, total) for total in _REPORT.numbers(judgment.verdict)]
             read = reported[name, judgment.seed_id].values()
             for result in chain.from_iterable(report.results for report in read):
-                quoted += [(cluster, error.evidence == "found") for error in result.errors]
+                cases["quoted"] += [(cluster, err.evidence == "found") for err in result.errors]
             for type_, has_error in by_type(read).items():
-                by_error[type_].append((cluster, has_error))
+                cases[type_].append((cluster, has_error))
         # An error of each type is one point off.
-        score = _mean(totals, -float(len(ERRORS)), 0.0)
-        row: Cells = {"model": name, "score": score, "quoted": _mean(quoted)}
-        for type_ in ERRORS:
-            row[type_] = _mean(by_error[type_])
-        rows.append(row | {"n": len(totals), "missing": n_seeds - len(totals)})
+        row: Cells = {"model": name, "score": _mean(cases["score"], -float(len(ERRORS)), 0.0)}
+        for key in ["quoted"] + list(ERRORS):
+            row[key] = _mean(cases[key])
+        n = len(cases["score"])
+        rows.append(row | {"n": n, "missing": n_seeds - n})
     return rows
 
 

@@ -1,12 +1,20 @@
-"""A protocol as a value: a question about dialogues, and the kind of its answer."""
+"""A protocol as a value: a question about dialogues, and the kind of its answer.
+
+And its verdicts: who is preferred, on which judges are compared. An unreadable one is no win, tie
+or loss.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import combinations
 from typing import Literal
+
+import numpy as np
 
 from botchat import prompts
 from botchat.errors import ConfigError, DataError
@@ -20,7 +28,8 @@ from botchat.interfaces import (
     settings_digest,
 )
 from botchat.languages import ENGLISH, Language
-from botchat.protocols.kinds import Answer, Score
+from botchat.metrics.verdicts import LOSS, NO_CONTESTANT, WIN, PairVerdict, PairVerdicts
+from botchat.protocols.kinds import Answer, Graded, Score, result_of
 from botchat.protocols.verdicts import ReplyReader
 from botchat.records import (
     HUMAN,
@@ -33,6 +42,8 @@ from botchat.records import (
     Verdict,
     eligible_seeds,
 )
+
+PASS_AT = (4, 8, 12, 16)  # N of the success rates (BotChat §4.2, Figure 4)
 
 
 @dataclass(frozen=True)
@@ -251,13 +262,6 @@ class Protocol:
             values["examples"] = "\n\n".join(wordings[1:])
         return prompts.fill(wordings[0], values)
 
-    def result(self, verdict: Verdict | None) -> float | None:
-        """Return the result for the contestant shown first: 1 win, ½ tie, 0 loss.
-
-        None: the verdict is unreadable. Raises `DataError` for one that it does not offer.
-        """
-        return self.answer.result(verdict)
-
     def values(self, judgment: Judgment) -> list[tuple[str, float]]:
         """Return what a verdict gives each contestant, 0 to 1; empty if it is unreadable.
 
@@ -301,3 +305,73 @@ def _limit(a: Dialogue, b: Dialogue, n: int | None) -> int | None:
     if n is not None:
         limits.append(n)
     return min(limits, default=None)
+
+
+def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVerdict]:
+    """Return which of two is better by each judgment of one protocol, as shown.
+
+    A lone dialogue is compared with `NO_CONTESTANT`: it wins if it passes. Scores, reports compare
+    any two dialogues of one seed, in the order of their names. Raises `DataError` for a verdict
+    that the protocol does not offer.
+    """
+    if protocol.is_alone and isinstance(protocol.answer, Graded):
+        return _preferences_of_totals(judgments, protocol.answer)
+    verdicts = []
+    for judgment in judgments:
+        first, second = (judgment.contestants + (NO_CONTESTANT,))[:2]
+        values = protocol.values(judgment)
+        result = values[0][1] if values else math.nan
+        verdicts.append(PairVerdict(judgment.seed_id, first, second, judgment.judge, result))
+    return verdicts
+
+
+def _preferences_of_totals(judgments: Iterable[Judgment], answer: Graded) -> list[PairVerdict]:
+    """Return which of any two dialogues of one seed has the larger sum of numbers."""
+    totals = defaultdict[tuple[str, str], dict[str, float]](dict)
+    for judgment in judgments:
+        total = sum(answer.numbers(judgment.verdict) or (math.nan,))
+        totals[judgment.judge, judgment.seed_id][judgment.contestants[0]] = total
+    verdicts = []
+    for (judge, item), by_name in totals.items():
+        for first, second in combinations(sorted(by_name), 2):
+            result = result_of(by_name[first] - by_name[second])
+            verdicts.append(PairVerdict(item, first, second, judge, result))
+    return verdicts
+
+
+def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVerdict]:
+    """Return which of two is better by the sum of the leads in both orders, one a judge and pair.
+
+    Position calibration (ChatEval §3.2; Wang et al. 2023, BPC): unreadable if one order is.
+    """
+    leads = defaultdict[tuple[str, str, str, str], float](float)
+    for judgment in judgments:
+        first, second = judgment.contestants
+        lead = math.nan
+        if judgment.verdict is not None:
+            lead = protocol.answer.lead(judgment.verdict)
+        key = (judgment.seed_id, first, second, judgment.judge)
+        swapped = (judgment.seed_id, second, first, judgment.judge)
+        if swapped in leads:
+            leads[swapped] -= lead
+        else:
+            leads[key] += lead
+    verdicts = []
+    for (item, first, second, judge), lead in leads.items():
+        verdicts.append(PairVerdict(item, first, second, judge, result_of(lead)))
+    return verdicts
+
+
+def truth(verdicts: PairVerdicts, judge: str) -> PairVerdicts:
+    """Return what is known without a judge: which side, or dialogue, is human.
+
+    One verdict of ``judge`` for each item, turn, first and second of ``verdicts``.
+    """
+    names = np.array(verdicts.contestants, object)
+    is_human = names == HUMAN
+    known = is_human[verdicts.first] | is_human[verdicts.second]
+    known |= (names == NO_CONTESTANT)[verdicts.second]
+    nobody = np.zeros_like(verdicts.judge)
+    asked = replace(verdicts, judges=(judge,), judge=nobody).only(known)
+    once = asked.only(asked.is_latest)
+    return replace(once, result=np.where(is_human[once.first], WIN, LOSS))

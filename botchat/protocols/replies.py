@@ -76,9 +76,7 @@ class _Templates(TomlTable, frozen=True):
     spaced: dict[str, str]
     unspaced: dict[str, str]
     reply: dict[str, _Template]
-    score_parts: dict[str, str]
     score: dict[str, _Template]
-    report_parts: dict[str, str]
     report: dict[str, _Template]
 
 
@@ -152,13 +150,13 @@ MARKS = msgspec.toml.decode(
 class WordParts(dict[str, str]):
     """Parts of patterns by name, each made of others; any other name is a list of `known_words`."""
 
-    def __init__(self, language: Language, templates: Mapping[str, str]) -> None:
+    def __init__(self, language: Language) -> None:
         """Take the parts that are no lists of words."""
         super().__init__()
         spacing = TEMPLATES.unspaced
         if language.pack.units == "words":
             spacing = TEMPLATES.spaced
-        self._templates = {**TEMPLATES.parts, **spacing, **templates}
+        self._templates = TEMPLATES.parts | spacing
         self._language = language
 
     def __missing__(self, key: str) -> str:
@@ -226,9 +224,9 @@ class ReplyPatterns:
             for n, word in enumerate(pack.reading.nth, 1):
                 self.ordinals |= {word: n, f"the {word}": n}
         labels = language.labels
-        parts = WordParts(language, {})
+        parts = WordParts(language)
         self._space = parts["space"]
-        self.fields = self.table(dict(zip(FIELDS, FIELDS, strict=True)))
+        self.fields = self.table({name: name for name in FIELDS})
         self.origins = self.table({"person": "person", "machine": "machine"})
         self.answers = self.table({"no": "person", "yes": "machine"})
         names = self._known("first") + self._known("second")

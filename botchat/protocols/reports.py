@@ -20,9 +20,9 @@ import msgspec
 from botchat.frames import TomlTable, package_toml
 from botchat.interfaces import Cells, VerdictReason
 from botchat.languages import ENGLISH
-from botchat.protocols.error_reports import read_kinds
 from botchat.protocols.frame import END, neutralise
 from botchat.protocols.replies import MARKS, own_words, plain_name, without_marks
+from botchat.protocols.scores import read_kinds
 from botchat.records import Judgment, Utterances, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
@@ -185,15 +185,23 @@ def as_prose(report: Report) -> str:
 
 def as_records(report: Report) -> list[Cells]:
     """Return one row an error, and one for each type without any; JSON-ready."""
-    rows = []
+    rows: list[Cells] = []
     for result in report.results:
         score = result.score
         if result.errors:
             score = -1
         for error in result.errors or (_NO_ERROR,):
-            row = {"type": result.type, "present": result.present, "score": score}
-            fields = msgspec.structs.asdict(error)
-            rows.append(row | {"utterance": fields.pop("place")} | fields)
+            rows.append(
+                {
+                    "type": result.type,
+                    "present": result.present,
+                    "score": score,
+                    "utterance": error.place,
+                    "quote": error.quote,
+                    "evidence": error.evidence,
+                    "explanation": error.explanation,
+                }
+            )
     return rows
 
 

@@ -3,24 +3,32 @@
 A verdict is the scores themselves: decimals in the order shown, joined by a space (``"8 7.5"`` for
 two answers). A panel's is the mean of its members' (ChatEval, Appendix B). Of points off by kind of
 error each counts by itself: one that cannot be read is missing (``"-1 0 ? 0 0"``), the rest stays.
+
+Points off stand in a report on the errors of a text, as judges write it: MATEval's one report (Li
+et al., §3.2). The authors' form (``Question: … 'Repetition'?``, ``Answer: Yes``, ``Score for
+individual questions: -1``), closing lines (``Repetition: -1``) and headings are read, in English
+and the words of a language pack. Points are always taken off, also without a minus; there is no
+floor.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import groupby, product
 from typing import NamedTuple
 
+from msgspec.structs import asdict
+
 from botchat.errors import DataError
 from botchat.interfaces import VerdictReason
-from botchat.languages import Language
+from botchat.languages import ENGLISH, PLAIN, Language
 from botchat.protocols import replies
-from botchat.protocols.error_reports import read_kinds
 from botchat.protocols.replies import TEMPLATES, Pattern, WordParts, any_of, patterns_of, plain_name
 from botchat.records import MISSING, Verdict
 
@@ -49,12 +57,12 @@ class ScoreVerdicts(Set[Verdict]):
 
     def __contains__(self, verdict: object) -> bool:
         """Return whether it has all scores; points off may be missing, but not all of them."""
-        words = str(verdict).split(" ")
-        n = len(self.scale.names)
-        lacks = 0
-        if self.scale.points_off:
-            lacks = words.count(MISSING)
-        return len(words) == n and lacks < n == lacks + sum(w in _steps(self.scale) for w in words)
+        words = str(verdict)
+        if MISSING in words and not self.scale.points_off:
+            return False
+        with suppress(DataError):
+            return encode_scores(decode_scores(words, len(self.scale.names)), self.scale) == verdict
+        return False
 
     def __iter__(self) -> Iterator[Verdict]:
         """Return the verdicts without missing scores, in order."""
@@ -136,12 +144,11 @@ def _read_points_off(text: str, scale: Scale, language: Language) -> VerdictReas
     w = _patterns(scale, language)
     if not values:
         for alike in w.each.finditer(own.translate(language.plain)):
-            values = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike)))
+            values = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike["number"])))
     verdict = encode_scores([values.get(kind) for kind in range(w.n)], scale)
     return verdict, " ".join(text.split())
 
 
-_NUMBER = f"(?P<number>{TEMPLATES.score_parts['digits']})"
 _LONGEST_SCORE = 30
 """Characters behind a name that take the place of its score; more are a sentence."""
 
@@ -185,7 +192,7 @@ class _ScorePatterns:
         self._places = {plain_name(name): place for name, place in places.items()}
         self._totals = {plain_name(each) for each in replies.known_words(language, "total")}
         self._words = replies.reply_patterns(language)
-        parts = WordParts(language, TEMPLATES.score_parts)
+        parts = WordParts(language)
         parts["start"] = ""
         if language.pack.units == "words":
             parts["start"] = _start(scale)
@@ -207,11 +214,13 @@ class _ScorePatterns:
             if numbers:
                 return _Scores(numbers, start, end)
         for match in self.bare.finditer(plain):
-            on_line = [self.number(number) for number in re.finditer(_NUMBER, match[0])]
+            on_line = [
+                self.number(each) for each in re.findall(TEMPLATES.parts["digits"], match[0])
+            ]
             scores = _Scores(on_line, match.start(), match.end())
         if self.n > 1:
             for match in self.each.finditer(plain):
-                number = self.number(match)
+                number = self.number(match["number"])
                 scores = _Scores([number for _ in range(self.n)], match.start(), match.end())
         return scores
 
@@ -256,12 +265,9 @@ class _ScorePatterns:
 
     def _score(self, value: re.Match[str]) -> float | None:
         """Return a score on its own scale; None on another."""
-        if (
-            value["of"]
-            and float(self._words.numerals.get(value["of"].lower(), value["of"])) != self._highest
-        ):
+        if value["of"] and self.number(value["of"]) != self._highest:
             return None
-        return self.number(value)
+        return self.number(value["number"])
 
     def _as_lines(self, plain: str) -> Iterator[tuple[str, int, int]]:
         """Write tables, then JSON, as lines ``name: number``, with (start, end)."""
@@ -300,9 +306,9 @@ class _ScorePatterns:
     def _is_total(self, name: str) -> bool:
         return plain_name(name) in self._totals
 
-    def number(self, match: re.Match[str]) -> float:
+    def number(self, text: str) -> float:
         """Return a number in digits or in words."""
-        digits = re.sub(r"[\u2212\u2013\u2014]", "-", match["number"]).replace(",", ".")
+        digits = re.sub(r"[\u2212\u2013\u2014]", "-", text).replace(",", ".")
         return float(self._words.numerals.get(digits.lower(), digits))
 
 
@@ -314,3 +320,142 @@ def _start(scale: Scale) -> str:
     if "".join(scale.names).isascii():
         return r"\b"
     return ""
+
+
+# ---------------------------------------------------------------------- reports on a text
+
+
+@dataclass
+class KindReport:
+    """Part of a report on one kind of error."""
+
+    kind: int  # place in the languages' lists of kinds, from 0; -1: another kind, or none
+    present: bool | None = None  # None: there is no answer
+    written: float | None = None  # number of the last score or closing line, with its sign
+    lines: list[str] = field(default_factory=list)
+    """Lines of its part without question, answer and score; first what follows Yes or No."""
+    deducted: float = 0.0
+    unclear: bool = False  # the last score line has no number
+
+    @property
+    def score(self) -> float | None:
+        """Points off: the last number stated, else the deductions, else 0 after a No, else None."""
+        stated = self.written
+        if stated is None and not self.unclear and (self.deducted or self.present is False):
+            stated = self.deducted
+        if stated is None:
+            return None
+        return 0.0 - abs(stated)
+
+    def read(self, line: str, w: _ReportPatterns) -> None:
+        """Read one more line of its part."""
+        plain = line.translate(PLAIN)
+        self.deducted += sum(abs(_number(each["number"])) for each in w.deduction.finditer(plain))
+        scores = list(w.score.finditer(plain))
+        if scores:
+            self.unclear = scores[-1]["unclear"] is not None
+            if not self.unclear:
+                self.written = _number(scores[-1]["number"] or "0")
+            line = line[: scores[0].start()]
+        answer = w.answer.match(plain)
+        if answer and self.present is None:
+            self.present = answer["yes"] is not None
+            if answer["number"] and self.written is None and not self.unclear:
+                self.written = _number(answer["number"])
+            self.lines.append(line[answer.end() :])
+        elif line.strip():
+            self.lines += [line] if self.lines else ["", line]
+
+
+def read_kinds(text: str, language: Language = ENGLISH) -> list[KindReport]:
+    """Return what a report says, in the order of kinds; of each kind the last part counts."""
+    w = _report_patterns(language)
+    reports: dict[int, KindReport] = {}
+    report = KindReport(-1)
+    # Some write the two characters where they mean a new line.
+    for line in text.replace("\\n", "\n").splitlines():
+        plain = line.translate(PLAIN)
+        scores = w.closing_scores(plain)
+        if scores:
+            for place, score in scores:
+                reports.setdefault(place, KindReport(place)).written = score
+            report = KindReport(-1)
+        else:
+            kind, end = w.heading(plain)
+            if kind is not None:
+                reports[kind] = report = KindReport(kind)
+            report.read(line[end:], w)
+    return [reports[kind] for kind in sorted(reports) if kind >= 0]
+
+
+class _ReportPatterns:
+    """The patterns of a language's words, the English ones among them."""
+
+    name: Pattern
+    total: Pattern
+    ends: Pattern
+    kind_question: Pattern
+    headed: Pattern
+    answer: Pattern
+    score: Pattern
+    deduction: Pattern
+    pair: Pattern
+    closing: Pattern
+
+    def __init__(self, language: Language) -> None:
+        self.kinds: dict[str, int] = {}
+        lists = defaultdict[str, list[str]](list)
+        for pack in dict.fromkeys((ENGLISH, language)):
+            lists["minus"] += pack.labels.minus
+            if pack.pack.report:
+                words = asdict(pack.pack.report)
+                for kind, names in enumerate(words.pop("kinds")):
+                    self.kinds |= {plain_name(name): kind for name in names}
+                    lists["name"] += names
+                for key, listed in words.items():
+                    lists[key] += listed
+                    lists[f"first_{key}"] += listed[:1]
+        parts = WordParts(language)
+        for key, of_key in lists.items():
+            parts[key] = _any_of(of_key)
+        parts.compile_into(self, TEMPLATES.report)
+
+    def heading(self, line: str) -> tuple[int | None, int]:
+        """Return (kind, end of the heading) of a line that opens a part, (None, 0) of others."""
+        match = self.headed.match(line)
+        if match:
+            return self.kinds[plain_name(match["name"])], match.end()
+        end = line.find("?") + 1 or len(line)
+        kinds = {self.kinds[plain_name(match[0])] for match in self.name.finditer(line, 0, end)}
+        kind = -1
+        if len(kinds) == 1 and not self.total.match(line):
+            kind = kinds.pop()
+        asks = kind >= 0 and "?" in line and self.kind_question.match(line, 0, end)
+        if asks or self.ends.match(line):
+            return (kind, end)
+        return (None, 0)
+
+    def closing_scores(self, line: str) -> list[tuple[int, float]]:
+        """Return (kind, score) of each pair of a line that begins with one."""
+        if not self.closing.match(line):
+            return []
+        pairs = self.pair.finditer(line)
+        return [(self.kinds[plain_name(pair["name"])], _number(pair["number"])) for pair in pairs]
+
+
+_report_patterns = cache(_ReportPatterns)
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """Return a pattern of the words, whose parts blanks or hyphens may part."""
+    # No boundary parts the letters of a language that writes without blanks.
+    patterns = patterns_of(words)
+    return "|".join(rf"\b{pattern}\b" if pattern.isascii() else pattern for pattern in patterns)
+
+
+def _number(text: str) -> float:
+    """Return a number as it stands; a word for taking off is a minus."""
+    ((before, digits),) = re.findall(r"\A(\D*)(\d+(?:\.\d+)?)", text)
+    if before.strip():
+        return -float(digits)
+    return float(digits)

@@ -184,7 +184,7 @@ class _Packed:
             codes = self._by_contestants(known, protocol.answer.code, absent)
             self.judges[-1].single[protocol.name] = codes
             return
-        verdicts = PairVerdicts.of_judgments(known, protocol)
+        verdicts = PairVerdicts.of_judgments(known, protocol.answer)
         self.judges[-1].scores[protocol.name] = _scores(verdicts, self.numbers)
         letters = self._by_contestants(known, partial(_letter, protocol), "-")
         self.judges[-1].pairs[protocol.name] = {
@@ -249,7 +249,7 @@ class _Packed:
 
 
 def _letter(protocol: Protocol, verdict: Verdict | None) -> str:
-    return _LETTERS[protocol.result(verdict)]
+    return _LETTERS[protocol.answer.result(verdict)]
 
 
 def _scores(verdicts: PairVerdicts, numbers: Mapping[str, int]) -> dict[str, PageScore]:

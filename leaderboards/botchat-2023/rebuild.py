@@ -12,9 +12,8 @@ from pathlib import Path
 
 from botchat.importers.tables import rows as table_rows
 from botchat.ratings.bradley_terry import fit
-from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.comparisons import Comparisons, comparisons_from_rates
 from botchat.ratings.elo import EloSettings, bootstrap_elo
-from botchat.ratings.rate_table import comparisons_from_rates
 
 HERE = Path(__file__).parent
 COMPARISONS_A_PAIR = 444

@@ -102,23 +102,11 @@ def test_a_server_that_repeats_the_key_writes_it_into_no_file(tmp_path):
         assert KEY not in entries(tmp_path, server.url)[1]
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "words"),
-    [
-        (401, {"error": {"message": "missing key"}}, ("401", "key", "BOTCHAT_API_KEY")),
-        (403, {"detail": "who are you?"}, ("403", "key", "BOTCHAT_API_KEY")),
-        (404, {"detail": "Not Found"}, ("404", "Not Found", "is no list of models")),
-        (404, b"<html><title>404 Tea</title></html>", ("404 Tea", "is no list of models")),
-        (200, b"<!doctype html><title>Web UI</title>", ("Web UI", "is no list of models")),
-        (200, b"Ollama is running", ("Ollama is running", "is no list of models")),
-        (200, {"data": None}, ("lists no models", "start the server with one")),
-        (200, [], ("lists no models", "start the server with one")),
-    ],
-)
+@pytest.mark.parametrize(("status", "body", "words"), rows("bodies_that_are_no_list"))
 def test_what_is_no_list_is_one_line_that_says_what_to_do(tmp_path, capsys, status, body, words):
     """A missing key, a page, no model: three things to do; never the key, never HTML."""
-    content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    with Lister(Answer(status, content)) as server:
+    content = body if isinstance(body, str) else json.dumps(body)
+    with Lister(Answer(status, content.encode())) as server:
         line = refusal(tmp_path, server.url, capsys)
         assert len(server.asked) == 1
     assert all(word in line for word in words), line

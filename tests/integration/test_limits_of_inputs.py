@@ -29,25 +29,13 @@ def one_line(arguments, capsys):
     return line
 
 
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (["--turns", "1000000000"], "--turns 1000000000"),
-        (["--turns", LONG], "--turns"),
-        (["--limit", LONG], "--limit"),
-        (["--limit", "-1"], "--limit -1"),
-        (["--max-usd", "1e400"], "--max-usd"),
-        (["--max-usd", "nan"], "--max-usd nan"),
-        (["--max-calls", "0"], "--max-calls 0"),
-        (["--max-tokens", f"-{LONG}"], "--max-tokens"),
-    ],
-)
+@pytest.mark.parametrize(("flags", "said"), rows("numbers_that_are_too_large"))
 def test_numbers_of_a_run_that_pays(tmp_path, capsys, flags, said):
     """Refused before a call; the settings file's number of utterances too."""
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server)
         generate = ["generate", "--seeds", "small", "--model", "alpha", "--dir", folder]
-        assert said in one_line([*generate, *flags], capsys)
+        assert said in one_line(generate + [flag.replace("$LONG", LONG) for flag in flags], capsys)
         assert server.n_received == 0
 
 
@@ -57,27 +45,12 @@ def test_a_path_that_no_file_can_have(tmp_path, capsys, flag):
     assert "NUL" in one_line(["leaderboard", "--seeds", "sample", flag, f"{tmp_path}/a\0b"], capsys)
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("deep.jsonl", f'{{"id":"a","utterances":{DEEP}}}'),
-        ("deep.json", DEEP),
-        ("deep.csv", f'id,utterances\na,"{DEEP}"'),
-        ("number.jsonl", f'{{"id":{LONG},"utterances":["a","b"]}}'),
-        ("number.json", f"[{LONG}]"),
-        ("number.csv", f'id,utterances\n{LONG},"[""a"",""b""]"'),
-        ("half.jsonl", '{"id":"a\\ud800","utterances":["x","y"]}'),
-        ("long.jsonl", f'{{"id":"{LONG}","utterances":["x","y"]}}'),
-        ("lines.jsonl", '{"id":"a\\nb\\nc","utterances":["x"]}'),
-        ("field.jsonl", f'{{"{LONG}":1,"id":"a"}}'),
-        ("test_1.txt", f'{{"article":{DEEP}}}'),
-    ],
-)
+@pytest.mark.parametrize(("name", "text"), rows("seeds_that_are_deep_long_or_broken"))
 def test_seeds_that_are_deep_long_or_broken(tmp_path, capsys, name, text):
     """One short line with the file."""
     path = tmp_path / "source" / name
     path.parent.mkdir()
-    path.write_text(f"{text}\n")
+    path.write_text(text.replace("$LONG", LONG).replace("$DEEP", DEEP) + "\n")
     source = path.parent if name == "test_1.txt" else path
     line = one_line(["import", source, "--seeds", "x", "--dir", tmp_path], capsys)
     assert name in line

@@ -11,15 +11,15 @@ import pytest
 from botchat.errors import DataError, MissingDataError
 from botchat.papers import chateval
 from botchat.papers.chateval import ASPECTS, Response
-from botchat.protocols.answers import ANSWERS, AnswerPair, pair_case, pair_cases, pair_labels
-from botchat.protocols.rates import calibrated, preferences
+from botchat.protocols.items import ANSWERS, AnswerPair, pair_case, pair_cases, pair_labels
+from botchat.protocols.protocol import calibrated, preferences
 from botchat.protocols.scores import decode_scores
 from botchat.records import Judgment
 from tests.papers.test_bench import needs
 from tests.rows import rows
 
 
-def pair(id_="q1", label="1", one="a short answer", two="a longer answer of six words"):
+def pair(id_="q1", label=1.0, one="a short answer", two="a longer answer of six words"):
     """A question with two answers."""
     return AnswerPair(id_, f"why {id_}?", ("left", "right"), (one, two), label)
 
@@ -127,8 +127,8 @@ def upstream(**changed):
 def test_upstream_files_are_joined_by_question():
     """Answers in any order of lines, labels in that of the questions."""
     one, two = chateval.read_faireval(upstream())
-    assert one == AnswerPair("1", "why one?", ("gpt35", "m-1b"), ("g one", "m one"), "1")
-    assert (two.answers, two.label) == (("g two", "m two"), "2")
+    assert one == AnswerPair("1", "why one?", ("gpt35", "m-1b"), ("g one", "m one"), 1)
+    assert (two.answers, two.label) == (("g two", "m two"), 0)
     assert [row.result for row in pair_labels([one, two])] == [1, 0]
 
 
@@ -149,5 +149,5 @@ def test_faireval_has_the_published_labels():
     """80 questions: 41 for ChatGPT, 25 for Vicuna, 14 ties (ChatEval §3.1)."""
     files = {path.name: path.read_bytes() for path in needs("faireval").iterdir()}
     pairs = chateval.read_faireval(files)
-    assert Counter(pair.label for pair in pairs) == {"1": 41, "2": 25, "tie": 14}
+    assert Counter(pair.label for pair in pairs) == {1: 41, 0: 25, 0.5: 14}
     assert {pair.contestants for pair in pairs} == {("gpt35", "vicuna-13b")}

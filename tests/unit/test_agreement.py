@@ -26,7 +26,7 @@ from botchat.metrics.agreement import Agreement, ItemScore, compare, compare_sco
 from botchat.metrics.statistics import skill, skill_difference
 from botchat.metrics.verdicts import NO_CONTESTANT, PairVerdict, PairVerdicts
 from botchat.protocols.catalogue import UNIEVAL
-from botchat.protocols.rates import preferences, truth
+from botchat.protocols.protocol import preferences, truth
 from botchat.records import HUMAN, Judgment
 from tests.rows import rows
 

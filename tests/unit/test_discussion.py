@@ -14,7 +14,7 @@ from botchat.interfaces import Decoding
 from botchat.judges.debate import Agent, PanelAgents, hold_debate, strip_other_speakers
 from botchat.judges.discussion import discuss, is_undivided
 from botchat.judges.panel import Panel, build_panel
-from botchat.protocols.answers import AnswerPair, pair_case
+from botchat.protocols.items import AnswerPair, pair_case
 from botchat.workspace.panels import AgentSettings, PanelSettings
 from tests.rows import rows
 from tests.scripted import FAILED, Scripted, arena_case, choice
@@ -190,7 +190,7 @@ def test_a_debate_hears_and_counts_only_what_is_ones_own():
     )
     settings = PanelSettings(strategy="one-by-one", agents=members)
     judge = build_panel("p", settings, models.__getitem__, None)
-    pair = AnswerPair("q", "Why?", ("m", "n"), ("x", "y"), None)
+    pair = AnswerPair("q", "Why?", ("m", "n"), ("x", "y"))
     answer = asyncio.run(judge.answer(pair_case(pair)))
     assert answer.verdict == "7 5"
     first, *others = answer.transcript

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from botchat.languages import ENGLISH, built_in
 from botchat.papers.stories import STRATEGIES, asked_in
-from botchat.protocols.error_reports import read_kinds
 from botchat.protocols.reports import ERROR_TYPES
+from botchat.protocols.scores import read_kinds
 from tests.rows import rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mateval"

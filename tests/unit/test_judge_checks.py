@@ -20,13 +20,13 @@ from botchat.estimates import Estimate
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.pipeline.leaderboard import board_result
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
-from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import preferences
+from botchat.protocols.protocol import preferences
 from botchat.records import HUMAN, SHUFFLED, Judgment, Remark
 from botchat.report import page as pages
 from botchat.report.page import View
 from tests.boards import judgment
 from tests.judges import PROTOCOLS, USELESS, Judge, World, always
+from tests.rows import rows
 
 MODELS = {f"model-{i:02}": 0.25 + 0.06 * i for i in range(5)}
 ARENA16 = ARENA.at(16)
@@ -44,93 +44,28 @@ def ideal(world: World) -> Board:
     return world.board(world.ideal())
 
 
-def skill(
-    state: State, ends: tuple[float, float, float], protocol: Protocol = UNIEVAL, **more: Any
-) -> Check:
-    """The check of shuffled dialogues, of which a judge says the same in each hundred."""
+def check_of(key: Key, state: State, ends: list[float], protocol: str, more: Any) -> Check:
+    """A check of 40 cases, of which a judge says the same in each hundred."""
+    asked = {"unieval": UNIEVAL, "gteval": GTEVAL}[protocol]
     shares = {"noticed": more.get("good", 0), "blamed": more.get("bad", 0)}
-    said = {key: np.arange(100) < round(100 * share) for key, share in shares.items()}
-    cases = SkillCases(habit=more.get("habit", ""), **said)
-    return Check("skill", state, Estimate(*ends), 40, protocol, cases)
+    found = {key: np.arange(100) < round(100 * share) for key, share in shares.items()}
+    cases = SkillCases(habit=more.get("habit", ""), **found)
+    return Check(key, state, Estimate(*ends), 40, asked, cases)
 
 
-def other(key: Key, value: float, low: float = -0.1, state: State = "fails") -> Check:
-    """Another check, by default one that fails."""
-    return Check(key, state, Estimate(value, low, 0.4), 40, GTEVAL)
-
-
-@pytest.mark.parametrize(
-    ("check", "reason"),
-    [
-        (skill("passes", (0.86, 0.74, 0.93), good=0.95, bad=0.09),
-         "It notices 95 of 100 shuffled dialogues and blames 9 of 100 human ones"),
-        (skill("warns", (0.41, 0.18, 0.60), good=0.76, bad=0.35),
-         "It notices 76 of 100 shuffled dialogues, but blames 35 of 100 human ones "
-         "(skill 41 of 100: 18–60)"),
-        (skill("warns", (0.45, 0.20, 0.62), good=0.50, bad=0.05),
-         "It notices only 50 of 100 shuffled dialogues and blames 5 of 100 human ones "
-         "(skill 45 of 100: 20–62)"),
-        (skill("passes", (0.91, 0.82, 0.96), GTEVAL, good=0.93, bad=0.02),
-         "In pairs right in 93 %, wrong in 2 %"),
-        (skill("unknown", (0.20, -0.03, 0.41)),
-         "Too few dialogues to say whether it notices shuffled ones (skill 20 of 100: −3 to 41)"),
-        (skill("unknown", (0.0, 0.0, 0.2)),
-         "Too few dialogues to say whether it notices shuffled ones (skill 0 of 100: 0–20)"),
-        (skill("fails", (0.0, -0.09, 0.09), habit="it answers No to 77 of 80"),
-         "It does not notice shuffled dialogues: it answers No to 77 of 80"),
-        (skill("fails", (-0.1, -0.2, -0.04), good=0.2, bad=0.4),
-         "It does not notice shuffled dialogues: it notices 20 of 100 shuffled dialogues and "
-         "blames 40 of 100 human ones"),
-        (skill("fails", (0.18, 0.09, 0.27), GTEVAL, good=0.4, bad=0.22),
-         "It hardly notices shuffled dialogues: in pairs right in 40 %, wrong in 22 %"),
-        (skill("unknown", (float("nan"), float("nan"), float("nan"))), ""),
-        (other("unreadable_rate", 0.31), "31 % of its verdicts cannot be read"),
-        (other("unreadable_rate", 1), "none of its verdicts can be read"),
-        (other("skill_labels", 0.5, 0.3, "passes"), "It agrees with your annotators"),
-        (other("skill_labels", 0.3, 0.1, "warns"), "It agrees with your annotators in part only"),
-        (other("skill_bots", 0.1), "It passes bots as human"),
-        (other("skill_bots", 0.3, -0.1, "unknown"),
-         "It picks bots out from people: too few cases to tell"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("check", "reason"), rows("what_each_check_says"))
 def test_what_each_check_says(check, reason):
     """By its state, its ends and its rates."""
-    assert check.detail == reason
+    assert check_of(*check).detail == reason
 
 
-@pytest.mark.parametrize(
-    ("checks", "sentence"),
-    [
-        ([other("skill", 0.02), other("skill", 0.18, 0.09)],
-         "No ranking: the judge does not notice shuffled dialogues."),
-        ([other("skill", 0.18, 0.09), skill("passes", (0.8, 0.6, 0.9))],
-         "No ranking: the judge hardly notices shuffled dialogues."),
-        ([other("skill", 0.02), other("unreadable_rate", 0.31)],
-         "No ranking: 31 % of its verdicts cannot be read."),
-        ([other("skill_labels", -0.05), other("skill", 0.18, 0.09)],
-         "No ranking: it disagrees with your annotators."),
-        ([other("skill_bots", 0.1)], "No ranking: it passes bots as human."),
-        ([skill("warns", (0.4, 0.2, 0.6))], ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("checks", "sentence"), rows("failing_checks"))
 def test_the_worst_failing_check_ranks_nobody(checks, sentence):
     """What cannot be read comes first, then the lowest skill."""
-    assert no_ranking(checks) == sentence
+    assert no_ranking([check_of(*check) for check in checks]) == sentence
 
 
-@pytest.mark.parametrize(
-    ("states", "capped", "expected"),
-    [
-        (["passes", "passes"], False, "no fault found"),
-        (["passes", "passes"], True, "use with care"),
-        (["passes", "unknown"], False, "use with care"),
-        (["passes", "warns"], False, "use with care"),
-        (["passes", "fails", "warns"], False, "do not trust"),
-        (["fails", "passes"], True, "do not trust"),
-        (["unknown", "unknown"], True, "not tested"),
-        ([], False, "not tested"),
-    ],
-)
+@pytest.mark.parametrize(("states", "capped", "expected"), rows("levels_of_states"))
 def test_the_level_is_the_worst_of_its_states(states, capped, expected):
     """Less asked never says more, and a cap saves no failing judge."""
     assert level(states, capped=capped) == expected
@@ -162,7 +97,7 @@ def test_a_judge_that_does_not_look_ranks_nobody(world, name, protocols, reason,
     names = [row["model"] for row in data["rows"]]
     assert names == sorted(names)
     tables = [data["rows"], *[each["rows"] for each in data["tables"].values()]]
-    for row in [row for rows in tables for row in rows]:
+    for row in [row for each in tables for row in each]:
         ratings = {key for key in row if key.startswith(("rank", "bt", "elo"))}
         assert all(row[key] is None for key in ratings)
     page = pages.files([view])["index.html"]
@@ -212,19 +147,7 @@ def test_a_protocol_without_its_test_is_no_pass(world):
     assert judge_trust(world.board_of(judged)).reasons == ["GTEval was not tested."]
 
 
-@pytest.mark.parametrize(
-    ("test", "sentence"),
-    [
-        ({"n_human": 12}, "made-up has 12 human dialogues of 4 or more utterances; the test needs "
-         "20."),
-        ({"n_asked": 0}, "shuffled = 0 in [run] of botchat.toml: no test is made."),
-        ({"seeds": ["a", "b", "c"]}, "made-up gives 3 shuffled dialogues; the test needs 20."),
-        ({"n_seeds": 5},
-         "With --limit 5 no test is made; from 20 on it is (60 calls, once for this judge and "
-         "set)."),
-        ({}, "Judged before the test existed: botchat judge (75 calls)."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("test", "sentence"), rows("why_a_judge_is_not_tested"))
 def test_why_a_judge_is_not_tested(world, test, sentence):
     """And what to do."""
     judged = {name: [each for each in judgments if SHUFFLED not in each.contestants]
@@ -316,7 +239,7 @@ def test_cases_of_skill_by_hand():
     pairs = [judgment("gteval", "a", order, verdict, 6)
              for order, verdict in (((SHUFFLED, HUMAN), "1"), ((HUMAN, SHUFFLED), "1"),
                                     ((SHUFFLED, "m"), "1"))]  # fmt: skip
-    both = pair_cases(PairVerdicts.of_judgments(pairs, GTEVAL), SHUFFLED, {})
+    both = pair_cases(PairVerdicts.of_judgments(pairs, GTEVAL.answer), SHUFFLED, {})
     assert sorted(both.values.tolist()) == [-1, 1]
 
 

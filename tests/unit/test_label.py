@@ -21,6 +21,7 @@ from botchat.report import archive
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace, stage_order
 from tests.boards import make_records
+from tests.rows import rows
 
 RECORDS = make_records({"m": 0.4, "o": 0.7}, 12, unreadable=0)
 SEED = next(seed for seed in RECORDS.seeds if len(seed.utterances) >= 6)
@@ -60,26 +61,16 @@ def filed(workspace: Workspace, *rows: dict[str, Any]) -> list[int]:
     return [one["new"] for one in label(workspace, "made-up", [path]).rows]
 
 
-@pytest.mark.parametrize(
-    ("protocol", "names", "verdict"),
-    [
-        ("unieval", ("m",), "No"),
-        ("unieval", (HUMAN,), "3"),
-        ("unieval", ("o",), "Undecided"),
-        ("arena-n8", ("o", "m"), "both"),
-        ("gteval", (HUMAN, "o"), "2"),
-        ("warmth", ("m",), "4.5"),
-    ],
-)
+@pytest.mark.parametrize(("protocol", "names", "verdict"), rows("labels_of_cases"))
 def test_a_label_is_filed_under_its_case(
-    workspace: Workspace, protocol: str, names: tuple[str, ...], verdict: str
+    workspace: Workspace, protocol: str, names: list[str], verdict: str
 ) -> None:
     """The digest says what was shown; the judgment counts like any judge's, and is on the page."""
-    assert filed(workspace, row(protocol, names, verdict)) == [1]
+    assert filed(workspace, row(protocol, tuple(names), verdict)) == [1]
     data = load(workspace, "made-up", ["human:amy"])
     assert archive.build(data.seeds, data.dialogues, data.judgments, data.catalogue).files
     (label,) = data.judgments["human:amy"][protocol]
-    assert (label.contestants, label.verdict, label.seed_id) == (names, verdict, SEED.id)
+    assert (label.contestants, label.verdict, label.seed_id) == (tuple(names), verdict, SEED.id)
     shown = {"gteval": len(SEED.utterances), "arena-n8": 8}
     assert label.shown == shown.get(protocol, len(RECORDS.dialogues[names[0]][SEED.id].utterances))
     base, n = ("arena", "|n:8") if protocol == "arena-n8" else (protocol, "")

@@ -108,24 +108,11 @@ def test_what_a_pack_lacks_is_said_when_it_is_needed(tmp_path):
         assert DIAGNOSIS.spoken(pack).digest
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"language.toml": lambda text: text.replace("name = ", "nmae = ")}, "nmae"),
-        ({"language.toml": lambda text: text + "["}, "language.toml"),
-        ({"language.toml": lambda text: text.replace('"两者", ', '"都不是", ')}, "is in both too"),
-        ({"language.toml": lambda text: text.replace("yes = [", 'yes = ["", ')}, "length >= 1"),
-        (
-            {"prompts__arena.txt": lambda text: text.replace("{{conversation_2}}", "")},
-            "it must have the places {{conv",
-        ),
-        ({"prompts__arena.txt": lambda text: text + "{{x}}"}, "it must have the places"),
-    ],
-)
-def test_a_broken_pack_is_one_line(tmp_path, change, said):
+@pytest.mark.parametrize(("file", "old", "new", "said"), rows("broken_packs"))
+def test_a_broken_pack_is_one_line(tmp_path, file, old, new, said):
     """With the file and what is wrong."""
     with pytest.raises(ConfigError) as found:
-        languages.load(copy(tmp_path / "zz", **change), "zz")
+        languages.load(copy(tmp_path / "zz", **{file: lambda text: text.replace(old, new)}), "zz")
     assert said in str(found.value)
     assert "\n" not in str(found.value)
 

@@ -72,14 +72,11 @@ def test_without_the_vocabulary_words_are_counted_and_said_so(
     assert "TIKTOKEN_CACHE_DIR" in said
 
 
-def test_seed_utterances_are_not_measured() -> None:
+def test_seed_utterances_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recorded tokens are taken as they are, no counter is asked; who said nothing has no mean."""
-
-    def ask() -> lengths.Counter:
-        raise AssertionError("all counts are recorded")
-
+    monkeypatch.delattr(lengths, "counter")
     made = {"m": {"S-1": dialogue("s e e d", "s e e d", "x", "y y", tokens=(7, 9))}}
-    measured = lengths.measure(made, ask)
+    measured = lengths.measure(made)
     assert measured.unit == "tokens"
     assert measured.by_contestant["m"].tolist() == [7, 9]
     found = lengths.summary(np.array([], dtype=np.int64))
@@ -87,14 +84,17 @@ def test_seed_utterances_are_not_measured() -> None:
     assert math.isnan(found["mean"])
 
 
-def test_what_is_not_recorded_is_counted_and_units_are_never_mixed() -> None:
+def test_what_is_not_recorded_is_counted_and_units_are_never_mixed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Recorded counts stay; if one utterance can only be counted in words, all are."""
     made = {
         "m": {"S-1": dialogue("a", "b", "c c c", "d", tokens=(70, None))},
         HUMAN: {"S-1": dialogue("a", "b", "e e", model=HUMAN)},
     }
     counter = lengths.Counter("tokens", lambda text: len(text.split()))
-    measured = lengths.measure(made, lambda: counter)
+    monkeypatch.setattr(lengths, "counter", lambda: counter)
+    measured = lengths.measure(made)
     assert {name: v.tolist() for name, v in measured.by_contestant.items()} == {
         "m": [70, 1],
         HUMAN: [2],
@@ -103,6 +103,7 @@ def test_what_is_not_recorded_is_counted_and_units_are_never_mixed() -> None:
         "m": {"S-1": dialogue("a", "b", "c c c", tokens=(70,))},
         "k": {"S-1": dialogue("a", "b", "e e", tokens=(None,))},
     }
-    measured = lengths.measure(made, lambda: lengths.Counter("words", lengths.words))
+    counter = lengths.Counter("words", lengths.words)
+    measured = lengths.measure(made)
     assert measured.unit == "words"
     assert [v.tolist() for v in measured.by_contestant.values()] == [[3], [2]]

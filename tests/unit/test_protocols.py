@@ -27,9 +27,9 @@ from botchat.interfaces import ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.papers import stories
-from botchat.protocols.answers import AnswerPair, pair_case
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.frame import neutralise, neutralise_template, prompt_frame
+from botchat.protocols.items import AnswerPair, pair_case
 from botchat.protocols.mateval import DIAGNOSIS, OwnText, text_case
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Dialogue, Seed, human_dialogue
@@ -93,7 +93,7 @@ def test_marks_of_chat_templates_are_no_control_tokens_for_the_judge(mark):
         DIAGNOSIS.case("s", ShownDialogue("m", utterances)).prompt,
     ]
     prompts.append(text_case(OwnText("1", utterances[1])).prompt)
-    prompts.append(pair_case(AnswerPair("1", mark, ("m", "n"), (mark, "x"), None)).prompt)
+    prompts.append(pair_case(AnswerPair("1", mark, ("m", "n"), (mark, "x"))).prompt)
     for prompt in prompts:
         assert mark not in prompt
         assert mark.strip("<>[]|｜") in prompt
@@ -195,7 +195,7 @@ def test_where_none_is_cut_short_it_is_the_success_rate():
     """Dialogues that all reach 16 utterances: the curve at N is the share that passes at N."""
     records = make_records({"a": 0.9, "b": 0.3}, 30, unreadable=0.2)
     judged = ProtocolVerdicts(
-        UNIEVAL, records.judgments["unieval"], PairVerdicts.of_judgments([], UNIEVAL)
+        UNIEVAL, records.judgments["unieval"], PairVerdicts.of_judgments([], UNIEVAL.answer)
     )
     curves = success_curves(judged.ends)
     for name in ("a", "b"):

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from botchat.errors import ConfigError, DataError
 from botchat.importers import tables
-from botchat.ratings import rate_table
-from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.comparisons import Comparisons, comparisons_from_rates
 from tests.rows import rows
 
 HEADER = "model_a,model_b,win_rate,win_or_tie_rate\n"
@@ -23,7 +22,7 @@ COUNTS = st.integers(1, 1000).flatmap(
 
 def comparisons_of(text: str, per_pair: int) -> Comparisons:
     """Comparisons of a table's text."""
-    return rate_table.comparisons_from_rates(tables.rows(text.encode(), "t.csv"), per_pair, "t.csv")
+    return comparisons_from_rates(tables.rows(text.encode(), "t.csv"), per_pair, "t.csv")
 
 
 def tally(text: str, per_pair: int) -> dict[tuple[str, str], tuple[int, int, int]]:

@@ -32,7 +32,7 @@ from tests.boards import judgment, make_records
 )
 def test_result_is_for_the_first_shown(verdict, result):
     """The contestant whose conversation alone is AI-involved loses; no verdict is no result."""
-    assert ARENA.result(verdict) == result
+    assert ARENA.answer.result(verdict) == result
 
 
 PASSES = """
@@ -79,7 +79,7 @@ PAIRWISE = st.sampled_from(["1", "2", "both", "neither", None])
 
 def compared(judgments: list[Judgment]) -> Comparisons:
     """The readable ones."""
-    verdicts = PairVerdicts.of_judgments(judgments, ARENA)
+    verdicts = PairVerdicts.of_judgments(judgments, ARENA.answer)
     readable = verdicts.only(verdicts.readable)
     return comparisons_of(readable, readable.item)
 
@@ -126,7 +126,7 @@ def test_verdict_rates_of_a_judge_by_hand(verdicts, expected):
     """Consistency, the first preferred, ties and unreadable verdicts."""
     rows = [row.split() for row in verdicts.split(", ")]
     judgments = [judgment("arena-n8", s, (p[0], p[1]), None if v == "-" else v) for s, p, v in rows]
-    seen = PairVerdicts.of_judgments(judgments, ARENA)
+    seen = PairVerdicts.of_judgments(judgments, ARENA.answer)
     facts = pair_facts(seen, seen.item)
     names = ("consistency", "first_preferred", "ties", "unreadable_rate")
     values = tuple(facts.rate(name).value for name in names)
@@ -151,7 +151,7 @@ DIALOGUES = {
 
 def row_of(judgments: list[Judgment]) -> dict[str, object]:
     """The row of one pairwise protocol."""
-    judged = ProtocolVerdicts(ARENA.at(8), (), PairVerdicts.of_judgments(judgments, ARENA))
+    judged = ProtocolVerdicts(ARENA.at(8), (), PairVerdicts.of_judgments(judgments, ARENA.answer))
     (row,) = judge_table([judge_facts(judged, DIALOGUES, SkillCases())], ["x"]).records
     return row
 

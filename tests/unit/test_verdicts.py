@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from botchat import languages
 from botchat.papers.chateval import ASPECTS
-from botchat.protocols.answers import ANSWERS
 from botchat.protocols.catalogue import ARENA, UNIEVAL
+from botchat.protocols.items import ANSWERS
 from botchat.protocols.kinds import Score
 from botchat.protocols.mateval import MATEVAL
 from botchat.protocols.replies import TEMPLATES, reply_patterns
