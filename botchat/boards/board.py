@@ -168,14 +168,14 @@ class Board:
 
 
 class JudgedSet(NamedTuple):
-    """What a judge was asked about."""
+    """Seeds and dialogues that a judge was asked about."""
 
     name: str
     seeds: Sequence[Seed]
     dialogues: Dialogues
-    """Of every contestant; of ``human`` too where it was judged."""
+    """Dialogues of every contestant; of ``human`` too where it was judged."""
     catalogue: Catalogue = Catalogue()
-    """By default the built-in protocols."""
+    """Protocols, by default the built-in ones."""
     test: JudgeTest = JudgeTest()
     """Shuffled dialogues, by default none; there are judgments on them too."""
 

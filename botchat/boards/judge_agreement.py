@@ -185,9 +185,9 @@ class _Debate(NamedTuple):
     single: str = ""
     gain: Estimate = UNKNOWN
     times: str = ""
-    """How much more a verdict costs, in words."""
+    """Words on how much more a verdict costs."""
     controls: Mapping[str, Estimate] = {}
-    """What the control is -> what the debate gains."""
+    """Control, in words -> gain over it."""
 
 
 def _debate(report: AgreementReport, names: Sequence[str]) -> _Debate:
@@ -227,9 +227,9 @@ class _Choice(NamedTuple):
     """The cheapest of all, if that is known."""
     usd: float | None = None
     behind: int = 0
-    """In how many of 100 verdicts it may be worse than another, at most."""
+    """Most verdicts of 100 in which it may be worse than another."""
     rival: str = ""
-    """Which other."""
+    """The other."""
     is_fit: bool = False
     """Whether it is at most the margin behind every other."""
 

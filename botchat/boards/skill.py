@@ -152,7 +152,7 @@ class _Answer(NamedTuple):
     most: float
     """Share from which it is a habit."""
     words: str
-    """What the judge does, with a place for the share in percent."""
+    """Words on the judge, with a place for the share in percent."""
 
 
 def _habit(answers: Sequence[_Answer]) -> str:

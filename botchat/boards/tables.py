@@ -111,7 +111,7 @@ class Column:
 
     @property
     def form(self) -> _Form:
-        """How its values are written."""
+        """Form in which its values are written."""
         return COLUMNS.kinds[self.kind]
 
     @property
@@ -134,11 +134,11 @@ Columns: TypeAlias = tuple[Column, ...]
 
 
 class _Form(TomlTable, frozen=True):
-    """How values of a kind are written, as `format` takes it, and kept in a frame."""
+    """Form in which values of a kind are written, as `format` takes it, and kept in a frame."""
 
     number: str = ""
     ends: str = ""
-    """Of its interval; by default the same."""
+    """Ends of its interval; by default the same."""
     dtype: str = "float64"
 
 
