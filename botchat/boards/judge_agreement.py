@@ -17,7 +17,7 @@ from botchat.estimates import UNKNOWN, Estimate, VerdictPrice
 from botchat.frames import fill
 from botchat.interfaces import round_floats, settings_digest
 from botchat.metrics.agreement import GUESSING, Agreement, JudgeAgreement, ScoreAgreement
-from botchat.metrics.statistics import LEAST, LEVEL
+from botchat.metrics.statistics import LEAST, LEVEL, SkillDifference
 from botchat.records import SIGNED, JudgeId, JudgeRole, Names
 
 HUMAN_LABELS = "human labels"
@@ -51,11 +51,6 @@ _MARGIN = 0.10
 
 _LEAST_OF_CLASS = 5
 """Items of each label below which judges are not compared."""
-
-_MAKERS = ("human items", "AI items")
-_SIDES = ("items that the first side wins", "items that the second side wins")
-"""Items with the label 1, and with the label -1."""
-
 
 PRICE = COLUMNS.price
 """Prices of one verdict; USD of a thousand, since one verdict's have too many decimals."""
@@ -103,21 +98,33 @@ class AgreementReport:
 
         Where judges cannot be compared, one that says why.
         """
-        missing = {}
-        for name, other in self.agreement.differences:
-            if other == GUESSING and not JudgeId.parse(name).is_annotator():
-                missing[name] = _missing(self, name, GUESSING)
-        if len(missing) < 2 or not self.labels:
+        names = []
+        too_few = []
+        for (name, other), difference in self.agreement.differences.items():
+            if other != GUESSING or JudgeId.parse(name).is_annotator():
+                continue
+            if _is_enough(difference):
+                names.append(name)
+            else:
+                too_few.append(difference)
+        if len(names + too_few) < 2 or not self.labels:
             return []
-        names = [name for name, why in missing.items() if not why]
         if len(names) < 2:
-            return [why for why in missing.values() if why][:1]
-        text = fill(
-            "boards/sentences_on_judges.txt",
-            debate=_debate(self, names),
-            choice=_choice(self, names),
-            margin=round(50 * _MARGIN),
-        )
+            text = fill(
+                "boards/too_few_to_compare.txt",
+                short=too_few[0],
+                least=LEAST,
+                least_of_class=_LEAST_OF_CLASS,
+                are_pairs=all(each.true_positive_rate is None for each in self.agreement.judges),
+            )
+        else:
+            text = fill(
+                "boards/sentences_on_judges.txt",
+                debate=_debate(self, names),
+                choice=_choice(self, names),
+                prices=self.prices,
+                margin=round(50 * _MARGIN),
+            )
         return text.splitlines()
 
     @property
@@ -150,30 +157,16 @@ def known_fields(record: JudgeAgreement | ScoreAgreement) -> Record:
     return {key: value for key, value in vars(record).items() if value is not None}
 
 
-def _missing(report: AgreementReport, judge: str, other: str) -> str:
-    """Say why two judges, or one and guessing, cannot be compared; empty if they can."""
-    difference = report.agreement.differences[judge, other]
-    n = difference.n_items
-    n_least = min(difference.n_of_class)
-    if n < LEAST:
-        return f"Too few items to compare judges: {n} of {LEAST}."
-    if n_least == 0:
-        return "All labels are alike: judges cannot be compared."
-    if n_least < _LEAST_OF_CLASS:
-        classes = _SIDES
-        if any(each.true_positive_rate is not None for each in report.agreement.judges):
-            classes = _MAKERS
-        items = classes[difference.n_of_class.index(n_least)]
-        return f"Too few {items} to compare judges: {n_least} of {_LEAST_OF_CLASS}."
-    if difference.n_clusters == 1:
-        return "All items have one topic: judges cannot be compared."
-    return ""
+def _is_enough(difference: SkillDifference) -> bool:
+    """Whether two judges, or one and guessing, can be compared."""
+    is_rare = min(difference.n_of_class) < _LEAST_OF_CLASS
+    return difference.n_items >= LEAST and difference.n_clusters > 1 and not is_rare
 
 
 def _difference(report: AgreementReport, judge: str, other: str, level: float) -> Estimate:
     """Return what a judge has more in skill than another; not known of too few items."""
     difference = report.agreement.differences.get((judge, other))
-    if difference is None or _missing(report, judge, other):
+    if difference is None or not _is_enough(difference):
         return UNKNOWN
     return difference.at(level)
 
@@ -184,8 +177,6 @@ class _Debate(NamedTuple):
     name: str = ""
     single: str = ""
     gain: Estimate = UNKNOWN
-    times: str = ""
-    """Words on how much more a verdict costs."""
     controls: Mapping[str, Estimate] = {}
     """Control, in words -> gain over it."""
 
@@ -213,7 +204,7 @@ def _debate(report: AgreementReport, names: Sequence[str]) -> _Debate:
     # Both are chosen on the same items.
     level = 1 - (1 - LEVEL) / (len(debates) * len(singles))
     gain = _difference(report, debate, single, level)
-    return compared._replace(single=single, gain=gain, times=_times(report, debate, single))
+    return compared._replace(single=single, gain=gain)
 
 
 class _Choice(NamedTuple):
@@ -283,22 +274,6 @@ def _by_price(report: AgreementReport, names: Sequence[str]) -> tuple[list[str],
     return by_price, by_price[0]
 
 
-def _times(report: AgreementReport, judge: str, other: str) -> str:
-    """Say how much more a verdict costs; empty if that is not known."""
-    if not report.prices.keys() >= {judge, other}:
-        return ""
-    a = report.prices[judge]
-    b = report.prices[other]
-    for of_a, of_b, name in (
-        (a.usd, b.usd, "money"),
-        (a.tokens, b.tokens, "tokens"),
-        (a.calls, b.calls, "calls"),
-    ):
-        if of_a and of_b:
-            return f", for {of_a / of_b:.1f} times the {name}"
-    return ""
-
-
 def by_skill(judges: Iterable[JudgeAgreement]) -> list[JudgeAgreement]:
     """Return judges, the highest skill first, each debate followed by its controls."""
     skill = {judge.judge: judge.skill.value for judge in judges}
@@ -315,10 +290,7 @@ def by_skill(judges: Iterable[JudgeAgreement]) -> list[JudgeAgreement]:
 def agreement_tables(report: AgreementReport) -> list[Table]:
     """Judges, pairs, annotators and rankings, as far as there are any."""
     agreement = report.agreement
-    title = f"Judges against {report.labels or 'each other'}: {report.subject}"
     judges = [with_price(row) for row in report.judge_rows]
-    signed = [report.signature]
-    tables = [table("judges", title, report.columns, judges, signed, _HOW_READ)]
     pairs = []
     for pair in agreement.pairs:
         row = vars(pair)
@@ -327,17 +299,23 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
         if usd_a and usd_b:  # how many times the price of the second the first costs
             row = {**row, "price_ratio": usd_a / usd_b}
         pairs.append(row)
-    tables.append(table("pairs", "Pairs of judges", COLUMNS.pairs, pairs, signed, _HOW_PAIRED))
+    annotators = []
     if len(agreement.annotators) > 1:
-        title = "Annotators against the majority of the others"
         annotators = [known_fields(each) for each in agreement.annotators]
-        tables.append(table("annotators", title, report.columns, annotators, signed))
-    kappa = agreement.annotator_kappa
-    if kappa is not None:
-        title = "Fleiss' kappa of the annotators"
-        tables.append(table("annotator-kappa", title, COLUMNS.kappa, [vars(kappa)], signed))
+    kappa = []
+    if agreement.annotator_kappa is not None:
+        kappa.append(vars(agreement.annotator_kappa))
     rankings = [vars(each) for each in agreement.rankings]
-    tables.append(table("rankings", "Ranking by each judge", COLUMNS.rankings, rankings, signed))
+    title = f"Judges against {report.labels or 'each other'}: {report.subject}"
+    of_others = "Annotators against the majority of the others"
+    signed = [report.signature]
+    tables = [
+        table("judges", title, report.columns, judges, signed, _HOW_READ),
+        table("pairs", "Pairs of judges", COLUMNS.pairs, pairs, signed, _HOW_PAIRED),
+        table("annotators", of_others, report.columns, annotators, signed),
+        table("annotator-kappa", "Fleiss' kappa of the annotators", COLUMNS.kappa, kappa, signed),
+        table("rankings", "Ranking by each judge", COLUMNS.rankings, rankings, signed),
+    ]
     return [each.filled() for each in tables if len(each.frame)]
 
 

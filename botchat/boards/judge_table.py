@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from botchat.boards.tables import COLUMNS, Column, Table, TableRow, table
 from botchat.estimates import UNKNOWN, Estimate, Indices
 from botchat.metrics import lengths
 from botchat.metrics.agreement import verdict_rates
-from botchat.metrics.statistics import distinct, proportion
+from botchat.metrics.statistics import proportion
 from botchat.metrics.verdicts import LOSS, WIN, PairVerdicts, lacks_room
 from botchat.records import Dialogues
 
@@ -77,18 +78,18 @@ def judge_table(facts: Iterable[JudgeFacts], signatures: Sequence[str]) -> Table
 def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Estimate:
     """Return the share of decided verdicts for the dialogue with more words, as shown."""
     verdicts = judged.verdicts
-    shape = (len(verdicts.contestants), len(verdicts.items), 1 + verdicts.shown.max(initial=0))
-    cuts = []
-    for side in (verdicts.first, verdicts.second):
-        cuts.append(np.ravel_multi_index((side, verdicts.item, verdicts.shown), shape))
-    numbers, place = distinct(np.concatenate(cuts))
-    words = np.zeros(len(numbers), np.intp)
-    for i, cut in enumerate(np.transpose(np.unravel_index(numbers, shape)).tolist()):
-        name, item, end = cut
+
+    @cache
+    def words(name: int, item: int, end: int) -> int:
         dialogue = dialogues.get(verdicts.contestants[name], {}).get(verdicts.items[item])
-        if dialogue:
-            words[i] = sum(map(lengths.words, dialogue.utterances[:end]))
-    first, second = words[place].reshape(2, -1)
+        if dialogue is None:
+            return 0
+        return sum(map(lengths.words, dialogue.utterances[:end]))
+
+    item = verdicts.item.tolist()
+    shown = verdicts.shown.tolist()
+    first = np.array(list(map(words, verdicts.first.tolist(), item, shown)))
+    second = np.array(list(map(words, verdicts.second.tolist(), item, shown)))
     unequal = np.isin(verdicts.result, (WIN, LOSS)) & (first != second)
     longer_wins = (verdicts.result == WIN) == (first > second)
     return proportion(longer_wins[unequal], judged.cluster[verdicts.item[unequal]])

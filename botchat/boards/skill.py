@@ -180,17 +180,15 @@ def second(cases: SkillCases, n_models: int) -> Second:
     """
     if cases.n_seeds < LEAST:
         return "too few"
-    number = np.unique(cases.clusters, return_inverse=True)[1]
-    means = np.bincount(number, cases.values) / np.bincount(number)
+    means = pd.Series(cases.values).groupby(cases.clusters).mean().to_numpy(float)
+    mean = float(means.mean())
     n = len(means)
     reach = student_t(1 - 0.05 / n_models, n - 1) * float(means.std(ddof=1)) / n**0.5
-    low = float(means.mean()) - reach
-    high = float(means.mean()) + reach
-    if low > 0:
+    if mean > reach:
         return "picks out"
-    if high < 0:
+    if mean < -reach:
         return "reversed"
-    if low > -ALIKE and high < ALIKE:
+    if abs(mean) < ALIKE - reach:
         return "alike"
     return "open"
 
