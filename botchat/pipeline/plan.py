@@ -8,12 +8,15 @@ already paid for are all in the plan, whatever the settings.
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cache, partial
+from statistics import median
 from typing import Any, NamedTuple, TypeAlias
 
+from botchat.errors import DataError, MissingDataError
 from botchat.frames import fill
 from botchat.interfaces import ChatModel, Reply
 from botchat.metrics.statistics import LEAST, LEVEL, student_t
@@ -285,21 +288,61 @@ def ask_or_plan(
 def resolution(run: ResolvedRun, planned: Plan) -> list[str]:
     """Return the gap in win rate at which the Arena separates two models in half of all runs.
 
-    Of this run and of four times its dialogues, topics counted once each; docs/statistics.md has
-    what is assumed. Nothing for fewer than two models or `LEAST` topics, or without an Arena.
+    Of this run and of four times its dialogues; docs/statistics.md has what is assumed. Nothing for
+    fewer than two models or `LEAST` topics, or without an Arena.
     """
     n_models = sum(name.partition(":")[0] not in ("bot", HUMAN) for name in run.models)
     seeds = first_seeds(run.seed_set.seeds, run.limit)
-    n = len({seed.topic or seed.id for seed in eligible_seeds(seeds)})
+    eligible = eligible_seeds(seeds)
+    n = len({seed.topic or seed.id for seed in eligible})
     if n_models < 2 or n < LEAST or not any(each.is_pair for each in run.protocols or RANKING):
         return []
     reach = student_t(1 - (1 - LEVEL) / math.comb(n_models, 2), n - 1)
-    points = 43 * reach * math.sqrt(2 / n_models / n)
+    measured = _error_of_one(run)
+    # Assumed where nothing was judged yet; topics count once each.
+    of_one = measured or _ASSUMED_ERROR * math.sqrt(len(eligible) / n)
+    points = of_one * reach * math.sqrt(2 / n_models / len(eligible))
     _, usd = _cost(planned.expected, "total")
     if not planned.is_fresh:
         usd = None
-    text = fill("pipeline/resolution.txt", n=len(seeds), points=points, usd=usd)
+    text = fill(
+        "pipeline/resolution.txt",
+        n=len(seeds),
+        points=points,
+        usd=usd,
+        is_measured=measured is not None,
+    )
     return text.splitlines()
+
+
+_ASSUMED_ERROR = 43.0
+"""`_error_of_one` without a board: no ties, orders that are half alike."""
+
+
+def _error_of_one(run: ResolvedRun) -> float | None:
+    """Return the standard error of a model's win rate in points, of one dialogue and one rival.
+
+    It follows from the intervals of the judge's ratings on the set's board; None where it has none.
+    """
+    from botchat.boards.tables import is_floor_bot
+    from botchat.pipeline.compare import read_board
+
+    try:
+        board = read_board(run.workspace, run.seed_set.name)
+    except (DataError, MissingDataError):
+        return None
+    n = max([row.get("complete", 0) for row in board.rows], default=0)
+    reaches: list[float] = []
+    for row in board.rows:
+        for key, high in row.items():
+            if re.fullmatch(r"bt_n\d+_high", key) and high and not is_floor_bot(row["model"]):
+                reaches.append(high - row[key.removesuffix("_high")])
+    m = len(reaches)
+    if board.judge.get("name") != run.judge.name or m < 2 or n < LEAST:
+        return None
+    error = median(reaches) / student_t(LEVEL, n - 1)
+    # Near 50 % a point of Elo is ln 10 / 1600 of win rate; ratings are about their mean.
+    return float(100 * math.log(10) / 1600 * error * m * math.sqrt(n / (m - 1)))
 
 
 def minutes_note(ledger: Ledger, calls: int) -> list[str]:

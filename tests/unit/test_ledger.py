@@ -20,7 +20,7 @@ from botchat.interfaces import Decoding, Quirks, Reply, Usage
 from botchat.pipeline.ledger import record_provenance
 from botchat.pipeline.plan import Plan, PlannedCalls, minutes_note, resolution
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
-from botchat.pipeline.spending import NO_LIMITS
+from botchat.pipeline.spending import NO_LIMITS, JudgeName
 from botchat.protocols.catalogue import RANKING
 from botchat.records import Seed
 from botchat.workspace import ledger as storage
@@ -151,6 +151,23 @@ def test_a_plan_tells_what_it_can_show(models, topics, usd, is_fresh, protocols,
     run = ResolvedRun(Workspace("."), seed_set, NO_LIMITS, models=models, protocols=asked)
     planned = Plan([PlannedCalls("a", "generate", 1, 1, usd, True)], [], [], is_fresh)
     assert resolution(run, planned) == line
+
+
+@pytest.mark.parametrize(("judge", "reach", "points"), [("j", 47.8, 14), ("j", 23.9, 7),
+                                                        ("other", 23.9, 14)])  # fmt: skip
+def test_a_plan_knows_how_far_the_verdicts_so_far_vary(tmp_path, judge, reach, points):
+    """Half the interval, half the gap; verdicts of another judge tell nothing."""
+    workspace = Workspace(tmp_path)
+    board = {"rows": [{"model": name, "bt_n16": 1000.0, "bt_n16_high": 1000 + reach, "complete": 40}
+                      for name in "ab"], "signatures": [], "judge": {"name": "j"}}  # fmt: skip
+    workspace.out("s").mkdir(parents=True)
+    (workspace.out("s") / "leaderboard.json").write_bytes(msgspec.json.encode(board))
+    seed_set = SeedSet("s", [Seed(f"s{i}", tuple("abcd")) for i in range(40)])
+    asked = JudgeName(judge)
+    run = ResolvedRun(workspace, seed_set, NO_LIMITS, models=["a", "b"], judge=asked)
+    (line,) = resolution(run, Plan([], [], [], True))
+    assert line.startswith(f"40 dialogues tell two models apart from about {points} points")
+    assert line.endswith("by the verdicts so far.") == (judge == "j")
 
 
 def test_the_calls_of_a_published_run_answer(ledger, tmp_path):
