@@ -232,7 +232,8 @@ class JudgeTest(NamedTuple):
         names = {HUMAN, SHUFFLED, NO_CONTESTANT}
         if not isinstance(verdicts, PairVerdicts):
             asked = [each for each in verdicts if names.issuperset(each.contestants)]
-            placed = place(asked)
+            if protocol.is_alone:
+                placed = place(asked)
             verdicts = PairVerdicts.of(preferences(asked, protocol))
         shown = verdicts.between(names).on(self.seeds)
         if protocol.is_alone:

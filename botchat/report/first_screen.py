@@ -14,6 +14,7 @@ import pandas as pd
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.protocols import DetectionResult, GTEvalResult, ProtocolResult, SuccessCurve
+from botchat.boards.skill import is_misplaced
 from botchat.boards.tables import Column, Record, Table, interval_text, is_floor_bot, labels
 from botchat.estimates import Estimate, Floats
 from botchat.protocols.catalogue import VOTES
@@ -294,14 +295,18 @@ def _against_next(arena: Arena, main: Table, links: Links) -> ShownColumn:
 def _more(board: Board, shown: Sequence[ProtocolResult]) -> Iterator[ShownColumn]:
     """Yield the columns that are shown on request: Elo, other N, lengths, coverage."""
     done = {"rank", "model"}
+    misplaced = any(is_misplaced(facts.cases.placed) for facts in board.judge_facts.values())
     for part in shown:
         done.update(part.quote(column).key for column in part.ranking)
         for column in part.ranking[1:]:
             head, cells = _numbers(part, column, Links(), wide=False)
             label = f"{part.protocol.label} {column.heading.lower()}"
+            room = "more"
             if isinstance(part, DetectionResult) and part.protocol.about_ai:
                 label = head.label
-            yield ShownColumn(Head(head.key, label, "", room="more"), cells)
+                if misplaced:  # only the last N can be read
+                    room = "more grey"
+            yield ShownColumn(Head(head.key, label, "", room=room), cells)
     for column in board.main.columns:
         if column.key not in done:
             head = Head(column.key, column.heading, "", room="more")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -253,6 +254,23 @@ def test_the_index_of_a_shuffled_dialogue(shift, share, poor):
     assert place(judged).value == share
     assert is_misplaced(place(judged)) == poor
     assert not place(judged[:19]).is_known
+
+
+def test_rates_before_the_last_are_grey_where_the_index_is_wrong(ideal):
+    """This judge names the third utterance or the fourth, whatever it is shown."""
+    view = View.of(ideal)
+    wrong = round(100 - 100 * ideal.judge_facts["unieval"].cases.placed.value)
+    line = f"Its index is wrong in {wrong} of 100 shuffled dialogues: read passes 16 only."
+    assert view.remarks[0] == line
+    heads = re.findall(r'class="([^"]*)" data-key="success_n(\d+)"', page_of(view))
+    assert {n: "grey" in room for room, n in heads} == {
+        "16": False, "12": True, "8": True, "4": True,
+    }  # fmt: skip
+
+
+def page_of(view: View) -> str:
+    """The page of a board."""
+    return str(pages.files([view])["index.html"])
 
 
 CUT = "Its replies were cut or empty"
