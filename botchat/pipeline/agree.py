@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from statistics import median_low
 
 import numpy as np
 
@@ -254,6 +255,10 @@ def _notes(
         if JudgeId.parse(name).role != "votes_before_debate":
             n_settings[name] = len({judgment.signature for judgment in judgments})
     rows = [*compared.judges, *compared.annotators]
+    # Utterances of dialogues that are judged by themselves, which are not cut to one length.
+    alone = [each for each in chain.from_iterable(judged.values()) if len(each.contestants) == 1]
+    human = [each.shown for each in alone if each.contestants[0] == HUMAN]
+    generated = [each.shown for each in alone if each.contestants[0] != HUMAN]
     text = fill(
         "pipeline/agree_notes.txt",
         judged=judged,
@@ -261,6 +266,9 @@ def _notes(
         n_settings=n_settings,
         alike=[row.judge for row in rows if row.n and not row.kappa.is_known],
         labels=labels,
+        is_built_in=labels == BUILT_IN and bool(human and generated),
+        n_human=median_low(human or [0]),
+        n_generated=median_low(generated or [0]),
     )
     return text.splitlines()
 

@@ -166,6 +166,10 @@ def test_gteval_knows_the_truth_itself(judged, capsys):
     out = judged / "leaderboards" / "small" / "agreement-gteval"
     assert {path.suffix for path in out.iterdir()} == {".csv", ".md", ".json", ".svg"}
     assert (out / "cost-agreement.svg").exists()
+    # GTEval cuts both sides to one length; UniEval's are as long as they are.
+    counted = "Human dialogues have 4 utterances here, generated ones 6 (medians)"
+    notes = {name: agreed(capsys, judged, name)["notes"] for name in ("gteval", "unieval")}
+    assert [any(counted in note for note in notes[name]) for name in notes] == [False, True]
 
 
 def test_the_votes_before_the_talk_stand_beside_the_panel(judged, capsys):
