@@ -135,12 +135,7 @@ class PublishedCall(StoredCall, frozen=True):
 
 
 _COLUMNS = ", ".join(StoredCall.__struct_fields__)
-_SLOTS = ", ".join("?" for _ in StoredCall.__struct_fields__)
-_INSERT = (  # a published run brings no forgotten answer back
-    f"WITH new ({_COLUMNS}) AS (VALUES ({_SLOTS}))"
-    f" INSERT OR IGNORE INTO calls ({_COLUMNS}) SELECT {_COLUMNS} FROM new WHERE NOT EXISTS"
-    " (SELECT 1 FROM superseded WHERE superseded.key = new.key AND superseded.at = new.at)"
-)
+_INSERT = package_text("workspace/keep_call.sql")
 _PACKED = {"sent": str, "request": bytes, "raw": bytes, "value": str}
 _CELLS = {field.name: field.type for field in msgspec.structs.fields(StoredCall)} | _PACKED
 """Name of a column -> type of its cells; a damaged file may hold anything."""
