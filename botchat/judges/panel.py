@@ -14,6 +14,7 @@ from typing import NamedTuple, assert_never
 import msgspec
 
 from botchat.errors import ConfigError
+from botchat.frames import fill
 from botchat.interfaces import (
     Case,
     ChatModel,
@@ -273,24 +274,12 @@ def _reason(
 ) -> str:
     """Return the votes, the speakers without one, and the summary or the winning side's reason."""
     tally = Counter(sorted([vote.verdict for vote in votes if vote.verdict is not None]))
-    absent = []
-    for vote in votes:
-        if vote.verdict is None:
-            end = "unreadable" if is_usable(vote) else vote.outcome
-            absent.append(f"{vote.speaker} ({end})")
-    part = f"{tally.total()} of {len(votes)} votes"
-    if tally:
-        part += ": " + ", ".join([f"{vote} ×{n}" for vote, n in tally.most_common()])
-    parts = [part]
-    if tally and verdict is None:
-        parts.append("an even split that is no tie here")
-    if absent:
-        parts.append(f"no vote: {', '.join(absent)}")
     why = talk.digest
     for remark in talk.votes:
         if not why and remark.verdict == verdict is not None:
             why = case.read(remark.text)[1]
-    return f"{'; '.join(parts)}. {' '.join(why.split())}".strip()
+    line = fill("judges/reason.txt", tally=tally, votes=votes, verdict=verdict, why=why)
+    return line.strip()
 
 
 def calls(settings: PanelSettings) -> int:
