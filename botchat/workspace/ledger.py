@@ -335,9 +335,11 @@ class Ledger:
 
     def missing(self, keys: Iterable[str]) -> set[str]:
         """Return the calls of ``keys`` that the ledger does not have."""
-        unique = set(keys) - {""}
-        sql = "SELECT calls.key FROM json_each(?) AS k CROSS JOIN calls ON calls.key = k.value"
-        return unique - {key for (key,) in self.select(sql, json.dumps(sorted(unique)))}
+        sql = (
+            "SELECT value FROM json_each(?) AS k WHERE value != ''"
+            " AND NOT EXISTS (SELECT 1 FROM calls WHERE calls.key = k.value)"
+        )
+        return {key for (key,) in self.select(sql, json.dumps(list(keys)))}
 
     def add_calls(self, rows: Iterable[Cells]) -> int:
         """Add the calls of a published run, all or none; return their number."""

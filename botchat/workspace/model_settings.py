@@ -20,7 +20,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|.*:.*", re.ASCII)
 _URL_TEXT = re.compile(r"[!-\[\]-~]+")  # no blanks, no backslashes
-_HEADER_VARIABLE = re.compile(rf"(?:([A-Za-z]+) )?{_VARIABLE.pattern}")
+_HEADER_VARIABLE = re.compile(rf"(?:[A-Za-z]+ )?{_VARIABLE.pattern}")
 """Header value that is an environment variable, alone or after a scheme such as Bearer."""
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[ -~\xa0-\xff]*")  # latin-1 without control characters
@@ -210,23 +210,26 @@ class _Variables(NamedTuple):
         self.values.append(value)
         return value
 
+    def filled(self, text: str, use: str) -> str:
+        """Return a text with the values of its variables; raises `ConfigError`."""
+        return _VARIABLE.sub(lambda match: self.value(match[1], use), text)
+
     def header(self, name: str, text: str) -> str:
         """Return a header's value; raises `ConfigError` if its variable has none."""
         match = _HEADER_VARIABLE.fullmatch(text)
         if match is None:
             return text
-        scheme, variable = match.groups()
-        value = self.value(variable, f"header {name}")
+        value = self.filled(text, f"header {name}")
         if not _HEADER_VALUE.fullmatch(value):
             raise ConfigError(
-                f"no header {name} for {self.model}: {_variable_text(variable)} has a character "
+                f"no header {name} for {self.model}: {_variable_text(match[1])} has a character "
                 "that no header can have"
             )
-        return f"{scheme or ''} {value}".strip()
+        return value
 
     def address(self, url: str) -> str:
         """Return a ``base_url`` with the values of its variables; raises `ConfigError`."""
-        filled = _VARIABLE.sub(lambda match: self.value(match[1], "address"), url)
+        filled = self.filled(url, "address")
         fault = url_fault(filled, f"{public(url)!r} with the values of its variables")
         if fault is not None:
             raise ConfigError(f"the address of {self.model}: {fault}")
