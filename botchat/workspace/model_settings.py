@@ -196,46 +196,6 @@ class Access(NamedTuple):
     """Redacted from everything the server says."""
 
 
-class _Variables(NamedTuple):
-    """Variables of the environment for one entry."""
-
-    env: Env
-    model: str
-    values: list[str]
-    """Values that were looked up: each is a secret, whatever its variable is called."""
-
-    def value(self, name: str, use: str) -> str:
-        """Return the value of a variable; raises `ConfigError` if it is not set."""
-        value = _value(self.env, name, f"no {use} for {self.model}")
-        self.values.append(value)
-        return value
-
-    def filled(self, text: str, use: str) -> str:
-        """Return a text with the values of its variables; raises `ConfigError`."""
-        return _VARIABLE.sub(lambda match: self.value(match[1], use), text)
-
-    def header(self, name: str, text: str) -> str:
-        """Return a header's value; raises `ConfigError` if its variable has none."""
-        match = _HEADER_VARIABLE.fullmatch(text)
-        if match is None:
-            return text
-        value = self.filled(text, f"header {name}")
-        if not _HEADER_VALUE.fullmatch(value):
-            raise ConfigError(
-                f"no header {name} for {self.model}: {_variable_text(match[1])} has a character "
-                "that no header can have"
-            )
-        return value
-
-    def address(self, url: str) -> str:
-        """Return a ``base_url`` with the values of its variables; raises `ConfigError`."""
-        filled = self.filled(url, "address")
-        fault = url_fault(filled, f"{public(url)!r} with the values of its variables")
-        if fault is not None:
-            raise ConfigError(f"the address of {self.model}: {fault}")
-        return filled
-
-
 def access(settings: ModelSettings, env: Env = os.environ) -> Access:
     """Read key, headers and address of an entry. Raises `ConfigError` if one of them is not set.
 
@@ -243,15 +203,40 @@ def access(settings: ModelSettings, env: Env = os.environ) -> Access:
     its variable or field is called.
     """
     key = api_key(settings, env)
-    variables = _Variables(env, settings.model, [])
-    headers = {
-        name.lower(): variables.header(name, text) for name, text in settings.headers.items()
-    }
-    url, _, query = variables.address(settings.base_url).partition("?")
+    model = settings.model
+    values: list[str] = []
+
+    def filled(text: str, use: str) -> str:
+        """Return a text with the values of its variables; raises `ConfigError`."""
+
+        def value(match: re.Match[str]) -> str:
+            values.append(_value(env, match[1], f"no {use} for {model}"))
+            return values[-1]
+
+        return _VARIABLE.sub(value, text)
+
+    headers = {}
+    for name, text in settings.headers.items():
+        headers[name.lower()] = text
+        match = _HEADER_VARIABLE.fullmatch(text)
+        if match:
+            header = filled(text, f"header {name}")
+            if not _HEADER_VALUE.fullmatch(header):
+                raise ConfigError(
+                    f"no header {name} for {model}: {_variable_text(match[1])} has a character "
+                    "that no header can have"
+                )
+            headers[name.lower()] = header
+    address = filled(settings.base_url, "address")
+    shown = f"{public(settings.base_url)!r} with the values of its variables"
+    fault = url_fault(address, shown)
+    if fault:
+        raise ConfigError(f"the address of {model}: {fault}")
+    url, _, query = address.partition("?")
     login = urlsplit(url).netloc.rpartition("@")[0]
     if key and not login:
         headers.setdefault("authorization", f"Bearer {key}")
-    secrets = [key or "", login, *variables.values, *_query_values(query)]
+    secrets = [key or "", login, *values, *_query_values(query)]
     known = tuple(secret for secret in dict.fromkeys(secrets) if secret)
     return Access(url.rstrip("/"), query and f"?{query}", headers, known)
 
