@@ -42,6 +42,7 @@ from botchat.judges.voting import Rule, aggregate, swap_sides
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
 from botchat.records import UNANSWERED, JudgeId, Names, Outcome, Remark, Verdict
+from botchat.workspace.model_settings import changed
 from botchat.workspace.panels import (
     CHATEVAL,
     DECOMPOSER,
@@ -241,13 +242,10 @@ def _digest(
 
     Published judgments have it, so `_SIGNED` keeps its order and what is empty in it.
     """
-    how: dict[str, object] = dict.fromkeys(_SIGNED)
     values = msgspec.structs.asdict(settings)
-    for field in msgspec.structs.fields(settings):
-        value = values[field.name]
-        # A key that is newer than those judgments is signed where it is not the default.
-        if field.name in how or value != field.default:
-            how[field.name] = value
+    how = {name: values.get(name) for name in _SIGNED}
+    # A key that is newer than those judgments is signed where it is not the default.
+    how |= changed(settings)
     how |= {"agents": (), "model": None, "turns": settings.n_rounds, "summarizer": None}
     how["aggregation"] = settings.decides
     how.pop("rounds", None)

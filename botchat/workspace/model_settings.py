@@ -38,6 +38,15 @@ VERDICT_TOKENS = 512
 """Longest utterance, and verdict without debate, by default; the paper states no limit."""
 
 
+def changed(settings: msgspec.Struct) -> dict[str, object]:
+    """Return the settings that are not the defaults, in the order of the fields."""
+    values = msgspec.structs.asdict(settings)
+    for field in msgspec.structs.fields(settings):
+        if values[field.name] == field.default:
+            del values[field.name]
+    return values
+
+
 class Prices(NamedTuple):
     """USD per million tokens; None is unknown, which is never free."""
 
