@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from botchat.errors import BotChatError, ConfigError, LimitReached, UsageError
+from botchat.frames import fill
 from botchat.results import Fields, Piece, Result
 from botchat.workspace.secrets import Redactor, public, secrets_in
 
@@ -282,28 +283,7 @@ def spent(meter: Meter) -> Fields:
 
 def spent_line(meter: Meter) -> str:
     """Return calls, tokens and money of a run in words; empty if no model was asked."""
-    estimate = meter.budget.estimated
-    usd = meter.cost_usd + estimate.usd
-    tokens = meter.tokens + estimate.tokens
-    unknown = meter.unpriced
-    if estimate.usd:
-        unknown -= estimate.calls
-    parts = []
-    if meter.calls:
-        parts.append(f"{meter.calls:,} calls")
-    if meter.replayed:
-        parts.append(f"{meter.replayed:,} from the ledger")
-    if tokens:
-        parts.append(f"{tokens:,} tokens")
-    if tokens and (usd or unknown <= 0):
-        parts.append(f"${usd:.4f}")
-    if unknown > 0:
-        parts.append(f"{unknown:,} calls of unknown cost")
-    if estimate.calls:
-        parts.append(f"{estimate.calls:,} calls estimated")
-    if meter.failures:
-        parts.append(f"{meter.failures.total():,} failed")
-    return ", ".join(parts)
+    return ", ".join(fill("cli/spent.txt", meter=meter).splitlines())
 
 
 def print_json(value: object) -> None:

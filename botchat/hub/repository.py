@@ -15,7 +15,7 @@ import msgspec
 
 from botchat.boards.files import to_json
 from botchat.errors import ConfigError, DataError, UsageError, log
-from botchat.frames import package_text
+from botchat.frames import fill
 from botchat.importers.hub import hub_errors, refuse_large
 from botchat.interfaces import Row
 from botchat.records import VERSION, Dialogue, Judgment, Provenance, Seed
@@ -86,7 +86,8 @@ def publish(
     repositories = {"dataset": dataset}
     if (out / "index.html").exists():
         page = _page(out)
-        page["README.md"] = _text("space", seed_set=seed_set, repository=name)
+        readme = fill("hub/space.md", seed_set=seed_set, repository=name)
+        page["README.md"] = readme.encode()
         page[MANIFEST] = dataset[MANIFEST]
         repositories["space"] = page
     for files in repositories.values():
@@ -135,21 +136,17 @@ def _dataset(workspace: Workspace, seed_set: str) -> Files:
     if calls:
         contents[f"ledger/{seed_set}.jsonl.gz"] = calls
     stages = dict.fromkeys(f.split("/")[0] for f in contents if f.startswith(("s", "g", "j")))
-    configs = "\n".join(f"- config_name: {s}\n  data_files: {s}/**/*.jsonl" for s in stages)
-    invented = ""
-    if workspace.about(seed_set).invented:
-        invented = INVENTED.format(seed_set)
-    contents["README.md"] = _text(
-        "dataset", seed_set=seed_set, configs=configs, version=VERSION, invented=invented
+    readme = fill(
+        "hub/dataset.md",
+        seed_set=seed_set,
+        stages=stages,
+        version=VERSION,
+        is_invented=workspace.about(seed_set).invented,
+        warning=INVENTED.format(seed_set),
     )
+    contents["README.md"] = readme.encode()
     digests = {path: sha256(content).hexdigest() for path, content in contents.items()}
     return {**contents, MANIFEST: to_json(Manifest(VERSION, seed_set, digests)).encode()}
-
-
-def _text(name: str, **values: str) -> bytes:
-    """Return one of the pages in this folder, filled in."""
-    page = package_text(f"hub/{name}.md")
-    return page.format_map(values).encode()
 
 
 def _commit(seed_set: str, name: str, kind: str, files: Files, private: bool) -> str:

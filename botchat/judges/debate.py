@@ -99,14 +99,6 @@ CommunicationStrategy: TypeAlias = Callable[[PanelSettings, PanelAgents, Case], 
 """A way for agents to work on a case; raises only what `ChatModel.chat` raises."""
 
 
-class Procedure(NamedTuple):
-    """All that differs by the kind of a panel's strategy."""
-
-    hold: CommunicationStrategy
-    prompts: Callable[[PanelSettings, Language], tuple[str, ...]]
-    """Names of the prompts, which its digest signs; a pack may lack those of others."""
-
-
 async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:
     """Ask every agent once a round, then the summariser; see the module for what is heard."""
     language = panel.language
@@ -152,13 +144,6 @@ async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -
                 known = summaries
                 digest = summary.text
     return DebateResult(transcript, [last[agent.name] for agent in panel.agents], digest)
-
-
-def _prompts(_settings: PanelSettings, _language: Language) -> tuple[str, ...]:
-    return ("debate", "debate_closing", "debate_summary")
-
-
-DEBATE = Procedure(hold_debate, _prompts)
 
 
 def strip_other_speakers(reply: str, others: Iterable[str], prompt: str) -> str:

@@ -21,7 +21,6 @@ from botchat.judges.debate import (
     Agent,
     DebateResult,
     PanelAgents,
-    Procedure,
     format_transcript,
     is_usable,
     present_agents,
@@ -31,27 +30,6 @@ from botchat.prompts import fill
 from botchat.records import Remark
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER, PanelSettings
 
-_IN_PLACES = ("discussion_whole", "discussion_silence")
-"""Words that stand in the prompts below; of English they are older than the digest."""
-
-_PROMPTS = (
-    "discussion_parts",
-    "discussion_statement",
-    "discussion_reflection",
-    "discussion_feedback",
-    "discussion_report",
-    "discussion_form",
-    "discussion_answer",
-    "discussion_instead",
-    "discussion_single",
-    "discussion_prose",
-)
-
-_STEPS = "discussion_steps"
-_SUBQUESTION = "discussion_subquestion"
-"""Said of a decomposed question (CoT) alone: in a statement, and as its last line."""
-_SCORES = "discussion_scores"
-"""The form of a report of scores alone."""
 _PART = re.compile(r"(?m)^[ \t>*_#-]*\(?\d{1,2}[.):\u3001](?!\d)[^\w\n]*(?P<part>\w.*)$")
 
 
@@ -81,7 +59,7 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
         is_last = number == len(parts) and settings.decides != "summary"
         closing = ""
         if is_decomposed and not is_last:
-            closing = _SUBQUESTION
+            closing = "discussion_subquestion"
         for agent in present_agents(panel, last):
             remarks = await _state(settings, language, agent, case, part, closing, known)
             spoken += remarks
@@ -128,7 +106,7 @@ async def _state(
     }
     steps = ""
     if settings.how.decomposes:
-        steps = language.text(_STEPS)
+        steps = language.text("discussion_steps")
         if language.pack.units == "words":
             steps += " "
     asked = _filled(language, "discussion_statement", closing, values | {"steps": steps})
@@ -140,25 +118,12 @@ async def _state(
     return remarks
 
 
-async def _hold(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:
+async def hold_discussion(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:
+    """Let the agents discuss a case and write a report."""
     if len(panel.agents) > 1:
         return await discuss(settings, panel, case)
     # MATEval's SA: one agent is asked for the same report.
     return await _report(settings, panel, panel.agents[0], case, "discussion_single", {})
-
-
-def _prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
-    prompts: tuple[str, ...] = _PROMPTS
-    if settings.how.decomposes:
-        prompts += (_STEPS, _SUBQUESTION)
-    if settings.report == "score":
-        prompts += (_SCORES,)
-    if not language.english:
-        prompts += _IN_PLACES
-    return prompts
-
-
-DISCUSSION = Procedure(_hold, _prompts)
 
 
 def _filled(language: Language, name: str, closing: str, values: Mapping[str, str]) -> str:
@@ -182,7 +147,7 @@ async def _report(
     The answer is asked for once, in the report or after it; of scores alone the report is it.
     """
     language = panel.language
-    names = [_SCORES]
+    names = ["discussion_scores"]
     if settings.report == "qa":
         names = {
             "asked": ["discussion_answer"],

@@ -1,7 +1,8 @@
 """A panel as a judge: its agents work on a case, and their votes are counted.
 
-A new strategy of a kind is a table of ``strategies.toml``. A new kind is a `Procedure` in a file of
-this room, and a case in `procedure`; the type checker names both.
+A new strategy of a kind is a table of ``strategies.toml``. A new kind is a `CommunicationStrategy`
+in a file of this room, a case in `_strategy`, which the type checker names, and its prompts in
+``prompts.toml``.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from itertools import chain
 from typing import NamedTuple, assert_never
 
 import msgspec
 
 from botchat.errors import ConfigError
+from botchat.frames import fill, package_toml
 from botchat.interfaces import (
     Case,
     ChatModel,
@@ -24,21 +27,22 @@ from botchat.interfaces import (
     settings_digest,
 )
 from botchat.judges.debate import (
-    DEBATE,
     SWAPPED,
     Agent,
+    CommunicationStrategy,
     DebateResult,
     Deliberation,
     PanelAgents,
-    Procedure,
+    hold_debate,
     is_usable,
     sampled_agents,
 )
-from botchat.judges.discussion import DISCUSSION
+from botchat.judges.discussion import hold_discussion
 from botchat.judges.voting import Rule, aggregate, swap_sides
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
-from botchat.records import UNANSWERED, JudgeId, Outcome, Remark, Verdict
+from botchat.records import UNANSWERED, JudgeId, Names, Outcome, Remark, Verdict
+from botchat.workspace.model_settings import changed
 from botchat.workspace.panels import (
     CHATEVAL,
     DECOMPOSER,
@@ -47,6 +51,8 @@ from botchat.workspace.panels import (
     AgentSettings,
     PanelSettings,
 )
+
+_PROMPTS = package_toml("judges/prompts.toml", dict[str, Names])
 
 
 class Panel(NamedTuple):
@@ -113,29 +119,35 @@ async def vote_alone(settings: PanelSettings, panel: PanelAgents, case: Case) ->
     return DebateResult(planned + votes, votes)
 
 
-def _vote_prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
-    if settings.steps:
-        return ("ensemble_steps", "ensemble_form")
-    # Of English it is older than the digest.
-    if settings.evidence or language.english:
-        return ("ensemble_evidence",)
-    return ()
-
-
-ENSEMBLE = Procedure(vote_alone, _vote_prompts)
-
-
-def procedure(settings: PanelSettings) -> Procedure:
+def _strategy(settings: PanelSettings) -> CommunicationStrategy:
     """Return how the agents of a panel work."""
     match settings.how.kind:
         case "ensemble":
-            return ENSEMBLE
+            return vote_alone
         case "debate":
-            return DEBATE
+            return hold_debate
         case "discussion":
-            return DISCUSSION
+            return hold_discussion
         case _ as unknown:
             assert_never(unknown)
+
+
+def _prompts(settings: PanelSettings, language: Language) -> Names:
+    """Return the names of a panel's prompts, which its digest signs."""
+    kind = settings.how.kind
+    parts: list[str] = [kind]
+    if settings.how.decomposes:
+        parts.append("decomposed")
+    if settings.report == "score":
+        parts.append("score")
+    if settings.steps:
+        parts.append("steps")
+    # Of English it is older than the digest.
+    elif settings.evidence or (kind == "ensemble" and language.english):
+        parts.append("evidence")
+    if kind == "discussion" and not language.english:
+        parts.append("discussion_translated")
+    return tuple(chain.from_iterable(_PROMPTS[part] for part in parts))
 
 
 def build_panel(
@@ -181,7 +193,7 @@ def build_panel(
     models.append(summarizer)
     return Panel(
         name,
-        partial(procedure(settings).hold, settings, PanelAgents(agents, non_voting, language)),
+        partial(_strategy(settings), settings, PanelAgents(agents, non_voting, language)),
         models,
         _digest(settings, agents, summarizer, language),
         rule=settings.decides,
@@ -199,7 +211,7 @@ def wording(
     for member in settings.members:
         roles = dict.fromkeys(_role(member, language, subject) for subject in subjects)
         texts[f"role of {member.name}"] = "\n\n".join(roles)
-    for name in procedure(settings).prompts(settings, language):
+    for name in _prompts(settings, language):
         texts[name.replace("_", " ")] = language.text(name)
     return {title: text for title, text in texts.items() if text}
 
@@ -230,19 +242,16 @@ def _digest(
 
     Published judgments have it, so `_SIGNED` keeps its order and what is empty in it.
     """
-    how: dict[str, object] = dict.fromkeys(_SIGNED)
     values = msgspec.structs.asdict(settings)
-    for field in msgspec.structs.fields(settings):
-        value = values[field.name]
-        # A key that is newer than those judgments is signed where it is not the default.
-        if field.name in how or value != field.default:
-            how[field.name] = value
+    how = {name: values.get(name) for name in _SIGNED}
+    # A key that is newer than those judgments is signed where it is not the default.
+    how |= changed(settings)
     how |= {"agents": (), "model": None, "turns": settings.n_rounds, "summarizer": None}
     how["aggregation"] = settings.decides
     how.pop("rounds", None)
     in_order = msgspec.Raw(msgspec.json.encode(how))
     who = [(a.name, a.role, dict(a.model.identity), a.decoding.settings) for a in agents]
-    wording = language.prompts_digest(*procedure(settings).prompts(settings, language))
+    wording = language.prompts_digest(*_prompts(settings, language))
     return settings_digest(in_order, who, dict(summarizer.identity), wording)
 
 
@@ -273,24 +282,12 @@ def _reason(
 ) -> str:
     """Return the votes, the speakers without one, and the summary or the winning side's reason."""
     tally = Counter(sorted([vote.verdict for vote in votes if vote.verdict is not None]))
-    absent = []
-    for vote in votes:
-        if vote.verdict is None:
-            end = "unreadable" if is_usable(vote) else vote.outcome
-            absent.append(f"{vote.speaker} ({end})")
-    part = f"{tally.total()} of {len(votes)} votes"
-    if tally:
-        part += ": " + ", ".join([f"{vote} ×{n}" for vote, n in tally.most_common()])
-    parts = [part]
-    if tally and verdict is None:
-        parts.append("an even split that is no tie here")
-    if absent:
-        parts.append(f"no vote: {', '.join(absent)}")
     why = talk.digest
     for remark in talk.votes:
         if not why and remark.verdict == verdict is not None:
             why = case.read(remark.text)[1]
-    return f"{'; '.join(parts)}. {' '.join(why.split())}".strip()
+    line = fill("judges/reason.txt", tally=tally, votes=votes, verdict=verdict, why=why)
+    return line.strip()
 
 
 def calls(settings: PanelSettings) -> int:

@@ -18,11 +18,10 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 from itertools import islice
-from statistics import mean
+from statistics import mean, median_high, median_low, multimode
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -69,8 +68,8 @@ def _upper_median(votes: Sequence[Verdict]) -> Verdict:
     # A vote without an index is as early as can be, or as late as can be.
     for unknown in (0.5, sys.float_info.max):
         places = {"No": math.inf, UNKNOWN_INDEX: unknown}
-        ranked = sorted([(places.get(vote) or float(vote), vote) for vote in votes])
-        medians.add(ranked[len(votes) // 2][1])
+        median = median_high([(places.get(vote) or float(vote), vote) for vote in votes])
+        medians.add(median[1])
     if len(medians) == 1:
         return medians.pop()
     return UNKNOWN_INDEX
@@ -105,14 +104,13 @@ def is_vote(remark: Remark) -> bool:
 
 
 def _majority(readable: Sequence[Verdict], choices: Collection[Verdict]) -> Verdict | None:
-    counts = Counter(readable)
-    most = max(counts.values())
-    leaders = [verdict for verdict, n in counts.items() if n == most]
+    leaders = multimode(readable)
     if len(leaders) == 1:
         return leaders[0]
     if all(verdict in choices for verdict in _AI_SIDES):
         columns = zip(*(_AI_SIDES[vote] for vote in readable), strict=True)
-        ai_sides = tuple(int(2 * sum(column) > len(readable)) for column in columns)
+        # The lower median: half of the votes is not more than half.
+        ai_sides = tuple(median_low(column) for column in columns)
         return next(verdict for verdict, pair in _AI_SIDES.items() if pair == ai_sides)
     if "tie" in choices:
         return "tie"

@@ -213,7 +213,7 @@ def verbose(utterances: Utterances, dice: Dice) -> str:
     closing = fill("closings")
     aim = 60 + dice.below(101)
     marks = _VERBOSE["links"]
-    while len(points) < len(marks):
+    for _ in marks:
         if len(points) >= 2 and len(" ".join([opening, closing, *points]).split()) >= aim:
             break
         points.append(fill("points"))

@@ -23,7 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from botchat.errors import log
-from botchat.frames import read_json
+from botchat.frames import fill, read_json
 from botchat.interfaces import (
     Decoding,
     Layout,
@@ -97,9 +97,8 @@ class EndpointModel(EndpointFacts):
 
     async def _find_window(self) -> None:
         """Learn the context window from the endpoint's list of models, if it has one."""
-        if self._was_window_asked or self.settings.context_window:
-            return
-        if self.quirks.context_window is not msgspec.UNSET:
+        is_known = self.settings.context_window or self.quirks.context_window is not msgspec.UNSET
+        if self._was_window_asked or is_known:
             return
         self._was_window_asked = True
         response = await self.server.send("/models", None, _WINDOW_TIMEOUT_S)
@@ -197,7 +196,14 @@ class EndpointModel(EndpointFacts):
                 self._learn(replace(self.quirks, thinks=True))
                 return Adapted(reply, 200, billed=True)
             if is_empty:
-                reply = replace(reply, detail=self._reasoning_detail(completion, sent))
+                detail = fill(
+                    "models/reasoning.txt",
+                    name=self.name,
+                    count=reply.usage.completion_tokens,
+                    is_cut=completion.is_cut,
+                    room=sent.room,
+                )
+                reply = replace(reply, detail=detail.strip())
             return Answered(reply)
         # Half a sentence of a server that broke down may be no answer, nor what counts no token;
         # an end that all replies have is none of a breakdown.
@@ -210,19 +216,6 @@ class EndpointModel(EndpointFacts):
             fault_reply = replace(reply, outcome="malformed", text="")
             return Again(fault_reply, "unreadable", kept=reply, status=200)
         return Answered(reply)
-
-    def _reasoning_detail(self, completion: Completion, sent: Sent) -> str:
-        """Return how many tokens went into reasoning, and what to set."""
-        count = completion.reply.usage.completion_tokens
-        tokens = "all of it"
-        if count:
-            tokens = f"all {count:,} tokens"
-        advice = (
-            f"set reasoning_tokens above {sent.room:,} in its [models] entry, or raise max_tokens"
-        )
-        if not completion.is_cut:
-            advice = f"switch the server's parser of reasoning off, or {advice}"
-        return f"{self.name}: no visible text: {tokens} went into reasoning; {advice}"
 
     def _read_error(self, response: HttpResponse, sent: Sent) -> Attempt:
         """Say what is done about an error."""

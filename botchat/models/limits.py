@@ -9,9 +9,10 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from botchat.errors import LimitReached
+from botchat.frames import fill
 from botchat.models.faults import FACTS, Fault
 from botchat.workspace.model_settings import Prices
 
@@ -27,6 +28,9 @@ class CallCost(NamedTuple):
 
 
 NOTHING = CallCost()
+
+Limit: TypeAlias = Literal["max_usd", "max_calls", "max_tokens"]
+"""A field of `Budget`."""
 
 
 @dataclass
@@ -128,12 +132,12 @@ class Budget:
         self._turn = asyncio.Lock()
         self._settled = asyncio.Event()
 
-    def unbounded(self, most: CallCost) -> str | None:
+    def unbounded(self, most: CallCost) -> Limit | None:
         """Return the limit that cannot be kept since ``most`` is unknown, if there is one."""
         if self.max_usd is not None and most.usd is None:
-            return f"--max-usd {self.max_usd:g}"
+            return "max_usd"
         if self.max_tokens and most.tokens is None:
-            return f"--max-tokens {self.max_tokens}"
+            return "max_tokens"
         return None
 
     async def reserve(self, most: CallCost) -> None:
@@ -143,15 +147,12 @@ class Budget:
         """
         async with self._turn:
             while True:
-                hit = self._limit_hit(most)
-                if hit is None:
+                limit = self._limit_hit(most)
+                if limit is None:
                     break
                 if not self._open or self.calls == self.max_calls:
-                    raise LimitReached(
-                        f"stopped at {hit}; ${self.usd:.4f}, {self.calls} calls and {self.tokens} "
-                        "tokens in this run; everything is stored, and the same command goes on "
-                        "from here (limits count for each run)"
-                    )
+                    stopped = fill("models/stopped.txt", limit=limit, budget=self, most=most)
+                    raise LimitReached(stopped.strip())
                 self._settled.clear()
                 await self._settled.wait()
             self.calls += 1
@@ -184,21 +185,18 @@ class Budget:
             self.estimated.usd += unknown_usd
             self.estimated.tokens += unknown_tokens
 
-    def _limit_hit(self, most: CallCost) -> str | None:
+    def _limit_hit(self, most: CallCost) -> Limit | None:
         """Return the limit that leaves no room for ``most``, if there is one."""
         if self.max_calls is not None and self.calls >= self.max_calls:
-            return f"--max-calls {self.max_calls}"
+            return "max_calls"
         if self.max_usd is not None:
             usd = math.fsum([each.usd or 0.0 for each in self._open + [most]])
             if self.usd + usd > self.max_usd:
-                return f"--max-usd {self.max_usd:g}: the next call may cost up to ${most.usd:.4g}"
+                return "max_usd"
         if self.max_tokens is not None:
             tokens = sum([each.tokens or 0 for each in self._open + [most]])
             if self.tokens + tokens > self.max_tokens:
-                return (
-                    f"--max-tokens {self.max_tokens}: the next call may take up to {most.tokens} "
-                    "tokens"
-                )
+                return "max_tokens"
         return None
 
 

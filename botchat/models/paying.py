@@ -16,6 +16,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from botchat.errors import ConfigError, FatalModelError
+from botchat.frames import fill
 from botchat.interfaces import Message, Reply, Usage
 from botchat.models.attempts import Again, Answered, Attempt, Call, Sender, map_replies
 from botchat.models.faults import FACTS
@@ -61,14 +62,17 @@ class PayingModel:
         Raises `ConfigError` if a limit could not be kept.
         """
         most = self._bound.of(n_bytes, self._longest_reply(max_tokens))
-        hit = self.budget.unbounded(most)
-        if hit is None:
+        limit = self.budget.unbounded(most)
+        if limit is None:
             return most
-        name = self.sender.name
-        missing = f"nothing limits a reply of {name}; set max_tokens or context_window"
-        if self.budget.max_usd is not None and self.prices.cost(0, 0) is None:
-            missing = f"the price of {name} is unknown; set price_input and price_output"
-        raise ConfigError(f"{hit} cannot be kept: {missing} in botchat.toml")
+        fault = fill(
+            "models/unbounded.txt",
+            limit=limit,
+            budget=self.budget,
+            name=self.sender.name,
+            has_price=self.budget.max_usd is None or self.prices.cost(0, 0) is not None,
+        )
+        raise ConfigError(fault.strip())
 
     def _longest_reply(self, max_tokens: int | None) -> int | None:
         """Return the most tokens of a reply asked for with ``max_tokens``; None if unknown."""

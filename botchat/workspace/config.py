@@ -183,15 +183,14 @@ class TomlFile(NamedTuple):
 
     def _line(self, table: str, key: str) -> int:
         """Return the line (1-based) of a key, else of its table, else 1."""
-        lines = [re.sub("[\"' ]", "", line) for line in ["", *self.source.splitlines()]]
-        header = f"[{table.replace(' ', '')}]"
-        start = next((n for n, line in enumerate(lines) if line.startswith(header)), 1)
-        for n in range(start + 1, len(lines)):
-            if lines[n].startswith("["):
-                break
-            if re.match(rf"{re.escape(key)}[=.]", lines[n]):
-                return n
-        return start
+        source = re.sub("[\"' ]", "", self.source)
+        header = rf"(?m)^\[{re.escape(table.replace(' ', ''))}\]"
+        # Before the next table.
+        in_table = rf"{header}(?:.*\n(?!\[))+?{re.escape(key)}[=.]"
+        place = re.search(in_table, source) or re.search(header, source)
+        if place is None:
+            return 1
+        return source.count("\n", 0, place.end()) + 1
 
 
 def unknown_key(name: str, known: Names) -> str:

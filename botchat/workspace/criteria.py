@@ -10,6 +10,7 @@ import msgspec
 from botchat import prompts
 from botchat.frames import TomlTable
 from botchat.records import Names
+from botchat.workspace.model_settings import changed
 
 PLACES = {"single": {"conversation"}, "pair": {"conversation_1", "conversation_2"}}
 """Places that a prompt must have, by what it shows."""
@@ -57,11 +58,10 @@ class CriterionSettings(TomlTable, frozen=True, kw_only=True):
         shows = _SHOWS[self.kind]
         if self.shows not in shows:
             raise ValueError(f"shows: a {self.kind} shows {' or '.join(shows)}")
-        values = msgspec.structs.asdict(self)
-        for field in msgspec.structs.fields(self):
-            kind = _ONLY.get(field.name, self.kind)
-            if kind != self.kind and values[field.name] != field.default:
-                raise ValueError(f"{field.name}: it belongs to kind {kind}")
+        for name in changed(self):
+            kind = _ONLY.get(name, self.kind)
+            if kind != self.kind:
+                raise ValueError(f"{name}: it belongs to kind {kind}")
         if self.kind == "score":
             self._check_scores()
         self._check_labels()

@@ -135,12 +135,7 @@ class PublishedCall(StoredCall, frozen=True):
 
 
 _COLUMNS = ", ".join(StoredCall.__struct_fields__)
-_SLOTS = ", ".join("?" for _ in StoredCall.__struct_fields__)
-_INSERT = (  # a published run brings no forgotten answer back
-    f"WITH new ({_COLUMNS}) AS (VALUES ({_SLOTS}))"
-    f" INSERT OR IGNORE INTO calls ({_COLUMNS}) SELECT {_COLUMNS} FROM new WHERE NOT EXISTS"
-    " (SELECT 1 FROM superseded WHERE superseded.key = new.key AND superseded.at = new.at)"
-)
+_INSERT = package_text("workspace/keep_call.sql")
 _PACKED = {"sent": str, "request": bytes, "raw": bytes, "value": str}
 _CELLS = {field.name: field.type for field in msgspec.structs.fields(StoredCall)} | _PACKED
 """Name of a column -> type of its cells; a damaged file may hold anything."""
@@ -196,7 +191,9 @@ class Ledger:
         Raises `DataError` if the file is not a ledger of this version.
         """
         self.path = path
-        self._keeping: list[tuple[Cells, asyncio.Future[None]]] = []
+        self._keeping: list[Cells] = []
+        self._kept: asyncio.Future[None]
+        """Whether the rows that wait are stored."""
         self._failure: BotChatError | None = None
         self._quirks: dict[str, Quirks] = {}
         with self._reading():
@@ -245,35 +242,29 @@ class Ledger:
 
         It is durable against the death of the process when the result is awaited.
         """
-        loop = asyncio.get_running_loop()
-        kept = loop.create_future()
         if not self._keeping:
+            loop = asyncio.get_running_loop()
+            self._kept = loop.create_future()
             loop.call_soon(self._keep_all)
         cells = msgspec.structs.asdict(reply) | msgspec.structs.asdict(reply.usage)
         cells |= {"key": key, "model": model, "stage": stage, "at": time.time()}
         call = msgspec.convert(cells | {"request": msgspec.Raw(request)}, StoredCall)
-        self._keeping.append((call.row(), kept))
-        return kept
+        self._keeping.append(call.row())
+        return asyncio.shield(self._kept)  # a caller that is cancelled is not the only one
 
     def _keep_all(self) -> None:
-        keeping = self._keeping
+        rows = self._keeping
         self._keeping = []
-        failure = None
         try:
             with self.transaction():
-                self._db.executemany(_INSERT, [row for row, _ in keeping])
+                self._db.executemany(_INSERT, rows)
+            self._kept.set_result(None)
         except BaseException as error:  # whatever it is, nobody may wait for ever
-            failure = error
             self._failed(error)
-        for _, kept in keeping:
-            if kept.done():  # nobody waits for it any more
-                continue
-            if failure is None:
-                kept.set_result(None)
-            else:
-                kept.set_exception(failure)
-        if failure is not None and not isinstance(failure, Exception):
-            raise failure  # an interrupt is not only the waiters'
+            self._kept.set_exception(error)
+            self._kept.exception()  # if nobody waits any more, asyncio has nothing to say
+            if not isinstance(error, Exception):
+                raise  # an interrupt is not only the waiters'
 
     def check_writable(self) -> None:
         """Raise `BotChatError` where a reply may be lost: a write failed, or the disk is full."""
@@ -340,9 +331,11 @@ class Ledger:
 
     def missing(self, keys: Iterable[str]) -> set[str]:
         """Return the calls of ``keys`` that the ledger does not have."""
-        unique = set(keys) - {""}
-        sql = "SELECT calls.key FROM json_each(?) AS k CROSS JOIN calls ON calls.key = k.value"
-        return unique - {key for (key,) in self.select(sql, json.dumps(sorted(unique)))}
+        sql = (
+            "SELECT value FROM json_each(?) AS k WHERE value != ''"
+            " AND NOT EXISTS (SELECT 1 FROM calls WHERE calls.key = k.value)"
+        )
+        return {key for (key,) in self.select(sql, json.dumps(list(keys)))}
 
     def add_calls(self, rows: Iterable[Cells]) -> int:
         """Add the calls of a published run, all or none; return their number."""

@@ -20,7 +20,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|.*:.*", re.ASCII)
 _URL_TEXT = re.compile(r"[!-\[\]-~]+")  # no blanks, no backslashes
-_HEADER_VARIABLE = re.compile(rf"(?:([A-Za-z]+) )?{_VARIABLE.pattern}")
+_HEADER_VARIABLE = re.compile(rf"(?:[A-Za-z]+ )?{_VARIABLE.pattern}")
 """Header value that is an environment variable, alone or after a scheme such as Bearer."""
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[ -~\xa0-\xff]*")  # latin-1 without control characters
@@ -36,6 +36,15 @@ Rate = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
 UTTERANCE_TOKENS = 256
 VERDICT_TOKENS = 512
 """Longest utterance, and verdict without debate, by default; the paper states no limit."""
+
+
+def changed(settings: msgspec.Struct) -> dict[str, object]:
+    """Return the settings that are not the defaults, in the order of the fields."""
+    values = msgspec.structs.asdict(settings)
+    for field in msgspec.structs.fields(settings):
+        if values[field.name] == field.default:
+            del values[field.name]
+    return values
 
 
 class Prices(NamedTuple):
@@ -196,43 +205,6 @@ class Access(NamedTuple):
     """Redacted from everything the server says."""
 
 
-class _Variables(NamedTuple):
-    """Variables of the environment for one entry."""
-
-    env: Env
-    model: str
-    values: list[str]
-    """Values that were looked up: each is a secret, whatever its variable is called."""
-
-    def value(self, name: str, use: str) -> str:
-        """Return the value of a variable; raises `ConfigError` if it is not set."""
-        value = _value(self.env, name, f"no {use} for {self.model}")
-        self.values.append(value)
-        return value
-
-    def header(self, name: str, text: str) -> str:
-        """Return a header's value; raises `ConfigError` if its variable has none."""
-        match = _HEADER_VARIABLE.fullmatch(text)
-        if match is None:
-            return text
-        scheme, variable = match.groups()
-        value = self.value(variable, f"header {name}")
-        if not _HEADER_VALUE.fullmatch(value):
-            raise ConfigError(
-                f"no header {name} for {self.model}: {_variable_text(variable)} has a character "
-                "that no header can have"
-            )
-        return f"{scheme or ''} {value}".strip()
-
-    def address(self, url: str) -> str:
-        """Return a ``base_url`` with the values of its variables; raises `ConfigError`."""
-        filled = _VARIABLE.sub(lambda match: self.value(match[1], "address"), url)
-        fault = url_fault(filled, f"{public(url)!r} with the values of its variables")
-        if fault is not None:
-            raise ConfigError(f"the address of {self.model}: {fault}")
-        return filled
-
-
 def access(settings: ModelSettings, env: Env = os.environ) -> Access:
     """Read key, headers and address of an entry. Raises `ConfigError` if one of them is not set.
 
@@ -240,15 +212,40 @@ def access(settings: ModelSettings, env: Env = os.environ) -> Access:
     its variable or field is called.
     """
     key = api_key(settings, env)
-    variables = _Variables(env, settings.model, [])
-    headers = {
-        name.lower(): variables.header(name, text) for name, text in settings.headers.items()
-    }
-    url, _, query = variables.address(settings.base_url).partition("?")
+    model = settings.model
+    values: list[str] = []
+
+    def filled(text: str, use: str) -> str:
+        """Return a text with the values of its variables; raises `ConfigError`."""
+
+        def value(match: re.Match[str]) -> str:
+            values.append(_value(env, match[1], f"no {use} for {model}"))
+            return values[-1]
+
+        return _VARIABLE.sub(value, text)
+
+    headers = {}
+    for name, text in settings.headers.items():
+        headers[name.lower()] = text
+        match = _HEADER_VARIABLE.fullmatch(text)
+        if match:
+            header = filled(text, f"header {name}")
+            if not _HEADER_VALUE.fullmatch(header):
+                raise ConfigError(
+                    f"no header {name} for {model}: {_variable_text(match[1])} has a character "
+                    "that no header can have"
+                )
+            headers[name.lower()] = header
+    address = filled(settings.base_url, "address")
+    shown = f"{public(settings.base_url)!r} with the values of its variables"
+    fault = url_fault(address, shown)
+    if fault:
+        raise ConfigError(f"the address of {model}: {fault}")
+    url, _, query = address.partition("?")
     login = urlsplit(url).netloc.rpartition("@")[0]
     if key and not login:
         headers.setdefault("authorization", f"Bearer {key}")
-    secrets = [key or "", login, *variables.values, *_query_values(query)]
+    secrets = [key or "", login, *values, *_query_values(query)]
     known = tuple(secret for secret in dict.fromkeys(secrets) if secret)
     return Access(url.rstrip("/"), query and f"?{query}", headers, known)
 

@@ -12,7 +12,7 @@ import msgspec
 
 from botchat.frames import TomlTable, package_toml
 from botchat.records import Names
-from botchat.workspace.model_settings import Positive, Price
+from botchat.workspace.model_settings import Positive, Price, changed
 
 CHATEVAL = ("general-public", "critic", "news-author", "psychologist", "scientist")
 """ChatEval's roles. Their text asks which of two responses is the better one; other subjects have
@@ -128,10 +128,9 @@ class PanelSettings(TomlTable, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse keys of other strategies, too few or many agents, and equal names."""
         unused = _OWN_KEYS.difference(self.how.keys)
-        values = msgspec.structs.asdict(self)
-        for field in msgspec.structs.fields(self):
-            if field.name in unused and values[field.name] != field.default:
-                raise ValueError(f"{field.name}: the strategy {self.strategy} has none")
+        for name in changed(self):
+            if name in unused:
+                raise ValueError(f"{name}: the strategy {self.strategy} has none")
         is_discussion = self.how.kind == "discussion"
         if self.aggregation == "summary" and not is_discussion:
             raise ValueError("aggregation: summary belongs to discussion; give mean or majority")

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from botchat.frames import of_kind
-from botchat.interfaces import Identity, Usage, settings_digest
+from botchat.frames import of_kind, package_text
+from botchat.interfaces import Identity, settings_digest
 from botchat.workspace.ledger import Ledger, StoredCall
 
 
@@ -49,16 +49,7 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
 
     A failed call for which the endpoint counted no tokens is taken to have cost nothing.
     """
-    is_free = (
-        "coalesce(prompt_tokens, completion_tokens) IS NULL AND outcome NOT IN ('ok', 'truncated')"
-    )
-    rows = ledger.select(
-        f"SELECT calls.key, iif({is_free}, 0, prompt_tokens + completion_tokens),"
-        f" iif({is_free}, 0.0, cost_usd) AS cost_usd, latency_s"
-        # Looked up one by one: IN would make a tree of the keys first.
-        " FROM json_each(?) AS k CROSS JOIN calls ON calls.key = k.value",
-        json.dumps(sorted(set(keys))),
-    )
+    rows = ledger.select(package_text("workspace/bills.sql"), json.dumps(sorted(set(keys))))
     return {key: Bill(*usage) for key, *usage in rows}
 
 
@@ -88,30 +79,13 @@ def share(ledger: Ledger, calls: Collection[str], n: float) -> Bill:
     return Bill._make(shares)
 
 
-_COUNTED = ", ".join(Usage.__struct_fields__)
-# total() of absurd counts that an older version stored does not overflow, as sum() does.
-_SUMS = ", ".join(f"CAST(total({name}) AS INTEGER)" for name in Usage.__struct_fields__)
-_USED = (  # of a failed attempt, the stage of its call; none if it was never answered
-    "WITH used AS ("
-    f"SELECT model, stage, {_COUNTED}, cost_usd, latency_s, 0 AS superseded, outcome FROM calls"
-    f" UNION ALL SELECT model, stage, {_COUNTED}, cost_usd, latency_s, 1, outcome FROM superseded"
-    " UNION ALL SELECT tried.model, coalesce(stage, ''), 0, 0, 0, NULL, 0.0, 0, NULL"
-    " FROM attempts AS tried LEFT JOIN calls USING (key))"
-    f" SELECT model, stage, count(outcome), count(*) - count(outcome), {_SUMS}, sum(cost_usd),"
-    " count(outcome) - count(cost_usd), total(latency_s), superseded,"
-    " json_group_array(outcome) FILTER (WHERE outcome IS NOT NULL)"
-    " FROM used GROUP BY model, stage, superseded"
-    " ORDER BY count(outcome) = 0, model, stage, superseded"
-)
-
-
 def stats(ledger: Ledger) -> list[ModelStats]:
     """Calls, tokens, money and outcomes by model and stage, superseded calls apart; by name.
 
     Failed attempts of calls that were never answered come last.
     """
     result = []
-    for *counts, old, ends in ledger.select(_USED):  # in the order of the fields
+    for *counts, old, ends in ledger.select(package_text("workspace/stats.sql")):
         outcomes = dict(Counter(sorted(json.loads(ends))))
         result.append(ModelStats._make([*counts, bool(old), outcomes]))
     return result
