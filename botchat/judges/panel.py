@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from itertools import chain
 from typing import NamedTuple, assert_never
 
 import msgspec
 
 from botchat.errors import ConfigError
-from botchat.frames import fill, package_toml
+from botchat.frames import TomlTable, fill, package_toml
 from botchat.interfaces import (
     Case,
     ChatModel,
@@ -52,7 +51,20 @@ from botchat.workspace.panels import (
     PanelSettings,
 )
 
-_PROMPTS = package_toml("judges/prompts.toml", dict[str, Names])
+
+class _Prompts(TomlTable, frozen=True):
+    """Names of prompts that a panel's digest signs, by what it is set to; ``prompts.toml``."""
+
+    debate: Names
+    discussion: Names
+    decomposed: Names
+    score: Names
+    steps: Names
+    evidence: Names
+    discussion_translated: Names
+
+
+_PROMPTS = package_toml("judges/prompts.toml", _Prompts)
 
 
 class Panel(NamedTuple):
@@ -119,15 +131,15 @@ async def vote_alone(settings: PanelSettings, panel: PanelAgents, case: Case) ->
     return DebateResult(planned + votes, votes)
 
 
-def _strategy(settings: PanelSettings) -> CommunicationStrategy:
-    """Return how the agents of a panel work."""
+def _strategy(settings: PanelSettings) -> tuple[CommunicationStrategy, Names]:
+    """Return how the agents of a panel work, and the prompts that all of its kind have."""
     match settings.how.kind:
         case "ensemble":
-            return vote_alone
+            return vote_alone, ()
         case "debate":
-            return hold_debate
+            return hold_debate, _PROMPTS.debate
         case "discussion":
-            return hold_discussion
+            return hold_discussion, _PROMPTS.discussion
         case _ as unknown:
             assert_never(unknown)
 
@@ -135,19 +147,19 @@ def _strategy(settings: PanelSettings) -> CommunicationStrategy:
 def _prompts(settings: PanelSettings, language: Language) -> Names:
     """Return the names of a panel's prompts, which its digest signs."""
     kind = settings.how.kind
-    parts: list[str] = [kind]
+    names = _strategy(settings)[1]
     if settings.how.decomposes:
-        parts.append("decomposed")
+        names += _PROMPTS.decomposed
     if settings.report == "score":
-        parts.append("score")
+        names += _PROMPTS.score
     if settings.steps:
-        parts.append("steps")
+        names += _PROMPTS.steps
     # Of English it is older than the digest.
     elif settings.evidence or (kind == "ensemble" and language.english):
-        parts.append("evidence")
+        names += _PROMPTS.evidence
     if kind == "discussion" and not language.english:
-        parts.append("discussion_translated")
-    return tuple(chain.from_iterable(_PROMPTS[part] for part in parts))
+        names += _PROMPTS.discussion_translated
+    return names
 
 
 def build_panel(
@@ -193,7 +205,7 @@ def build_panel(
     models.append(summarizer)
     return Panel(
         name,
-        partial(_strategy(settings), settings, PanelAgents(agents, non_voting, language)),
+        partial(_strategy(settings)[0], settings, PanelAgents(agents, non_voting, language)),
         models,
         _digest(settings, agents, summarizer, language),
         rule=settings.decides,
