@@ -24,12 +24,10 @@ from botchat.boards.protocols import (
 from botchat.boards.tables import COLUMNS, Table, table, with_ends
 from botchat.estimates import Flags, Floats
 from botchat.metrics.lengths import log_words
-from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.protocol import Protocol
 from botchat.ratings.bradley_terry import BradleyTerryResult, fit
-from botchat.ratings.comparisons import Comparisons, comparisons_of
+from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloResult, EloSettings, bootstrap_elo
-from botchat.records import Dialogues
 
 MOST_ELO = 100
 """Contestants up to which Elo is played: of more it takes most of the time, and orders them as
@@ -114,38 +112,29 @@ class Arena(ProtocolResult):
         return self.fitted.above(names, level)
 
 
-def rate(
-    judged: Iterable[ProtocolVerdicts],
-    seed_ids: Sequence[str],
-    elo: EloSettings | None,
-    dialogues: Dialogues,
-) -> list[Arena]:
-    """Rate every protocol about pairs, at each N that has a readable verdict.
-
-    ``seed_ids``: the seeds that count, each once.
-    """
+def rate(judged: Iterable[ProtocolVerdicts], elo: EloSettings | None) -> list[Arena]:
+    """Rate every protocol about pairs, at each N that has a readable verdict."""
     arenas = []
     for part in judged:
-        verdicts = part.verdicts.on(seed_ids)
-        readable = verdicts.only(verdicts.readable)
-        if not len(readable):
+        comparisons = part.comparisons
+        if not len(comparisons):
             continue
-        comparisons = comparisons_of(readable, part.cluster[readable.item], readable.item)
         # A contestant that only unreadable verdicts name is a contestant too.
         contestants = part.verdicts.judged_contestants
-        expected = part.expected_pairs(contestants, seed_ids)
+        expected = part.expected_pairs(contestants)
         rows = with_missing(results(comparisons), contestants, expected.sum(axis=0))
-        counts = ComparisonCounts(len(verdicts), int(expected.sum()) // 2)
-        length = _length_differences(readable, comparisons, dialogues, part.protocol.n)
+        counts = ComparisonCounts(len(part.eligible), int(expected.sum()) // 2)
+        length = _length_differences(part)
         arenas.append(rated(part.protocol, rows, comparisons, counts, part.signature, elo, length))
     return arenas
 
 
-def _length_differences(
-    readable: PairVerdicts, comparisons: Comparisons, dialogues: Dialogues, turns: int | None
-) -> Floats:
+def _length_differences(part: ProtocolVerdicts) -> Floats:
     """Return log length of the first less the second of each comparison, nan where not known."""
-    words = {name: log_words(dialogues.get(name, {}), turns) for name in comparisons.models}
+    comparisons = part.comparisons
+    readable = part.eligible.only(part.eligible.readable)
+    turns = part.protocol.n
+    words = {name: log_words(part.dialogues.get(name, {}), turns) for name in comparisons.models}
     length = pd.DataFrame(words, index=list(readable.items), dtype=np.float64).to_numpy()
     first = length[readable.item, comparisons.first]
     second = length[readable.item, comparisons.second]

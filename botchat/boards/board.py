@@ -17,7 +17,13 @@ import pandas as pd
 from botchat.boards import arena, protocols
 from botchat.boards.arena import Arena
 from botchat.boards.judge_table import JudgeFacts, judge_facts, judge_table
-from botchat.boards.protocols import MODEL, RANK, ProtocolResult, ProtocolVerdicts
+from botchat.boards.protocols import (
+    MODEL,
+    RANK,
+    ProtocolResult,
+    ProtocolVerdicts,
+    imported_signature,
+)
 from botchat.boards.skill import SPAN, JudgeTest
 from botchat.boards.tables import Column, N, Table, is_floor_bot, share, shorten, table
 from botchat.estimates import Estimate
@@ -195,18 +201,15 @@ def build_board(
     seed_set, seeds, dialogues, catalogue, test = judged_set
     known = catalogue.among(judgments)
     judged = protocol_verdicts(known, judgments, seeds, dialogues)
-    min4 = [seed.id for seed in eligible_seeds(seeds)]
     contestants = _contestants(dialogues, judged)
     measured = measure(contestants)
-    lengths = lengths_table(
-        measured, seed_set, _imported_signature(imported_contestants(dialogues))
-    )
+    lengths = lengths_table(measured, seed_set, imported_signature(dialogues))
     pairs = [part for part in judged.values() if part.protocol.is_pair]
-    arenas = arena.rate(pairs, min4, elo, dialogues)
+    arenas = arena.rate(pairs, elo)
     parts: list[ProtocolResult] = [*arenas]
     for part in judged.values():
         if not part.protocol.is_pair:
-            parts.append(protocols.protocol_result(part, seeds, dialogues))
+            parts.append(protocols.protocol_result(part))
     facts = {}
     for name in sorted(judged):
         cases = test.cases(judgments[name], known[name])
@@ -224,7 +227,8 @@ def build_board(
         judge_facts=facts,
         utterance_lengths=measured,
         human_lengths=tuple([len(each.utterances) for each in human]),
-        seeds_signature=f"{SIGNED}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(min4)}",
+        seeds_signature=f"{SIGNED}|seeds|set:{seed_set}|seeds:{len(seeds)}"
+        f"|min4:{len(eligible_seeds(seeds))}",
         notes=tuple(clauses.splitlines()),
         verdicts=judged,
         n_seeds=len(seeds),
@@ -302,25 +306,6 @@ def _contestants(dialogues: Dialogues, judged: Judged) -> Dialogues:
     return kept
 
 
-def imported_contestants(dialogues: Dialogues) -> dict[str, str]:
-    """Contestant whose dialogues were made elsewhere -> ``imported:DIGEST``, of their signatures.
-
-    A contestant has one signature, except where a run was cut off or made with other settings.
-    """
-    imported = {}
-    for name, by_seed in dialogues.items():
-        signatures = {dialogue.signature for dialogue in by_seed.values()}
-        parts = set("|".join(signatures).split("|"))
-        digests = sorted(part for part in parts if part.startswith("imported:"))
-        if digests:
-            imported[name] = "+".join(digests)
-    return imported
-
-
-def _imported_signature(imported: Mapping[str, str]) -> str:
-    return "".join(f"|{digest}" for digest in sorted(set(imported.values())))
-
-
 def protocol_verdicts(
     known: Mapping[str, Protocol],
     judgments: JudgedFor,
@@ -328,14 +313,7 @@ def protocol_verdicts(
     dialogues: Dialogues,
 ) -> dict[str, ProtocolVerdicts]:
     """Protocol -> its judgments on these seeds and contestants, if there are any."""
-    imported = imported_contestants(dialogues)
     ids = {seed.id for seed in seeds}
-    signature = _imported_signature(imported)
-    # An imported contestant has its own dialogues, and is counted on their seeds alone.
-    counted = {}
-    for name in imported:
-        counted[name] = [seed for seed in seeds if seed.id in dialogues[name]]
-    topics = {seed.id: seed.topic for seed in seeds if seed.topic}
     parts = {}
     for name, protocol in known.items():
         contestants = set(dialogues)
@@ -343,7 +321,7 @@ def protocol_verdicts(
             contestants.add(HUMAN)
         single, verdicts = _verdicts_on(judgments[name], protocol, ids, contestants)
         if single or len(verdicts):
-            parts[name] = ProtocolVerdicts(protocol, single, verdicts, signature, counted, topics)
+            parts[name] = ProtocolVerdicts(protocol, single, verdicts, seeds, dialogues)
     return parts
 
 

@@ -230,8 +230,8 @@ def test_topics_of_ten_are_clusters(has_topics, least, most):
             ],
         }
         judged = protocol_verdicts(known, judgments, seeds, dialogues)
-        (row,) = detection_result(judged["unieval"], seeds, dialogues).table.records
-        (rated,) = rate([judged["arena-n16"]], [s.id for s in seeds], elo, {})
+        (row,) = detection_result(judged["unieval"]).table.records
+        (rated,) = rate([judged["arena-n16"]], elo)
         assert row["success_n16_low"] < row["success_n16"] < row["success_n16_high"]
         wins = next(row for row in rated.table.records if row["model"] == "a")
         ends = [(r[f"{k}_low"], r[f"{k}_high"]) for r, k in ((row, "success_n16"), (wins, "win"))]
