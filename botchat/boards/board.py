@@ -14,8 +14,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import pandas as pd
 
-from botchat.boards import arena, protocols
-from botchat.boards.arena import Arena
+from botchat.boards.arena import Arena, rate
 from botchat.boards.judge_table import JudgeFacts, judge_facts, judge_table
 from botchat.boards.protocols import (
     MODEL,
@@ -23,10 +22,19 @@ from botchat.boards.protocols import (
     ProtocolResult,
     ProtocolVerdicts,
     imported_signature,
+    protocol_result,
 )
 from botchat.boards.skill import SPAN, JudgeTest
-from botchat.boards.tables import Column, N, Table, is_floor_bot, share, shorten, table
-from botchat.estimates import Estimate
+from botchat.boards.tables import (
+    COLUMNS,
+    Column,
+    N,
+    Table,
+    is_floor_bot,
+    share,
+    shorten,
+    table,
+)
 from botchat.frames import fill
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
 from botchat.metrics.statistics import LEAST, proportion
@@ -87,8 +95,8 @@ class Board:
     test: JudgeTest = field(default_factory=JudgeTest)
     self_judged: Names = ()
     """Contestants that are the judge itself."""
-    topics: Table | None = None
-    """One row a topic and contestant, where seeds have topics."""
+    topics: tuple[Table, ...] = ()
+    """One of one row a topic and contestant, where seeds have topics."""
 
     def __repr__(self) -> str:
         """Name the tables, in one line."""
@@ -162,9 +170,7 @@ class Board:
     def tables(self) -> list[Table]:
         """The tables that a reader wants, most important first."""
         tables = [part.table for part in self.parts]
-        tables += [self.lengths, self.judge_table]
-        if self.topics is not None:
-            tables.append(self.topics)
+        tables += [self.lengths, self.judge_table, *self.topics]
         return [self.main] + [each for each in tables if len(each.frame)]
 
     @property
@@ -204,12 +210,14 @@ def build_board(
     contestants = _contestants(dialogues, judged)
     measured = measure(contestants)
     lengths = lengths_table(measured, seed_set, imported_signature(dialogues))
-    pairs = [part for part in judged.values() if part.protocol.is_pair]
-    arenas = arena.rate(pairs, elo)
-    parts: list[ProtocolResult] = [*arenas]
+    arenas = []
+    others = []
     for part in judged.values():
         if not part.protocol.is_pair:
-            parts.append(protocols.protocol_result(part))
+            others.append(protocol_result(part))
+        elif len(part.comparisons):
+            arenas.append(rate(part, elo))
+    parts = [*arenas, *others]
     facts = {}
     for name in sorted(judged):
         cases = test.cases(judgments[name], known[name])
@@ -243,27 +251,23 @@ def with_topics(board: Board, by_topic: Mapping[str, Board]) -> Board:
         if column.kind in ("rate", "rating") and column.interval and column.key[:3] != "elo":
             columns.append(column)
     columns.append(share("skill", "Skill of the judge"))
+    values: list[float] = []
+    seeds: list[str] = []
+    for facts in board.judge_facts.values():
+        values += facts.cases.values.tolist()
+        seeds += facts.cases.seeds
+    cases = pd.Series(values, seeds, dtype=float)
+    topic_of = cases.index.map(board.test.topics)
     frames = []
     for topic, part in by_topic.items():
         frame = part.frame.assign(topic=topic, n=part.frame["complete"])
-        skill = columns[-1].keys
-        frame[skill] = list(vars(_skill_on(board, topic)).values())
+        # Of its shuffled dialogues, alone and in pairs.
+        own = cases[topic_of == topic]
+        frame[columns[-1].keys] = list(vars(proportion(own, list(own.index), SPAN)).values())
         frames.append(frame)
     note = "Each topic by its own dialogues alone; of fewer than 20 draw no conclusion."
     topics = table("by-topic", "By topic", columns, pd.concat(frames), board.main.signatures, note)
-    return replace(board, topics=topics.filled())
-
-
-def _skill_on(board: Board, topic: str) -> Estimate:
-    """Return the judge's skill on the shuffled dialogues of a topic, alone and in pairs."""
-    values = []
-    seeds = []
-    for facts in board.judge_facts.values():
-        for value, seed in zip(facts.cases.values, facts.cases.seeds, strict=True):
-            if board.test.topics.get(seed) == topic:
-                values.append(value)
-                seeds.append(seed)
-    return proportion(values, seeds, SPAN)
+    return replace(board, topics=(topics.filled(),))
 
 
 def _main_table(
@@ -272,23 +276,20 @@ def _main_table(
     """Make the main table: numbers of each protocol that ranks, and what dialogues there are."""
     ranking = [part for part in parts if part.keys]
     quoted = []
-    signatures: list[str] = []
     for part in ranking:
+        keys = ["elo"]
         if part is parts[0] or not isinstance(part, Arena):
-            quoted.append((part, part.keys[0]))
-        if isinstance(part, Arena) and part.has_elo:
-            quoted.append((part, "elo"))
-        signatures += part.table.signatures
+            keys += part.keys[:1]
+        quoted.append((part, keys))
     complete = {}
     for name, by_seed in contestants.items():
         complete[name] = sum(dialogue.complete for dialogue in by_seed.values())
     more = {
-        Column(f"mean_{unit}", f"Mean {unit}", "number"): pd.Series(lengths.values("mean")),
+        Column(f"mean_{unit}", f"Mean {unit}", "number"): lengths.by_model["mean"],
         Column("complete", "Complete dialogues", "count"): pd.Series(complete),
         Column("coverage", "Coverage", "rate"): _coverage(ranking),
     }
-    signatures.append(lengths.signature)
-    return main_table(contestants, quoted, more, signatures)
+    return main_table(contestants, quoted, more, lengths.signatures)
 
 
 def _contestants(dialogues: Dialogues, judged: Judged) -> Dialogues:
@@ -319,41 +320,34 @@ def protocol_verdicts(
         contestants = set(dialogues)
         if protocol.against_human:  # the other side is the seeds' own dialogues
             contestants.add(HUMAN)
-        single, verdicts = _verdicts_on(judgments[name], protocol, ids, contestants)
+        stored = judgments[name]
+        single: list[Judgment] = []
+        if isinstance(stored, PairVerdicts):
+            verdicts = stored.on(ids).between(contestants)
+        else:
+            for judgment in stored:
+                if judgment.seed_id in ids and contestants.issuperset(judgment.contestants):
+                    single.append(judgment)
+            verdicts = PairVerdicts.of([])
+            if not protocol.is_alone:
+                verdicts = PairVerdicts.of_judgments(single, protocol.answer)
+                single = []
         if single or len(verdicts):
             parts[name] = ProtocolVerdicts(protocol, single, verdicts, seeds, dialogues)
     return parts
 
 
-def _verdicts_on(
-    stored: Sequence[Judgment] | PairVerdicts, protocol: Protocol, ids: set[str], names: set[str]
-) -> tuple[Sequence[Judgment], PairVerdicts]:
-    """Return the judgments on single dialogues, and on pairs, of these seeds and contestants."""
-    if isinstance(stored, PairVerdicts):
-        return (), stored.on(ids).between(names)
-    kept = [each for each in stored if each.seed_id in ids and names.issuperset(each.contestants)]
-    if protocol.is_alone:
-        return kept, PairVerdicts.of([])
-    return (), PairVerdicts.of_judgments(kept, protocol.answer)
-
-
 def lengths_table(measured: Lengths, seed_set: str, imported: str = "") -> Table:
     """Statistics of the lengths of generated utterances, the shortest first."""
     unit = ENCODING if measured.unit == "tokens" else measured.unit
-    rows = []
-    for name, values in measured.by_contestant.items():
-        rows.append({"model": name, **summary(values)})
+    columns = []
+    for column in COLUMNS.lengths:
+        columns.append(replace(column, heading=column.heading.format(unit=measured.unit)))
+    rows = [{"model": name, **summary(each)} for name, each in measured.by_contestant.items()]
     return table(
         "lengths",
         "Length of generated utterances",
-        [
-            MODEL,
-            Column("utterances", "Utterances", "count"),
-            Column("mean", f"Mean {measured.unit}", "number"),
-            Column("median", "Median", "number"),
-            Column("p95", "95 %", "number"),
-            Column("max", "Longest", "count"),
-        ],
+        columns,
         sorted(rows, key=itemgetter("mean", "model")),
         [f"{SIGNED}|lengths|set:{seed_set}|unit:{unit}{imported}"],
         f"In {measured.unit} an utterance; ChatSEED utterances are not counted.",
@@ -362,24 +356,30 @@ def lengths_table(measured: Lengths, seed_set: str, imported: str = "") -> Table
 
 def main_table(
     names: Collection[str],
-    quoted: Sequence[tuple[ProtocolResult, str]],
+    quoted: Sequence[tuple[ProtocolResult, Texts]],
     more: Mapping[Column, pd.Series],
     signatures: Texts,
 ) -> Table:
     """Make the table with a row a contestant, ranked as the first that is quoted, then by name.
 
-    ``quoted``: columns of their tables by key. ``more``: columns with their values by contestant.
+    ``quoted``: protocols, each with keys of columns that are taken from its table if it has them.
+    ``more``: columns with their values by contestant; ``signatures``: theirs.
     """
-    frame = pd.DataFrame(index=sorted(names))
+    order = sorted(names)
+    ranks = pd.DataFrame()
     for ranked, _ in quoted[:1]:
-        order = [name for name in ranked.table.frame["model"] if name in names]
-        frame = pd.concat([frame.loc[order], frame.drop(order)]).join(ranked.ranks)
+        order = [*ranked.table.frame["model"], *order]
+        ranks = ranked.ranks
+    frame = ranks.reindex([name for name in dict.fromkeys(order) if name in names])
     columns = [RANK, MODEL]
-    for part, key in quoted:
-        column = part.table.column(key)
-        columns.append(part.quote(column))
-        values = part.table.frame.set_index("model")[column.keys]
-        frame = frame.join(values.set_axis(columns[-1].keys, axis=1))
+    signed: list[str] = []
+    for part, keys in quoted:
+        for column in part.table.columns:
+            if column.key in keys:
+                columns.append(part.quote(column))
+                values = part.table.by_model[column.keys]
+                frame = frame.join(values.set_axis(columns[-1].keys, axis=1))
+        signed += part.table.signatures
     for column, by_name in more.items():
         columns.append(column)
         frame[column.key] = by_name
@@ -387,16 +387,16 @@ def main_table(
         "leaderboard",
         "Leaderboard",
         columns,
-        frame.rename_axis("model").reset_index(),
-        signatures,
+        frame.rename_axis("model"),
+        [*signed, *signatures],
         "Ranks are simultaneous 95 % rank intervals; brackets are 95 % CIs. Rates in percent.",
     )
 
 
 def _coverage(parts: Iterable[ProtocolResult]) -> pd.Series:
     """Contestant -> the least coverage of the protocols that judged it."""
-    least = pd.Series(dtype=float)
+    shares = [pd.Series(dtype=float)]
     for part in parts:
-        counts = part.table.frame.set_index("model")[["n", "missing"]]
-        least = least.combine((counts["n"] / counts.sum(axis=1)).dropna(), min, fill_value=1.0)
-    return least
+        counts = part.table.by_model[["n", "missing"]].astype(float)
+        shares.append(counts["n"] / counts.sum(axis=1))
+    return pd.concat(shares, axis=1).min(axis=1)

@@ -14,6 +14,7 @@ import pandas as pd
 from botchat.boards.success import passes
 from botchat.errors import DataError
 from botchat.estimates import Floats, Indices
+from botchat.frames import fill
 from botchat.interfaces import Row
 from botchat.metrics.statistics import holm, sign_flip
 from botchat.protocols.protocol import PASS_AT
@@ -105,10 +106,9 @@ class Boards:
                 if len(changes):
                     tested.append(name)
                     p_of_tests.append(p_fell(changes, cluster))
-        p: dict[str, float] = {}
-        for name, value in zip(tested, holm(p_of_tests), strict=True):
-            p[name] = min(value, p.get(name, 1.0))
-        return p
+        p = pd.Series(holm(p_of_tests), tested, dtype=float)
+        least = p.groupby(level=0, sort=False).min()
+        return {str(name): value for name, value in least.items()}
 
     def power(self, models: Sequence[str], alpha: float) -> float:
         """Return how often a gate on these finds that one fell from 65 to 35 % at one N.
@@ -137,18 +137,5 @@ def p_fell(changes: Floats, cluster: Indices) -> float:
 
 def mismatches_of(boards: Boards) -> Iterator[str]:
     """Yield why no difference of two boards is a model's: other seeds, judges, prompts or N."""
-    old = boards.old
-    new = boards.new
-    if old.seeds and new.seeds and old.seeds.isdisjoint(new.seeds):
-        yield "they share no seed"
-    if old.n != new.n:
-        yield f"N is {old.n} before, {new.n} after"
-    lines = []
-    for (label, protocol), before in sorted(old.settings.items()):
-        after = new.settings.get((label, protocol), before)
-        if before != after:
-            line = f"{before} before, {after} after"
-            if label == "prompt":
-                line += f" of {protocol}"
-            lines.append(line)
-    yield from dict.fromkeys(lines)
+    text = fill("boards/mismatches.txt", old=boards.old, new=boards.new)
+    yield from dict.fromkeys(text.splitlines())

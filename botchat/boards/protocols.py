@@ -191,8 +191,7 @@ class ProtocolResult:
         ``level``: of each two-sided test.
         """
         column = self.ranking[0]
-        frame = self.table.frame.set_index("model").loc[list(names), column.keys]
-        values = frame.to_numpy(dtype=float).T
+        values = self.table.by_model.loc[list(names), column.keys].to_numpy(float).T
         # An interval of a share is about as wide everywhere on this scale, and at its ends.
         if column.kind == "rate":
             values = 2 * np.arcsin(np.sqrt(values))
@@ -211,8 +210,7 @@ class ProtocolResult:
     @property
     def ranks(self) -> pd.DataFrame:
         """Table of `rank_columns`, by the first column of `ranking`."""
-        values = self.table.frame.set_index("model")[self.ranking[0].keys]
-        return rank_columns(values, self.above)
+        return rank_columns(self.table.by_model[self.ranking[0].keys], self.above)
 
     def quote(self, column: Column) -> Column:
         """A column as the main table calls it: by protocol, unless it leads, and N."""
@@ -365,7 +363,9 @@ def results(comparisons: Comparisons, *, of_pairs: bool = False) -> pd.DataFrame
 
 
 def with_missing(
-    results: pd.DataFrame, names: list[str] | list[tuple[str, str]], expected: Indices | int
+    results: pd.DataFrame,
+    names: list[str] | list[tuple[str, str]],
+    expected: pd.Series | Indices | int,
 ) -> pd.DataFrame:
     """Rows of ``names``, with the number of comparisons that are ``missing`` of the expected.
 

@@ -231,7 +231,7 @@ def test_topics_of_ten_are_clusters(has_topics, least, most):
         }
         judged = protocol_verdicts(known, judgments, seeds, dialogues)
         (row,) = detection_result(judged["unieval"]).table.records
-        (rated,) = rate([judged["arena-n16"]], elo)
+        rated = rate(judged["arena-n16"], elo)
         assert row["success_n16_low"] < row["success_n16"] < row["success_n16_high"]
         wins = next(row for row in rated.table.records if row["model"] == "a")
         ends = [(r[f"{k}_low"], r[f"{k}_high"]) for r, k in ((row, "success_n16"), (wins, "win"))]
@@ -255,13 +255,13 @@ def test_people_count_as_far_as_they_go():
         records, dialogues={"a": dialogues, HUMAN: human}, judgments={"unieval": judgments}
     )
     (part,) = both.board().of(DetectionResult)
-    assert part.table.values("success_n4") == pytest.approx({"a": 0.8, HUMAN: 0.8})
-    rates = part.table.values("success_n8")
+    assert part.table.by_model["success_n4"].to_dict() == pytest.approx({"a": 0.8, HUMAN: 0.8})
+    rates = part.table.by_model["success_n8"].to_dict()
     assert rates == pytest.approx({"a": 0.8, HUMAN: 0.75})
-    assert math.isnan(part.table.values("success_n16")[HUMAN])  # of ten
+    assert math.isnan(part.table.by_model["success_n16"][HUMAN])  # of ten
     assert np.isnan(part.curves[HUMAN].rate[8:]).all()
-    assert part.table.values("success_n16")["a"] == pytest.approx(0.4)
-    assert part.table.values("n")[HUMAN] == 25
+    assert part.table.by_model["success_n16"]["a"] == pytest.approx(0.4)
+    assert part.table.by_model["n"][HUMAN] == 25
 
 
 @pytest.mark.parametrize("verdict", [None, "Undecided"])
