@@ -30,7 +30,7 @@ from botchat.boards.tables import (
     Column,
     N,
     Table,
-    is_floor_bot,
+    models_of,
     share,
     shorten,
     table,
@@ -40,7 +40,6 @@ from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
 from botchat.metrics.statistics import LEAST, proportion
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import Catalogue
-from botchat.protocols.protocol import Protocol
 from botchat.ratings.elo import EloSettings
 from botchat.records import (
     HUMAN,
@@ -153,8 +152,7 @@ class Board:
     @property
     def n_models(self) -> int:
         """Contestants without people and bots."""
-        names = self.frame["model"]
-        return sum(name != HUMAN and not is_floor_bot(name) for name in names)
+        return len(models_of(self.frame["model"]))
 
     @property
     def leaders(self) -> list[str]:
@@ -163,14 +161,14 @@ class Board:
         if part is None or part.n_dialogues < LEAST:
             return []
         ranks = part.ranks["rank"]
-        ranks = ranks[[not is_floor_bot(name) for name in ranks.index]]
+        ranks = ranks[models_of(ranks.index)]
         return sorted(ranks.index[ranks == ranks.min()])
 
     @property
     def tables(self) -> list[Table]:
         """The tables that a reader wants, most important first."""
         tables = [part.table for part in self.parts]
-        tables += [self.lengths, self.judge_table, *self.topics]
+        tables += (self.lengths, self.judge_table) + self.topics
         return [self.main] + [each for each in tables if len(each.frame)]
 
     @property
@@ -205,8 +203,7 @@ def build_board(
         DataError: a verdict that the protocol does not offer.
     """
     seed_set, seeds, dialogues, catalogue, test = judged_set
-    known = catalogue.among(judgments)
-    judged = protocol_verdicts(known, judgments, seeds, dialogues)
+    judged = protocol_verdicts(judged_set, judgments)
     contestants = _contestants(dialogues, judged)
     measured = measure(contestants)
     lengths = lengths_table(measured, seed_set, imported_signature(dialogues))
@@ -217,12 +214,14 @@ def build_board(
             others.append(protocol_result(part))
         elif len(part.comparisons):
             arenas.append(rate(part, elo))
-    parts = [*arenas, *others]
+    parts: list[ProtocolResult] = [*arenas]
+    parts += others
     facts = {}
     for name in sorted(judged):
-        cases = test.cases(judgments[name], known[name])
+        cases = test.cases(judgments[name], judged[name].protocol)
         facts[name] = judge_facts(judged[name], dialogues, cases)
     human = dialogues.get(HUMAN, {}).values()
+    known = catalogue.among(judgments)
     unknown = [name for name in sorted(judgments.keys() - known) if not is_reserved(name)]
     clauses = fill("boards/clauses.txt", judged=judged, parts=parts, arenas=arenas, unknown=unknown)
     return Board(
@@ -297,26 +296,20 @@ def _contestants(dialogues: Dialogues, judged: Judged) -> Dialogues:
 
     GTEval's comparisons with the human dialogues are no reason to rank ``human``.
     """
-    judged_names: set[str] = set()
-    for part in judged.values():
-        if not part.protocol.against_human:
-            judged_names.update(part.by_contestant, part.verdicts.judged_contestants)
     kept = dict(sorted(dialogues.items()))
-    if HUMAN not in judged_names:
-        kept.pop(HUMAN, None)
+    for part in judged.values():
+        if not part.protocol.against_human and HUMAN in part.contestants:
+            return kept
+    kept.pop(HUMAN, None)
     return kept
 
 
-def protocol_verdicts(
-    known: Mapping[str, Protocol],
-    judgments: JudgedFor,
-    seeds: Sequence[Seed],
-    dialogues: Dialogues,
-) -> dict[str, ProtocolVerdicts]:
+def protocol_verdicts(judged_set: JudgedSet, judgments: JudgedFor) -> dict[str, ProtocolVerdicts]:
     """Protocol -> its judgments on these seeds and contestants, if there are any."""
+    _, seeds, dialogues, catalogue, _ = judged_set
     ids = {seed.id for seed in seeds}
     parts = {}
-    for name, protocol in known.items():
+    for name, protocol in catalogue.among(judgments).items():
         contestants = set(dialogues)
         if protocol.against_human:  # the other side is the seeds' own dialogues
             contestants.add(HUMAN)
@@ -368,7 +361,7 @@ def main_table(
     order = sorted(names)
     ranks = pd.DataFrame()
     for ranked, _ in quoted[:1]:
-        order = [*ranked.table.frame["model"], *order]
+        order = ranked.table.frame["model"].tolist() + order
         ranks = ranked.ranks
     frame = ranks.reindex([name for name in dict.fromkeys(order) if name in names])
     columns = [RANK, MODEL]
@@ -383,12 +376,13 @@ def main_table(
     for column, by_name in more.items():
         columns.append(column)
         frame[column.key] = by_name
+    signed += signatures
     return table(
         "leaderboard",
         "Leaderboard",
         columns,
         frame.rename_axis("model"),
-        [*signed, *signatures],
+        signed,
         "Ranks are simultaneous 95 % rank intervals; brackets are 95 % CIs. Rates in percent.",
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, product
 from statistics import NormalDist
 
 import msgspec
@@ -98,17 +98,15 @@ class Boards:
 
     def p_values(self, models: Sequence[str]) -> dict[str, float]:
         """Return model -> p that it fell at no N, of models that changed and have a seed (Holm)."""
-        tested = []
-        p_of_tests = []
-        for name in [each for each in models if each in self.changed]:
-            for n in self.tested_n:
-                changes, cluster = self.changes(name, n)
-                if len(changes):
-                    tested.append(name)
-                    p_of_tests.append(p_fell(changes, cluster))
-        p = pd.Series(holm(p_of_tests), tested, dtype=float)
-        least = p.groupby(level=0, sort=False).min()
-        return {str(name): value for name, value in least.items()}
+        tests = {}
+        for name, n in product(models, self.tested_n):
+            changes, cluster = self.changes(name, n)
+            if name in self.changed and len(changes):
+                tests[name, n] = p_fell(changes, cluster)
+        p: dict[str, float] = {}
+        for (name, _), value in zip(tests, holm(list(tests.values())), strict=True):
+            p[name] = min(value, p.get(name, 1.0))
+        return p
 
     def power(self, models: Sequence[str], alpha: float) -> float:
         """Return how often a gate on these finds that one fell from 65 to 35 % at one N.

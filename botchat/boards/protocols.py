@@ -5,8 +5,7 @@ Every rate has a 95 % interval, clustered by ChatSEED, and its number of cases.
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -80,37 +79,42 @@ class ProtocolVerdicts:
         readable = self.eligible.only(self.eligible.readable)
         return comparisons_of(readable, self.cluster[readable.item], readable.item)
 
-    @cached_property
-    def by_contestant(self) -> Mapping[str, Sequence[Judgment]]:
-        """Contestant -> the judgments on its dialogues, in their order."""
-        judgments = defaultdict[str, list[Judgment]](list)
-        for judgment in self.judgments:
-            judgments[judgment.contestants[0]].append(judgment)
-        return judgments
+    @property
+    def contestants(self) -> list[str]:
+        """Contestants with a judgment, alone or in pairs."""
+        return self.cases["model"].tolist() + self.verdicts.judged_contestants
 
     def row(self, name: str, n: int) -> dict[str, object]:
         """Begin the row of a contestant that has ``n`` readable verdicts on its dialogues."""
         return {"model": name, "n": n, "missing": self.counted.loc[name].sum() - n}
 
-    def topics_of(self, judgments: Iterable[Judgment]) -> list[str]:
-        """Return the topic of each judgment's seed, or the seed."""
-        return [self.topics.get(j.seed_id, j.seed_id) for j in judgments]
+    @cached_property
+    def cases(self) -> pd.DataFrame:
+        """One row a judgment on a single dialogue, in their order.
+
+        ``model``, ``seed``, ``topic`` (or the seed), ``shown`` utterances, and ``verdict``, missing
+        where it cannot be read.
+        """
+        rows = []
+        for judgment in self.judgments:
+            seed = judgment.seed_id
+            topic = self.topics.get(seed, seed)
+            rows.append((judgment.contestants[0], seed, topic, judgment.shown, judgment.verdict))
+        return pd.DataFrame(rows, columns=["model", "seed", "topic", "shown", "verdict"])
 
     @cached_property
     def ends(self) -> pd.DataFrame:
-        """One row a verdict on whether a dialogue is AI's.
+        """`cases` of a protocol that asks whether a dialogue is AI's.
 
-        ``model``, ``seed``, ``topic`` (or the seed), ``shown`` utterances, and ``first_ai``, the
-        first AI utterance: NaN unreadable, else as `first_ai_index` or a place behind the last one.
+        In place of the verdict ``first_ai``, the first AI utterance: NaN unreadable, else as
+        `first_ai_index` or a place behind the last one.
         """
-        rows = []
-        for judgment, topic in zip(self.judgments, self.topics_of(self.judgments), strict=True):
-            name = judgment.contestants[0]
-            first_ai = math.nan
-            if judgment.verdict is not None:
-                first_ai = first_ai_index(judgment.verdict, f"{name} on seed {judgment.seed_id}")
-            rows.append((name, judgment.seed_id, topic, judgment.shown, first_ai))
-        return pd.DataFrame(rows, columns=["model", "seed", "topic", "shown", "first_ai"])
+        known = self.cases.dropna(subset="verdict")
+        first_ai = []
+        for name, seed, _, _, verdict in known.itertuples(index=False):
+            first_ai.append(first_ai_index(verdict, f"{name} on seed {seed}"))
+        ends = self.cases.drop(columns="verdict")
+        return ends.assign(first_ai=pd.Series(first_ai, known.index, dtype=float))
 
     @cached_property
     def cluster(self) -> Indices:
@@ -157,17 +161,16 @@ def imported_contestants(dialogues: Dialogues) -> dict[str, str]:
     """
     imported = {}
     for name, by_seed in dialogues.items():
-        signatures = {dialogue.signature for dialogue in by_seed.values()}
-        parts = set("|".join(signatures).split("|"))
-        digests = sorted(part for part in parts if part.startswith("imported:"))
+        signatures = "|".join({dialogue.signature for dialogue in by_seed.values()})
+        digests = {part for part in signatures.split("|") if part.startswith("imported:")}
         if digests:
-            imported[name] = "+".join(digests)
+            imported[name] = "+".join(sorted(digests))
     return imported
 
 
 def imported_signature(dialogues: Dialogues) -> str:
     """End of a signature: which of the dialogues were made elsewhere."""
-    return "".join(f"|{digest}" for digest in sorted({*imported_contestants(dialogues).values()}))
+    return "".join(f"|{digest}" for digest in sorted(set(imported_contestants(dialogues).values())))
 
 
 @dataclass(frozen=True)
@@ -321,7 +324,7 @@ def _mean(values: pd.Series, topic: pd.Series, scale: tuple[float, float] = (0.0
 def success_turns(judged: ProtocolVerdicts) -> list[int]:
     """Each N of the success rates that generated dialogues reach, the largest first."""
     lengths = []
-    for name in judged.by_contestant.keys() - {HUMAN} or {HUMAN}:
+    for name in set(judged.cases["model"]) - {HUMAN} or {HUMAN}:
         lengths += [len(dialogue.utterances) for dialogue in judged.dialogues[name].values()]
     longest = max(lengths)
     if judged.protocol.n is not None:
@@ -404,15 +407,14 @@ def score_result(judged: ProtocolVerdicts, answer: Score) -> ProtocolResult:
     ]
     keys = [column.key for column in columns]
     rows = []
-    for model, judgments in judged.by_contestant.items():
-        readable = [judgment for judgment in judgments if judgment.verdict is not None]
-        row = judged.row(model, len(readable))
-        topics = pd.Series(judged.topics_of(readable), dtype=object)
-        known = [answer.scores(judgment.verdict) for judgment in readable]
+    for model, cases in judged.cases.groupby("model", sort=False):
+        readable = cases.dropna(subset="verdict")
+        row = judged.row(str(model), len(readable))
+        known = [answer.scores(verdict) for verdict in readable["verdict"]]
         # What a verdict lacks is NaN.
-        scores = pd.DataFrame(known, columns=keys, dtype=float)
+        scores = pd.DataFrame(known, readable.index, keys, dtype=float)
         for key in keys:
-            row[key] = _mean(scores[key], topics, (scale.lowest, scale.highest))
+            row[key] = _mean(scores[key], readable["topic"], (scale.lowest, scale.highest))
         rows.append(row)
     standing = _result_table(
         judged,
@@ -435,7 +437,7 @@ def report_result(judged: ProtocolVerdicts) -> ReportResult:
             *(share(key, name) for key, name in ERRORS.items()),
             share("quoted", "Quotes found"),
         ],
-        error_rates(judged.by_contestant, reported, len(judged.seeds), judged.topics),
+        error_rates(judged.judgments, reported, len(judged.seeds), judged.topics),
         "Dialogues with an error, in percent of those judged on it, with 95 % intervals. "
         "Score: mean of one point less for every error, from 0. Quotes found: errors whose quoted "
         "words are in the utterance that the judge names, in percent.",

@@ -22,7 +22,7 @@ from rich.cells import cell_len, chop_cells
 
 from botchat.estimates import Estimate
 from botchat.frames import TomlTable, package_toml
-from botchat.records import Texts
+from botchat.records import HUMAN, Texts
 
 LABEL_COLUMNS = 34
 """Width of the longest label of a model, in columns of a terminal."""
@@ -93,6 +93,11 @@ def _digested(name: str, columns: int) -> str:
 def is_floor_bot(contestant: str) -> bool:
     """Whether a contestant is one of BotChat's own offline bots."""
     return all(name.startswith("bot:") for name in contestant.split(" + "))
+
+
+def models_of(names: Iterable[str]) -> list[str]:
+    """Contestants without people and bots."""
+    return [name for name in names if name != HUMAN and not is_floor_bot(name)]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import CensoredData, ecdf
 
 from botchat.boards.arena import rate
-from botchat.boards.board import protocol_verdicts
+from botchat.boards.board import JudgedSet, protocol_verdicts
 from botchat.boards.protocols import (
     DetectionResult,
     ProtocolVerdicts,
@@ -209,7 +209,6 @@ def test_topics_of_ten_are_clusters(has_topics, least, most):
     """Where dialogues of a topic are alike, 95 % intervals by topic cover, those by seed do not."""
     rng, covered = np.random.default_rng(0), np.zeros(2)
     elo = EloSettings(shuffles=2, runs=2)
-    known = {"unieval": UNIEVAL, "arena-n16": ARENA.at(16)}
     text, pair = ("x",) * 16, ("a", "b")
     seeds = [Seed(str(i), ("x",) * 4, f"t{i // 10}" if has_topics else "") for i in range(120)]
     dialogues = {
@@ -229,7 +228,7 @@ def test_topics_of_ten_are_clusters(has_topics, least, most):
                 for s, g in zip(seeds, good.tolist(), strict=True)
             ],
         }
-        judged = protocol_verdicts(known, judgments, seeds, dialogues)
+        judged = protocol_verdicts(JudgedSet("s", seeds, dialogues), judgments)
         (row,) = detection_result(judged["unieval"]).table.records
         rated = rate(judged["arena-n16"], elo)
         assert row["success_n16_low"] < row["success_n16"] < row["success_n16_high"]
