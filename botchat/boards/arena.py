@@ -114,11 +114,6 @@ class Arena(ProtocolResult):
             pairs *= 2  # both orders
         return self.counts.judged // pairs
 
-    @property
-    def separates(self) -> bool:
-        """Whether any contestant is significantly better than another."""
-        return bool(self.fitted.significantly_better.any())
-
     def above(self, names: Sequence[str], level: float) -> Flags:
         """Compare contestants by their ratings; see `ProtocolResult.above`."""
         return self.fitted.above(names, level)
@@ -158,7 +153,9 @@ def rated(
 
     ``signature``: names the comparisons. ``length``: as `fit` takes it, nan where not known.
     """
-    title = f"{protocol.title} at N = {protocol.n}" if protocol.n else protocol.title
+    title = protocol.title
+    if protocol.n:
+        title += f" at N = {protocol.n}"
     fitted = fit(comparisons)
     ratings = [_bradley_terry(fitted, "bt")]
     controlled = None

@@ -82,7 +82,8 @@ class Board:
     utterance_lengths: Lengths
     human_lengths: tuple[int, ...] = ()
     """Utterances of every human dialogue of the set."""
-    seeds_signature: str
+    seeds_signature: str = ""
+    """Signature of `human_lengths`."""
     notes: tuple[str, ...]
     """Sentences on what is left out, and why."""
     verdicts: Judged
@@ -136,7 +137,7 @@ class Board:
     def leading(self) -> Arena | None:
         """The Arena to speak of: the largest N that separates any two, else the largest."""
         leading = [part for part in self.arenas if part.protocol.leads]
-        separating = [part for part in leading if part.separates]
+        separating = [part for part in leading if part.fitted.significantly_better.any()]
         return next(iter(separating + leading), None)
 
     @property
@@ -220,7 +221,6 @@ def build_board(
     for name in sorted(judged):
         cases = test.cases(judgments[name], judged[name].protocol)
         facts[name] = judge_facts(judged[name], dialogues, cases)
-    human = dialogues.get(HUMAN, {}).values()
     known = catalogue.among(judgments)
     unknown = [name for name in sorted(judgments.keys() - known) if not is_reserved(name)]
     clauses = fill("boards/clauses.txt", judged=judged, parts=parts, arenas=arenas, unknown=unknown)
@@ -233,7 +233,7 @@ def build_board(
         judge_table=judge_table(facts.values(), [judged[name].signature for name in facts]),
         judge_facts=facts,
         utterance_lengths=measured,
-        human_lengths=tuple([len(each.utterances) for each in human]),
+        human_lengths=tuple([len(each.utterances) for each in dialogues.get(HUMAN, {}).values()]),
         seeds_signature=f"{SIGNED}|seeds|set:{seed_set}|seeds:{len(seeds)}"
         f"|min4:{len(eligible_seeds(seeds))}",
         notes=tuple(clauses.splitlines()),

@@ -9,7 +9,7 @@ from hashlib import sha256
 import numpy as np
 import pandas as pd
 
-from botchat.boards.arena import ComparisonCounts, rated
+from botchat.boards.arena import Arena, ComparisonCounts, rated
 from botchat.boards.board import Board, lengths_table, main_table
 from botchat.boards.judge_table import JudgeFacts, judge_table, pair_facts
 from botchat.boards.protocols import ProtocolVerdicts
@@ -52,7 +52,7 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
         "In percent, with 95 % intervals clustered by what was asked. Consistency: pairs with the "
         "same verdict in both orders. First preferred: decided votes for the first; 50: no bias.",
     )
-    board = _board(comparisons, counts, name, judge, signature)
+    board = _board(rated(VOTES, comparisons, counts, signature), name, judge)
     board = replace(board, judge_table=judges_table)
     # Only both orders tell what being named first is worth, and who is better.
     if facts.rate("consistency").is_known:
@@ -67,7 +67,7 @@ def rates_board(comparisons: Comparisons, name: str, per_pair: int) -> Board:
     models = list(comparisons.models)
     of_each = pd.Series(per_pair * (len(models) - 1), models)
     counts = ComparisonCounts(len(comparisons), of_each)
-    return _board(comparisons, counts, name, "rates", signature)
+    return _board(rated(VOTES, comparisons, counts, signature), name, "rates")
 
 
 def vote_comparisons(votes: PairVerdicts) -> Comparisons:
@@ -90,11 +90,8 @@ def clusters(votes: PairVerdicts, least: int) -> Indices | None:
     return None
 
 
-def _board(
-    comparisons: Comparisons, counts: ComparisonCounts, name: str, judge: str, signature: str
-) -> Board:
+def _board(part: Arena, name: str, judge: str) -> Board:
     """The board of one Arena; its main table has the numbers that most readers want, best first."""
-    part = rated(VOTES, comparisons, counts, signature)
     quoted = [(part, ["bt", "elo", "win", "win_or_tie", "n"])]
     nothing = Lengths("words", {})
     return Board(
@@ -105,7 +102,6 @@ def _board(
         lengths=lengths_table(nothing, name),
         judge_table=judge_table((), ()),
         utterance_lengths=nothing,
-        seeds_signature=signature,
         notes=tuple(fill("boards/notes_on_votes.txt", arena=part).splitlines()),
         verdicts={},
     )
