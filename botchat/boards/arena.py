@@ -82,8 +82,7 @@ class Arena(ProtocolResult):
     results: pd.DataFrame
     """The `results` of each ordered pair that was compared."""
     has_elo: bool
-    is_hard: bool
-    """See `Comparisons.is_hard`."""
+    comparisons: Comparisons
     counts: ComparisonCounts
     fitted: BradleyTerryResult
     controlled: BradleyTerryResult | None
@@ -163,8 +162,7 @@ def rated(
     if known.any():
         controlled = fit(comparisons.select(known), length[known])
         ratings.append(_bradley_terry(controlled, "bt_length_controlled"))
-    is_hard = comparisons.is_hard
-    has_elo = is_hard and (len(comparisons.models) <= MOST_ELO or elo is not None)
+    has_elo = comparisons.is_hard and (len(comparisons.models) <= MOST_ELO or elo is not None)
     if has_elo:
         played = bootstrap_elo(comparisons, elo)
         ratings.append(_elo(played, fitted))
@@ -206,7 +204,7 @@ def rated(
         pairs,
         of_pairs,
         has_elo,
-        is_hard,
+        comparisons,
         counts,
         fitted,
         controlled,
