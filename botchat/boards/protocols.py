@@ -143,7 +143,7 @@ class ProtocolVerdicts:
         prompts = {part for part in parts if part.startswith("prompt:")}
         return not prompts or bool(prompts & {f"prompt:{self.protocol.digest}", BLIND_PAGE})
 
-    @property
+    @cached_property
     def signature(self) -> str:
         """The most frequent signature, with the number of others if there are any."""
         signatures = self.signatures
