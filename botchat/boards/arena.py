@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import NamedTuple
@@ -23,13 +23,12 @@ from botchat.boards.protocols import (
 )
 from botchat.boards.tables import COLUMNS, Table, table, with_ends
 from botchat.estimates import Flags, Floats
+from botchat.frames import fill
 from botchat.metrics.lengths import log_words
-from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.protocol import Protocol
 from botchat.ratings.bradley_terry import BradleyTerryResult, fit
-from botchat.ratings.comparisons import Comparisons, comparisons_of
+from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloResult, EloSettings, bootstrap_elo
-from botchat.records import Dialogues
 
 MOST_ELO = 100
 """Contestants up to which Elo is played: of more it takes most of the time, and orders them as
@@ -37,6 +36,9 @@ Bradley-Terry does."""
 
 MOST_LISTED = 300
 """Models up to which pairs are listed both ways, and pairs that were never compared too."""
+
+_UNKNOWN = np.zeros(0)
+"""Lengths of votes."""
 
 _DIGITS = 6
 """Decimals in which the ratings of models that did the same are equal."""
@@ -46,18 +48,25 @@ class ComparisonCounts(NamedTuple):
     """Numbers of a protocol's comparisons, readable or not: judged, and expected."""
 
     judged: int
-    expected: int | None
-    """None for votes, which have no plan."""
+    of_each: pd.Series
+    """Contestant -> comparisons that are expected of it."""
+    is_planned: bool = True
+    """Whether all that are expected can be judged; votes have no plan."""
+
+    @property
+    def expected(self) -> int:
+        """Comparisons that are expected of all together."""
+        return int(self.of_each.sum()) // 2
 
     @property
     def full(self) -> bool:
         """Whether every comparison was made."""
-        return self.expected is None or self.judged >= self.expected
+        return not self.is_planned or self.judged >= self.expected
 
     @property
     def signature(self) -> str:
         """``data:full``, or the share that was made: ``data:31.2%``."""
-        if self.expected is None:
+        if not self.is_planned:
             return f"data:{self.judged}-votes"
         if self.full:
             return "data:full"
@@ -73,8 +82,7 @@ class Arena(ProtocolResult):
     results: pd.DataFrame
     """The `results` of each ordered pair that was compared."""
     has_elo: bool
-    is_hard: bool
-    """See `Comparisons.is_hard`."""
+    comparisons: Comparisons
     counts: ComparisonCounts
     fitted: BradleyTerryResult
     controlled: BradleyTerryResult | None
@@ -87,12 +95,13 @@ class Arena(ProtocolResult):
 
     def record(self, a: str, b: str, end: str) -> str:
         """Say how one contestant did against another, with ``end`` where they met."""
-        if (a, b) not in self.results.index:
-            return "met only through others"
-        wins, ties, losses = self.pair(a, b)
-        if self.is_hard:
-            return f"won {wins}, tied {ties}, lost {losses}{end}"
-        return f"win rate {100 * self.results['win'][a, b]:.0f} %{end}"
+        return fill(
+            "boards/record.txt",
+            arena=self,
+            counts=self.pair(a, b),
+            win=self.results["win"].get((a, b)),
+            end=end,
+        )
 
     @property
     def n_dialogues(self) -> int:
@@ -100,52 +109,31 @@ class Arena(ProtocolResult):
         if self.fitted.n_seeds is not None:
             return self.fitted.n_seeds
         pairs = max(1, math.comb(len(self.fitted.models), 2))
-        if self.counts.expected is not None:
+        if self.counts.is_planned:
             pairs *= 2  # both orders
         return self.counts.judged // pairs
-
-    @property
-    def separates(self) -> bool:
-        """Whether any contestant is significantly better than another."""
-        return bool(self.fitted.significantly_better.any())
 
     def above(self, names: Sequence[str], level: float) -> Flags:
         """Compare contestants by their ratings; see `ProtocolResult.above`."""
         return self.fitted.above(names, level)
 
 
-def rate(
-    judged: Iterable[ProtocolVerdicts],
-    seed_ids: Sequence[str],
-    elo: EloSettings | None,
-    dialogues: Dialogues,
-) -> list[Arena]:
-    """Rate every protocol about pairs, at each N that has a readable verdict.
-
-    ``seed_ids``: the seeds that count, each once.
-    """
-    arenas = []
-    for part in judged:
-        verdicts = part.verdicts.on(seed_ids)
-        readable = verdicts.only(verdicts.readable)
-        if not len(readable):
-            continue
-        comparisons = comparisons_of(readable, part.cluster[readable.item], readable.item)
-        # A contestant that only unreadable verdicts name is a contestant too.
-        contestants = part.verdicts.judged_contestants
-        expected = part.expected_pairs(contestants, seed_ids)
-        rows = with_missing(results(comparisons), contestants, expected.sum(axis=0))
-        counts = ComparisonCounts(len(verdicts), int(expected.sum()) // 2)
-        length = _length_differences(readable, comparisons, dialogues, part.protocol.n)
-        arenas.append(rated(part.protocol, rows, comparisons, counts, part.signature, elo, length))
-    return arenas
+def rate(part: ProtocolVerdicts, elo: EloSettings | None) -> Arena:
+    """Rate a protocol about pairs at one N, which has a readable verdict."""
+    # A contestant that only unreadable verdicts name is a contestant too.
+    contestants = part.verdicts.judged_contestants
+    each = pd.Series(part.expected_pairs(contestants).sum(axis=0), contestants)
+    counts = ComparisonCounts(len(part.eligible), each)
+    length = _length_differences(part)
+    return rated(part.protocol, part.comparisons, counts, part.signature, elo, length)
 
 
-def _length_differences(
-    readable: PairVerdicts, comparisons: Comparisons, dialogues: Dialogues, turns: int | None
-) -> Floats:
+def _length_differences(part: ProtocolVerdicts) -> Floats:
     """Return log length of the first less the second of each comparison, nan where not known."""
-    words = {name: log_words(dialogues.get(name, {}), turns) for name in comparisons.models}
+    comparisons = part.comparisons
+    readable = part.eligible.only(part.eligible.readable)
+    turns = part.protocol.n
+    words = {name: log_words(part.dialogues.get(name, {}), turns) for name in comparisons.models}
     length = pd.DataFrame(words, index=list(readable.items), dtype=np.float64).to_numpy()
     first = length[readable.item, comparisons.first]
     second = length[readable.item, comparisons.second]
@@ -154,33 +142,34 @@ def _length_differences(
 
 def rated(
     protocol: Protocol,
-    rows: pd.DataFrame,
     comparisons: Comparisons,
     counts: ComparisonCounts,
     signature: str,
     elo: EloSettings | None = None,
-    length: Floats | None = None,
+    length: Floats = _UNKNOWN,
 ) -> Arena:
-    """Rate the contestants and make the tables from ``rows``, which `with_missing` returns.
+    """Rate the contestants and make the tables.
 
     ``signature``: names the comparisons. ``length``: as `fit` takes it, nan where not known.
     """
-    title = f"{protocol.title} at N = {protocol.n}" if protocol.n else protocol.title
+    title = protocol.title
+    if protocol.n:
+        title += f" at N = {protocol.n}"
     fitted = fit(comparisons)
     ratings = [_bradley_terry(fitted, "bt")]
     controlled = None
-    if length is not None and np.isfinite(length).any():
-        known = np.isfinite(length)
+    known = np.isfinite(length)
+    if known.any():
         controlled = fit(comparisons.select(known), length[known])
         ratings.append(_bradley_terry(controlled, "bt_length_controlled"))
-    is_hard = comparisons.is_hard
-    has_elo = is_hard and (len(comparisons.models) <= MOST_ELO or elo is not None)
+    has_elo = comparisons.is_hard and (len(comparisons.models) <= MOST_ELO or elo is not None)
     if has_elo:
         played = bootstrap_elo(comparisons, elo)
         ratings.append(_elo(played, fitted))
         signature += f"|{played.settings.signature}"
     errors = "by-seed" if fitted.n_clusters else "independent"
     signature += f"|{counts.signature}|bt:ties0.5,95%,{errors}"
+    rows = with_missing(results(comparisons), list(counts.of_each.index), counts.of_each)
     ranks = rank_columns(ratings[0], fitted.above)
     standing = table(
         protocol.name,
@@ -215,7 +204,7 @@ def rated(
         pairs,
         of_pairs,
         has_elo,
-        is_hard,
+        comparisons,
         counts,
         fitted,
         controlled,

@@ -14,19 +14,32 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import pandas as pd
 
-from botchat.boards import arena, protocols
-from botchat.boards.arena import Arena
+from botchat.boards.arena import Arena, rate
 from botchat.boards.judge_table import JudgeFacts, judge_facts, judge_table
-from botchat.boards.protocols import MODEL, RANK, ProtocolResult, ProtocolVerdicts
+from botchat.boards.protocols import (
+    MODEL,
+    RANK,
+    ProtocolResult,
+    ProtocolVerdicts,
+    imported_signature,
+    protocol_result,
+)
 from botchat.boards.skill import SPAN, JudgeTest
-from botchat.boards.tables import Column, N, Table, is_floor_bot, share, shorten, table
-from botchat.estimates import Estimate
+from botchat.boards.tables import (
+    COLUMNS,
+    Column,
+    N,
+    Table,
+    models_of,
+    share,
+    shorten,
+    table,
+)
 from botchat.frames import fill
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
 from botchat.metrics.statistics import LEAST, proportion
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import Catalogue
-from botchat.protocols.protocol import Protocol
 from botchat.ratings.elo import EloSettings
 from botchat.records import (
     HUMAN,
@@ -69,7 +82,8 @@ class Board:
     utterance_lengths: Lengths
     human_lengths: tuple[int, ...] = ()
     """Utterances of every human dialogue of the set."""
-    seeds_signature: str
+    seeds_signature: str = ""
+    """Signature of `human_lengths`."""
     notes: tuple[str, ...]
     """Sentences on what is left out, and why."""
     verdicts: Judged
@@ -81,8 +95,8 @@ class Board:
     test: JudgeTest = field(default_factory=JudgeTest)
     self_judged: Names = ()
     """Contestants that are the judge itself."""
-    topics: Table | None = None
-    """One row a topic and contestant, where seeds have topics."""
+    topics: tuple[Table, ...] = ()
+    """One of one row a topic and contestant, where seeds have topics."""
 
     def __repr__(self) -> str:
         """Name the tables, in one line."""
@@ -123,7 +137,7 @@ class Board:
     def leading(self) -> Arena | None:
         """The Arena to speak of: the largest N that separates any two, else the largest."""
         leading = [part for part in self.arenas if part.protocol.leads]
-        separating = [part for part in leading if part.separates]
+        separating = [part for part in leading if part.fitted.significantly_better.any()]
         return next(iter(separating + leading), None)
 
     @property
@@ -139,8 +153,7 @@ class Board:
     @property
     def n_models(self) -> int:
         """Contestants without people and bots."""
-        names = self.frame["model"]
-        return sum(name != HUMAN and not is_floor_bot(name) for name in names)
+        return len(models_of(self.frame["model"]))
 
     @property
     def leaders(self) -> list[str]:
@@ -149,16 +162,14 @@ class Board:
         if part is None or part.n_dialogues < LEAST:
             return []
         ranks = part.ranks["rank"]
-        ranks = ranks[[not is_floor_bot(name) for name in ranks.index]]
+        ranks = ranks[models_of(ranks.index)]
         return sorted(ranks.index[ranks == ranks.min()])
 
     @property
     def tables(self) -> list[Table]:
         """The tables that a reader wants, most important first."""
         tables = [part.table for part in self.parts]
-        tables += [self.lengths, self.judge_table]
-        if self.topics is not None:
-            tables.append(self.topics)
+        tables += (self.lengths, self.judge_table) + self.topics
         return [self.main] + [each for each in tables if len(each.frame)]
 
     @property
@@ -193,25 +204,24 @@ def build_board(
         DataError: a verdict that the protocol does not offer.
     """
     seed_set, seeds, dialogues, catalogue, test = judged_set
-    known = catalogue.among(judgments)
-    judged = protocol_verdicts(known, judgments, seeds, dialogues)
-    min4 = [seed.id for seed in eligible_seeds(seeds)]
+    judged = protocol_verdicts(judged_set, judgments)
     contestants = _contestants(dialogues, judged)
     measured = measure(contestants)
-    lengths = lengths_table(
-        measured, seed_set, _imported_signature(imported_contestants(dialogues))
-    )
-    pairs = [part for part in judged.values() if part.protocol.is_pair]
-    arenas = arena.rate(pairs, min4, elo, dialogues)
-    parts: list[ProtocolResult] = [*arenas]
+    lengths = lengths_table(measured, seed_set, imported_signature(dialogues))
+    arenas = []
+    others = []
     for part in judged.values():
         if not part.protocol.is_pair:
-            parts.append(protocols.protocol_result(part, seeds, dialogues))
+            others.append(protocol_result(part))
+        elif len(part.comparisons):
+            arenas.append(rate(part, elo))
+    parts: list[ProtocolResult] = [*arenas]
+    parts += others
     facts = {}
     for name in sorted(judged):
-        cases = test.cases(judgments[name], known[name])
+        cases = test.cases(judgments[name], judged[name].protocol)
         facts[name] = judge_facts(judged[name], dialogues, cases)
-    human = dialogues.get(HUMAN, {}).values()
+    known = catalogue.among(judgments)
     unknown = [name for name in sorted(judgments.keys() - known) if not is_reserved(name)]
     clauses = fill("boards/clauses.txt", judged=judged, parts=parts, arenas=arenas, unknown=unknown)
     return Board(
@@ -223,8 +233,9 @@ def build_board(
         judge_table=judge_table(facts.values(), [judged[name].signature for name in facts]),
         judge_facts=facts,
         utterance_lengths=measured,
-        human_lengths=tuple([len(each.utterances) for each in human]),
-        seeds_signature=f"{SIGNED}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(min4)}",
+        human_lengths=tuple([len(each.utterances) for each in dialogues.get(HUMAN, {}).values()]),
+        seeds_signature=f"{SIGNED}|seeds|set:{seed_set}|seeds:{len(seeds)}"
+        f"|min4:{len(eligible_seeds(seeds))}",
         notes=tuple(clauses.splitlines()),
         verdicts=judged,
         n_seeds=len(seeds),
@@ -239,27 +250,23 @@ def with_topics(board: Board, by_topic: Mapping[str, Board]) -> Board:
         if column.kind in ("rate", "rating") and column.interval and column.key[:3] != "elo":
             columns.append(column)
     columns.append(share("skill", "Skill of the judge"))
+    values: list[float] = []
+    seeds: list[str] = []
+    for facts in board.judge_facts.values():
+        values += facts.cases.values.tolist()
+        seeds += facts.cases.seeds
+    cases = pd.Series(values, seeds, dtype=float)
+    topic_of = cases.index.map(board.test.topics)
     frames = []
     for topic, part in by_topic.items():
         frame = part.frame.assign(topic=topic, n=part.frame["complete"])
-        skill = columns[-1].keys
-        frame[skill] = list(vars(_skill_on(board, topic)).values())
+        # Of its shuffled dialogues, alone and in pairs.
+        own = cases[topic_of == topic]
+        frame[columns[-1].keys] = list(vars(proportion(own, list(own.index), SPAN)).values())
         frames.append(frame)
     note = "Each topic by its own dialogues alone; of fewer than 20 draw no conclusion."
     topics = table("by-topic", "By topic", columns, pd.concat(frames), board.main.signatures, note)
-    return replace(board, topics=topics.filled())
-
-
-def _skill_on(board: Board, topic: str) -> Estimate:
-    """Return the judge's skill on the shuffled dialogues of a topic, alone and in pairs."""
-    values = []
-    seeds = []
-    for facts in board.judge_facts.values():
-        for value, seed in zip(facts.cases.values, facts.cases.seeds, strict=True):
-            if board.test.topics.get(seed) == topic:
-                values.append(value)
-                seeds.append(seed)
-    return proportion(values, seeds, SPAN)
+    return replace(board, topics=(topics.filled(),))
 
 
 def _main_table(
@@ -268,23 +275,20 @@ def _main_table(
     """Make the main table: numbers of each protocol that ranks, and what dialogues there are."""
     ranking = [part for part in parts if part.keys]
     quoted = []
-    signatures: list[str] = []
     for part in ranking:
+        keys = ["elo"]
         if part is parts[0] or not isinstance(part, Arena):
-            quoted.append((part, part.keys[0]))
-        if isinstance(part, Arena) and part.has_elo:
-            quoted.append((part, "elo"))
-        signatures += part.table.signatures
+            keys += part.keys[:1]
+        quoted.append((part, keys))
     complete = {}
     for name, by_seed in contestants.items():
         complete[name] = sum(dialogue.complete for dialogue in by_seed.values())
     more = {
-        Column(f"mean_{unit}", f"Mean {unit}", "number"): pd.Series(lengths.values("mean")),
+        Column(f"mean_{unit}", f"Mean {unit}", "number"): lengths.by_model["mean"],
         Column("complete", "Complete dialogues", "count"): pd.Series(complete),
         Column("coverage", "Coverage", "rate"): _coverage(ranking),
     }
-    signatures.append(lengths.signature)
-    return main_table(contestants, quoted, more, signatures)
+    return main_table(contestants, quoted, more, lengths.signatures)
 
 
 def _contestants(dialogues: Dialogues, judged: Judged) -> Dialogues:
@@ -292,90 +296,51 @@ def _contestants(dialogues: Dialogues, judged: Judged) -> Dialogues:
 
     GTEval's comparisons with the human dialogues are no reason to rank ``human``.
     """
-    judged_names: set[str] = set()
-    for part in judged.values():
-        if not part.protocol.against_human:
-            judged_names.update(part.by_contestant, part.verdicts.judged_contestants)
     kept = dict(sorted(dialogues.items()))
-    if HUMAN not in judged_names:
-        kept.pop(HUMAN, None)
+    for part in judged.values():
+        if not part.protocol.against_human and HUMAN in part.contestants:
+            return kept
+    kept.pop(HUMAN, None)
     return kept
 
 
-def imported_contestants(dialogues: Dialogues) -> dict[str, str]:
-    """Contestant whose dialogues were made elsewhere -> ``imported:DIGEST``, of their signatures.
-
-    A contestant has one signature, except where a run was cut off or made with other settings.
-    """
-    imported = {}
-    for name, by_seed in dialogues.items():
-        signatures = {dialogue.signature for dialogue in by_seed.values()}
-        parts = set("|".join(signatures).split("|"))
-        digests = sorted(part for part in parts if part.startswith("imported:"))
-        if digests:
-            imported[name] = "+".join(digests)
-    return imported
-
-
-def _imported_signature(imported: Mapping[str, str]) -> str:
-    return "".join(f"|{digest}" for digest in sorted(set(imported.values())))
-
-
-def protocol_verdicts(
-    known: Mapping[str, Protocol],
-    judgments: JudgedFor,
-    seeds: Sequence[Seed],
-    dialogues: Dialogues,
-) -> dict[str, ProtocolVerdicts]:
+def protocol_verdicts(judged_set: JudgedSet, judgments: JudgedFor) -> dict[str, ProtocolVerdicts]:
     """Protocol -> its judgments on these seeds and contestants, if there are any."""
-    imported = imported_contestants(dialogues)
+    _, seeds, dialogues, catalogue, _ = judged_set
     ids = {seed.id for seed in seeds}
-    signature = _imported_signature(imported)
-    # An imported contestant has its own dialogues, and is counted on their seeds alone.
-    counted = {}
-    for name in imported:
-        counted[name] = [seed for seed in seeds if seed.id in dialogues[name]]
-    topics = {seed.id: seed.topic for seed in seeds if seed.topic}
     parts = {}
-    for name, protocol in known.items():
+    for name, protocol in catalogue.among(judgments).items():
         contestants = set(dialogues)
         if protocol.against_human:  # the other side is the seeds' own dialogues
             contestants.add(HUMAN)
-        single, verdicts = _verdicts_on(judgments[name], protocol, ids, contestants)
+        stored = judgments[name]
+        single: list[Judgment] = []
+        if isinstance(stored, PairVerdicts):
+            verdicts = stored.on(ids).between(contestants)
+        else:
+            for judgment in stored:
+                if judgment.seed_id in ids and contestants.issuperset(judgment.contestants):
+                    single.append(judgment)
+            verdicts = PairVerdicts.of([])
+            if not protocol.is_alone:
+                verdicts = PairVerdicts.of_judgments(single, protocol.answer)
+                single = []
         if single or len(verdicts):
-            parts[name] = ProtocolVerdicts(protocol, single, verdicts, signature, counted, topics)
+            parts[name] = ProtocolVerdicts(protocol, single, verdicts, seeds, dialogues)
     return parts
-
-
-def _verdicts_on(
-    stored: Sequence[Judgment] | PairVerdicts, protocol: Protocol, ids: set[str], names: set[str]
-) -> tuple[Sequence[Judgment], PairVerdicts]:
-    """Return the judgments on single dialogues, and on pairs, of these seeds and contestants."""
-    if isinstance(stored, PairVerdicts):
-        return (), stored.on(ids).between(names)
-    kept = [each for each in stored if each.seed_id in ids and names.issuperset(each.contestants)]
-    if protocol.is_alone:
-        return kept, PairVerdicts.of([])
-    return (), PairVerdicts.of_judgments(kept, protocol.answer)
 
 
 def lengths_table(measured: Lengths, seed_set: str, imported: str = "") -> Table:
     """Statistics of the lengths of generated utterances, the shortest first."""
     unit = ENCODING if measured.unit == "tokens" else measured.unit
-    rows = []
-    for name, values in measured.by_contestant.items():
-        rows.append({"model": name, **summary(values)})
+    columns = []
+    for column in COLUMNS.lengths:
+        columns.append(replace(column, heading=column.heading.format(unit=measured.unit)))
+    rows = [{"model": name, **summary(each)} for name, each in measured.by_contestant.items()]
     return table(
         "lengths",
         "Length of generated utterances",
-        [
-            MODEL,
-            Column("utterances", "Utterances", "count"),
-            Column("mean", f"Mean {measured.unit}", "number"),
-            Column("median", "Median", "number"),
-            Column("p95", "95 %", "number"),
-            Column("max", "Longest", "count"),
-        ],
+        columns,
         sorted(rows, key=itemgetter("mean", "model")),
         [f"{SIGNED}|lengths|set:{seed_set}|unit:{unit}{imported}"],
         f"In {measured.unit} an utterance; ChatSEED utterances are not counted.",
@@ -384,41 +349,48 @@ def lengths_table(measured: Lengths, seed_set: str, imported: str = "") -> Table
 
 def main_table(
     names: Collection[str],
-    quoted: Sequence[tuple[ProtocolResult, str]],
+    quoted: Sequence[tuple[ProtocolResult, Texts]],
     more: Mapping[Column, pd.Series],
     signatures: Texts,
 ) -> Table:
     """Make the table with a row a contestant, ranked as the first that is quoted, then by name.
 
-    ``quoted``: columns of their tables by key. ``more``: columns with their values by contestant.
+    ``quoted``: protocols, each with keys of columns that are taken from its table if it has them.
+    ``more``: columns with their values by contestant; ``signatures``: theirs.
     """
-    frame = pd.DataFrame(index=sorted(names))
+    order = sorted(names)
+    ranks = pd.DataFrame()
     for ranked, _ in quoted[:1]:
-        order = [name for name in ranked.table.frame["model"] if name in names]
-        frame = pd.concat([frame.loc[order], frame.drop(order)]).join(ranked.ranks)
+        order = ranked.table.frame["model"].tolist() + order
+        ranks = ranked.ranks
+    frame = ranks.reindex([name for name in dict.fromkeys(order) if name in names])
     columns = [RANK, MODEL]
-    for part, key in quoted:
-        column = part.table.column(key)
-        columns.append(part.quote(column))
-        values = part.table.frame.set_index("model")[column.keys]
-        frame = frame.join(values.set_axis(columns[-1].keys, axis=1))
+    signed: list[str] = []
+    for part, keys in quoted:
+        for column in part.table.columns:
+            if column.key in keys:
+                columns.append(part.quote(column))
+                values = part.table.by_model[column.keys]
+                frame = frame.join(values.set_axis(columns[-1].keys, axis=1))
+        signed += part.table.signatures
     for column, by_name in more.items():
         columns.append(column)
         frame[column.key] = by_name
+    signed += signatures
     return table(
         "leaderboard",
         "Leaderboard",
         columns,
-        frame.rename_axis("model").reset_index(),
-        signatures,
+        frame.rename_axis("model"),
+        signed,
         "Ranks are simultaneous 95 % rank intervals; brackets are 95 % CIs. Rates in percent.",
     )
 
 
 def _coverage(parts: Iterable[ProtocolResult]) -> pd.Series:
     """Contestant -> the least coverage of the protocols that judged it."""
-    least = pd.Series(dtype=float)
+    shares = [pd.Series(dtype=float)]
     for part in parts:
-        counts = part.table.frame.set_index("model")[["n", "missing"]]
-        least = least.combine((counts["n"] / counts.sum(axis=1)).dropna(), min, fill_value=1.0)
-    return least
+        counts = part.table.by_model[["n", "missing"]].astype(float)
+        shares.append(counts["n"] / counts.sum(axis=1))
+    return pd.concat(shares, axis=1).min(axis=1)

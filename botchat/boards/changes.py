@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, product
 from statistics import NormalDist
 
 import msgspec
@@ -14,6 +14,7 @@ import pandas as pd
 from botchat.boards.success import passes
 from botchat.errors import DataError
 from botchat.estimates import Floats, Indices
+from botchat.frames import fill
 from botchat.interfaces import Row
 from botchat.metrics.statistics import holm, sign_flip
 from botchat.protocols.protocol import PASS_AT
@@ -97,16 +98,13 @@ class Boards:
 
     def p_values(self, models: Sequence[str]) -> dict[str, float]:
         """Return model -> p that it fell at no N, of models that changed and have a seed (Holm)."""
-        tested = []
-        p_of_tests = []
-        for name in [each for each in models if each in self.changed]:
-            for n in self.tested_n:
-                changes, cluster = self.changes(name, n)
-                if len(changes):
-                    tested.append(name)
-                    p_of_tests.append(p_fell(changes, cluster))
+        tests = {}
+        for name, n in product(models, self.tested_n):
+            changes, cluster = self.changes(name, n)
+            if name in self.changed and len(changes):
+                tests[name, n] = p_fell(changes, cluster)
         p: dict[str, float] = {}
-        for name, value in zip(tested, holm(p_of_tests), strict=True):
+        for (name, _), value in zip(tests, holm(list(tests.values())), strict=True):
             p[name] = min(value, p.get(name, 1.0))
         return p
 
@@ -137,18 +135,5 @@ def p_fell(changes: Floats, cluster: Indices) -> float:
 
 def mismatches_of(boards: Boards) -> Iterator[str]:
     """Yield why no difference of two boards is a model's: other seeds, judges, prompts or N."""
-    old = boards.old
-    new = boards.new
-    if old.seeds and new.seeds and old.seeds.isdisjoint(new.seeds):
-        yield "they share no seed"
-    if old.n != new.n:
-        yield f"N is {old.n} before, {new.n} after"
-    lines = []
-    for (label, protocol), before in sorted(old.settings.items()):
-        after = new.settings.get((label, protocol), before)
-        if before != after:
-            line = f"{before} before, {after} after"
-            if label == "prompt":
-                line += f" of {protocol}"
-            lines.append(line)
-    yield from dict.fromkeys(lines)
+    text = fill("boards/mismatches.txt", old=boards.old, new=boards.new)
+    yield from dict.fromkeys(text.splitlines())

@@ -149,7 +149,7 @@ def _at_human_length(board: Board, name: str) -> str:
     passed = {}
     for part in board.of(DetectionResult):
         if part.protocol.about_ai:
-            passed = part.table.values("success_human_length")
+            passed = part.table.by_model["success_human_length"].to_dict()
     if math.isnan(passed.get(name, math.nan)):
         return ""
     people = ""

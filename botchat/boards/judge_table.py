@@ -111,6 +111,6 @@ def _facts_alone(judged: ProtocolVerdicts) -> JudgeFacts:
     """Return the judge's facts on single dialogues."""
     judgments = judged.judgments
     unreadable = [judgment.verdict is None for judgment in judgments]
-    rates = {"unreadable_rate": proportion(unreadable, judged.topics_of(judgments))}
+    rates = {"unreadable_rate": proportion(unreadable, judged.cases["topic"].tolist())}
     n_without_room = sum(map(lacks_room, judgments))
     return JudgeFacts(judged.protocol.name, len(judgments), sum(unreadable), n_without_room, rates)

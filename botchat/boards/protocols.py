@@ -5,8 +5,7 @@ Every rate has a 95 % interval, clustered by ChatSEED, and its number of cases.
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -49,56 +48,86 @@ class ProtocolVerdicts:
     """On single dialogues, at most one for each."""
     verdicts: PairVerdicts
     """On pairs; none where the protocol is about single dialogues."""
-    imported: str = ""
-    """End of the signature: which of the dialogues were made elsewhere."""
-    counted: Mapping[str, Sequence[Seed]] = field(default_factory=dict)
-    """Contestant -> the seeds that it is counted on, where that is not all."""
-    topics: Mapping[str, str] = field(default_factory=dict)
-    """Seed -> its topic, where it has one; intervals are clustered by topic, else by seed."""
+    seeds: Sequence[Seed] = ()
+    dialogues: Dialogues = field(default_factory=dict)
 
     @cached_property
-    def by_contestant(self) -> Mapping[str, Sequence[Judgment]]:
-        """Contestant -> the judgments on its dialogues, in their order."""
-        judgments = defaultdict[str, list[Judgment]](list)
-        for judgment in self.judgments:
-            judgments[judgment.contestants[0]].append(judgment)
-        return judgments
+    def topics(self) -> Mapping[str, str]:
+        """Seed -> its topic, where it has one; intervals are clustered by topic, else by seed."""
+        return {seed.id: seed.topic for seed in self.seeds if seed.topic}
 
-    def topics_of(self, judgments: Iterable[Judgment]) -> list[str]:
-        """Return the topic of each judgment's seed, or the seed."""
-        return [self.topics.get(j.seed_id, j.seed_id) for j in judgments]
+    @cached_property
+    def counted(self) -> pd.DataFrame:
+        """Whether a contestant (row) is counted on a seed of the protocol (column).
+
+        One that was imported has its own dialogues, and is counted on their seeds alone.
+        """
+        seed_ids = [seed.id for seed in self.protocol.eligible(self.seeds)]
+        counted = pd.DataFrame(True, list(self.dialogues), seed_ids)
+        for name in imported_contestants(self.dialogues):
+            counted.loc[name] = np.isin(seed_ids, list(self.dialogues[name]))
+        return counted
+
+    @cached_property
+    def eligible(self) -> PairVerdicts:
+        """Verdicts on pairs whose seeds the protocol has cases on."""
+        return self.verdicts.on(self.counted.columns)
+
+    @cached_property
+    def comparisons(self) -> Comparisons:
+        """The readable ones of `eligible`."""
+        readable = self.eligible.only(self.eligible.readable)
+        return comparisons_of(readable, self.cluster[readable.item], readable.item)
+
+    @property
+    def contestants(self) -> list[str]:
+        """Contestants with a judgment, alone or in pairs."""
+        return self.cases["model"].tolist() + self.verdicts.judged_contestants
+
+    def row(self, name: str, n: int) -> dict[str, object]:
+        """Begin the row of a contestant that has ``n`` readable verdicts on its dialogues."""
+        return {"model": name, "n": n, "missing": self.counted.loc[name].sum() - n}
+
+    @cached_property
+    def cases(self) -> pd.DataFrame:
+        """One row a judgment on a single dialogue, in their order.
+
+        ``model``, ``seed``, ``topic`` (or the seed), ``shown`` utterances, and ``verdict``, missing
+        where it cannot be read.
+        """
+        rows = []
+        for judgment in self.judgments:
+            seed = judgment.seed_id
+            topic = self.topics.get(seed, seed)
+            rows.append((judgment.contestants[0], seed, topic, judgment.shown, judgment.verdict))
+        return pd.DataFrame(rows, columns=["model", "seed", "topic", "shown", "verdict"])
 
     @cached_property
     def ends(self) -> pd.DataFrame:
-        """One row a verdict on whether a dialogue is AI's.
+        """`cases` of a protocol that asks whether a dialogue is AI's.
 
-        ``model``, ``seed``, ``topic`` (or the seed), ``shown`` utterances, and ``first_ai``, the
-        first AI utterance: NaN unreadable, else as `first_ai_index` or a place behind the last one.
+        In place of the verdict ``first_ai``, the first AI utterance: NaN unreadable, else as
+        `first_ai_index` or a place behind the last one.
         """
-        rows = []
-        for judgment, topic in zip(self.judgments, self.topics_of(self.judgments), strict=True):
-            name = judgment.contestants[0]
-            first_ai = math.nan
-            if judgment.verdict is not None:
-                first_ai = first_ai_index(judgment.verdict, f"{name} on seed {judgment.seed_id}")
-            rows.append((name, judgment.seed_id, topic, judgment.shown, first_ai))
-        return pd.DataFrame(rows, columns=["model", "seed", "topic", "shown", "first_ai"])
+        known = self.cases.dropna(subset="verdict")
+        first_ai = []
+        for name, seed, _, _, verdict in known.itertuples(index=False):
+            first_ai.append(first_ai_index(verdict, f"{name} on seed {seed}"))
+        ends = self.cases.drop(columns="verdict")
+        return ends.assign(first_ai=pd.Series(first_ai, known.index, dtype=float))
 
     @cached_property
     def cluster(self) -> Indices:
         """Number of the topic, or of itself, of each seed of ``verdicts``."""
         return Numbers().of(self.topics.get(item, item) for item in self.verdicts.items)
 
-    def expected_pairs(self, names: Sequence[str], seed_ids: Sequence[str]) -> Indices:
+    def expected_pairs(self, names: list[str]) -> Indices:
         """Comparisons of each two of some contestants, in both orders, shape (m, m).
 
         Every pair is expected on each seed that both are counted on.
         """
-        counts_on = np.ones((len(names), len(seed_ids)), np.intp)
-        for row, name in enumerate(names):
-            if name in self.counted:
-                counts_on[row] = np.isin(seed_ids, [seed.id for seed in self.counted[name]])
-        pairs = 2 * counts_on @ counts_on.T
+        counted = self.counted.reindex(names, fill_value=True).to_numpy(np.intp)
+        pairs: Indices = 2 * counted @ counted.T
         np.fill_diagonal(pairs, 0)
         return pairs
 
@@ -114,7 +143,7 @@ class ProtocolVerdicts:
         prompts = {part for part in parts if part.startswith("prompt:")}
         return not prompts or bool(prompts & {f"prompt:{self.protocol.digest}", BLIND_PAGE})
 
-    @property
+    @cached_property
     def signature(self) -> str:
         """The most frequent signature, with the number of others if there are any."""
         signatures = self.signatures
@@ -122,7 +151,26 @@ class ProtocolVerdicts:
         many = ""
         if len(signatures) > 1:
             many = f"|and-{len(signatures) - 1}-other-settings"
-        return f"{first}{many}{self.imported}"
+        return f"{first}{many}{imported_signature(self.dialogues)}"
+
+
+def imported_contestants(dialogues: Dialogues) -> dict[str, str]:
+    """Contestant whose dialogues were made elsewhere -> ``imported:DIGEST``, of their signatures.
+
+    A contestant has one signature, except where a run was cut off or made with other settings.
+    """
+    imported = {}
+    for name, by_seed in dialogues.items():
+        signatures = "|".join({dialogue.signature for dialogue in by_seed.values()})
+        digests = {part for part in signatures.split("|") if part.startswith("imported:")}
+        if digests:
+            imported[name] = "+".join(sorted(digests))
+    return imported
+
+
+def imported_signature(dialogues: Dialogues) -> str:
+    """End of a signature: which of the dialogues were made elsewhere."""
+    return "".join(f"|{digest}" for digest in sorted(set(imported_contestants(dialogues).values())))
 
 
 @dataclass(frozen=True)
@@ -146,8 +194,7 @@ class ProtocolResult:
         ``level``: of each two-sided test.
         """
         column = self.ranking[0]
-        frame = self.table.frame.set_index("model").loc[list(names), column.keys]
-        values = frame.to_numpy(dtype=float).T
+        values = self.table.by_model.loc[list(names), column.keys].to_numpy(float).T
         # An interval of a share is about as wide everywhere on this scale, and at its ends.
         if column.kind == "rate":
             values = 2 * np.arcsin(np.sqrt(values))
@@ -166,8 +213,7 @@ class ProtocolResult:
     @property
     def ranks(self) -> pd.DataFrame:
         """Table of `rank_columns`, by the first column of `ranking`."""
-        values = self.table.frame.set_index("model")[self.ranking[0].keys]
-        return rank_columns(values, self.above)
+        return rank_columns(self.table.by_model[self.ranking[0].keys], self.above)
 
     def quote(self, column: Column) -> Column:
         """A column as the main table calls it: by protocol, unless it leads, and N."""
@@ -238,24 +284,20 @@ def _result_table(
     return table(protocol.name, protocol.title, columns, rows, [judged.signature], note, by)
 
 
-def detection_result(
-    judged: ProtocolVerdicts, seeds: Sequence[Seed], dialogues: Dialogues
-) -> DetectionResult:
+def detection_result(judged: ProtocolVerdicts) -> DetectionResult:
     """Success rates, at each N that the dialogues reach and at the human length."""
     curves = success_curves(judged.ends)
-    turns = success_turns(judged, dialogues)
+    turns = success_turns(judged)
     columns = [Column(f"success_n{n}", f"Success @{n}", "rate", interval=True, n=n) for n in turns]
     keys = [column.key for column in columns]
     columns.append(share("success_human_length", "Success @human length"))
-    human_length = {s.id: len(s.utterances) for s in seeds if len(s.utterances) >= MIN_HUMAN}
+    human_length = {s.id: len(s.utterances) for s in judged.seeds if len(s.utterances) >= MIN_HUMAN}
     rows = []
     for name, ends in judged.ends.groupby("model", sort=False):
-        n = passes(ends, turns[0]).count()
-        missing = len(judged.counted.get(str(name), seeds)) - n
+        row = judged.row(str(name), passes(ends, turns[0]).count())
         if name == HUMAN:
             n = ends["first_ai"].count()
-            missing = len(ends) - n
-        row: dict[str, object] = {"model": name, "n": n, "missing": missing}
+            row |= {"n": n, "missing": len(ends) - n}
         passed = passes(ends, ends["seed"].map(human_length))
         row["success_human_length"] = _mean(passed, ends["topic"])
         if name in curves:
@@ -279,11 +321,11 @@ def _mean(values: pd.Series, topic: pd.Series, scale: tuple[float, float] = (0.0
     return proportion(known, topic[known.index].tolist(), scale)
 
 
-def success_turns(judged: ProtocolVerdicts, dialogues: Dialogues) -> list[int]:
+def success_turns(judged: ProtocolVerdicts) -> list[int]:
     """Each N of the success rates that generated dialogues reach, the largest first."""
     lengths = []
-    for name in judged.by_contestant.keys() - {HUMAN} or {HUMAN}:
-        lengths += [len(dialogue.utterances) for dialogue in dialogues[name].values()]
+    for name in set(judged.cases["model"]) - {HUMAN} or {HUMAN}:
+        lengths += [len(dialogue.utterances) for dialogue in judged.dialogues[name].values()]
     longest = max(lengths)
     if judged.protocol.n is not None:
         longest = min(longest, judged.protocol.n)
@@ -324,7 +366,9 @@ def results(comparisons: Comparisons, *, of_pairs: bool = False) -> pd.DataFrame
 
 
 def with_missing(
-    results: pd.DataFrame, names: list[str] | list[tuple[str, str]], expected: Indices | int
+    results: pd.DataFrame,
+    names: list[str] | list[tuple[str, str]],
+    expected: pd.Series | Indices | int,
 ) -> pd.DataFrame:
     """Rows of ``names``, with the number of comparisons that are ``missing`` of the expected.
 
@@ -335,16 +379,13 @@ def with_missing(
     return frame.assign(n=n, missing=(expected - n).clip(lower=0))
 
 
-def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResult:
+def gteval_result(judged: ProtocolVerdicts) -> GTEvalResult:
     """Win, tie and lose rates of each model against the human dialogues."""
-    seed_ids = [seed.id for seed in judged.protocol.eligible(seeds)]
-    counted = judged.verdicts.on(seed_ids)
-    readable = counted.only(counted.readable)
-    compared = comparisons_of(readable, judged.cluster[readable.item])
     models = [name for name in judged.verdicts.judged_contestants if name != HUMAN]
     pairs = [(model, HUMAN) for model in models]
-    expected = judged.expected_pairs([*models, HUMAN], seed_ids)[:-1, -1]
-    rows = with_missing(results(compared, of_pairs=True), pairs, expected).assign(model=models)
+    expected = judged.expected_pairs([*models, HUMAN])[:-1, -1]
+    of_pairs = results(judged.comparisons, of_pairs=True)
+    rows = with_missing(of_pairs, pairs, expected).assign(model=models)
     keys = ["win_or_tie", "win"]
     standing = _result_table(
         judged,
@@ -358,7 +399,7 @@ def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResu
     return GTEvalResult(judged.protocol, standing, keys=keys)
 
 
-def score_result(judged: ProtocolVerdicts, answer: Score, seeds: Sequence[Seed]) -> ProtocolResult:
+def score_result(judged: ProtocolVerdicts, answer: Score) -> ProtocolResult:
     """The mean of each number, with its 95 % interval over dialogues (Student's t)."""
     scale = answer.scale
     columns = [
@@ -366,16 +407,14 @@ def score_result(judged: ProtocolVerdicts, answer: Score, seeds: Sequence[Seed])
     ]
     keys = [column.key for column in columns]
     rows = []
-    for model, judgments in judged.by_contestant.items():
-        readable = [judgment for judgment in judgments if judgment.verdict is not None]
-        missing = len(judged.counted.get(model, seeds)) - len(readable)
-        row: dict[str, object] = {"model": model, "n": len(readable), "missing": missing}
-        topics = pd.Series(judged.topics_of(readable), dtype=object)
-        known = [answer.scores(judgment.verdict) for judgment in readable]
+    for model, cases in judged.cases.groupby("model", sort=False):
+        readable = cases.dropna(subset="verdict")
+        row = judged.row(str(model), len(readable))
+        known = [answer.scores(verdict) for verdict in readable["verdict"]]
         # What a verdict lacks is NaN.
-        scores = pd.DataFrame(known, columns=keys, dtype=float)
+        scores = pd.DataFrame(known, readable.index, keys, dtype=float)
         for key in keys:
-            row[key] = _mean(scores[key], topics, (scale.lowest, scale.highest))
+            row[key] = _mean(scores[key], readable["topic"], (scale.lowest, scale.highest))
         rows.append(row)
     standing = _result_table(
         judged,
@@ -388,11 +427,9 @@ def score_result(judged: ProtocolVerdicts, answer: Score, seeds: Sequence[Seed])
     return ProtocolResult(judged.protocol, standing, keys=keys)
 
 
-def report_result(
-    judged: ProtocolVerdicts, seeds: Sequence[Seed], dialogues: Dialogues
-) -> ReportResult:
+def report_result(judged: ProtocolVerdicts) -> ReportResult:
     """Error rates of each contestant, fewest points lost first."""
-    reported = diagnoses(judged.judgments, dialogues)
+    reported = diagnoses(judged.judgments, judged.dialogues)
     standing = _result_table(
         judged,
         [
@@ -400,7 +437,7 @@ def report_result(
             *(share(key, name) for key, name in ERRORS.items()),
             share("quoted", "Quotes found"),
         ],
-        error_rates(judged.by_contestant, reported, len(seeds), judged.topics),
+        error_rates(judged.judgments, reported, len(judged.seeds), judged.topics),
         "Dialogues with an error, in percent of those judged on it, with 95 % intervals. "
         "Score: mean of one point less for every error, from 0. Quotes found: errors whose quoted "
         "words are in the utterance that the judge names, in percent.",
@@ -413,18 +450,16 @@ COUNTS = (N, Column("missing", "Missing", "count", detail=True))
 RANK = Column("rank", "Rank", "rank", interval=True)
 
 
-def protocol_result(
-    judged: ProtocolVerdicts, seeds: Sequence[Seed], dialogues: Dialogues
-) -> ProtocolResult:
+def protocol_result(judged: ProtocolVerdicts) -> ProtocolResult:
     """The result of a protocol that needs no rating."""
     match judged.protocol.answer:
         case Detection():
-            return detection_result(judged, seeds, dialogues)
+            return detection_result(judged)
         case Pairwise():
-            return gteval_result(judged, seeds)
+            return gteval_result(judged)
         case Score() as answer:
-            return score_result(judged, answer, seeds)
+            return score_result(judged, answer)
         case Report():
-            return report_result(judged, seeds, dialogues)
+            return report_result(judged)
         case _ as unknown:
             assert_never(unknown)

@@ -55,7 +55,7 @@ class SuccessCurve:
         reaches = end >= n
         failed = (end <= n) & is_ai
         at_risk = reaches.sum(1)
-        gone = ((end == n) & is_ai).sum(1)
+        gone = (reaches & failed).sum(1)
         rate: Floats = np.cumprod(1 - gone / np.maximum(at_risk, 1), dtype=np.float64)
         rate[rate < 1e-12] = 0
         rate[(at_risk == 0) & (rate > 0)] = np.nan

@@ -22,7 +22,7 @@ from rich.cells import cell_len, chop_cells
 
 from botchat.estimates import Estimate
 from botchat.frames import TomlTable, package_toml
-from botchat.records import Texts
+from botchat.records import HUMAN, Texts
 
 LABEL_COLUMNS = 34
 """Width of the longest label of a model, in columns of a terminal."""
@@ -95,6 +95,11 @@ def is_floor_bot(contestant: str) -> bool:
     return all(name.startswith("bot:") for name in contestant.split(" + "))
 
 
+def models_of(names: Iterable[str]) -> list[str]:
+    """Contestants without people and bots."""
+    return [name for name in names if name != HUMAN and not is_floor_bot(name)]
+
+
 @dataclass(frozen=True)
 class Column:
     """One column: its key in the data, its heading for readers, and how its values are written."""
@@ -122,9 +127,9 @@ class Column:
         return [self.key]
 
 
-def share(key: str, heading: str, *, detail: bool = False) -> Column:
+def share(key: str, heading: str) -> Column:
     """A column of shares, 0 to 1, with their intervals."""
-    return Column(key, heading, "rate", detail, interval=True)
+    return Column(key, heading, "rate", interval=True)
 
 
 N = Column("n", "n", "count")
@@ -138,8 +143,10 @@ class _Form(TomlTable, frozen=True):
 
     number: str = ""
     ends: str = ""
-    """Ends of its interval; by default the same."""
+    """Ends of its interval; empty where they are not written beside it."""
     dtype: str = "float64"
+    scale: int = 1
+    """What it is multiplied by for readers."""
 
 
 class _Columns(TomlTable, frozen=True):
@@ -160,6 +167,7 @@ class _Columns(TomlTable, frozen=True):
     facts_on_pairs: Columns
     facts_of_tests: Columns
     pairwise: Columns
+    lengths: Columns
 
 
 COLUMNS = package_toml("boards/columns.toml", _Columns)
@@ -198,9 +206,10 @@ class Table:
         """Return the column of a key; raises `KeyError` if there is none."""
         return {column.key: column for column in self.columns}[key]
 
-    def values(self, key: str) -> dict[str, Any]:
-        """Contestant -> its value in a column; rows are contestants."""
-        return dict(zip(self.frame["model"], self.frame[key].tolist(), strict=True))
+    @property
+    def by_model(self) -> pd.DataFrame:
+        """The frame by contestant; rows are contestants."""
+        return self.frame.set_index("model")
 
     def filled(self) -> Table:
         """Return the table without columns that have no value in any row; names and ranks stay."""
@@ -228,35 +237,28 @@ class Table:
         """Every row for readers: rates in percent, a dash for missing, ``62.5 (47–76)``."""
         columns = []
         for column in self.headline:
-            texts = self.texts(column.key)
-            if column.interval and column.kind != "rank":
-                form = column.form.ends or column.form.number
-                ends = [interval_text(number, form) for number in self.numbers(column.key)]
+            texts = self.texts(column)
+            if column.interval and column.form.ends:
+                numbers = self.numbers(column)
+                ends = [interval_text(number, column.form.ends) for number in numbers]
                 pairs = zip(texts, ends, strict=True)
                 texts = [f"{text} ({span})" if span else text for text, span in pairs]
             columns.append(texts)
         return [list(row) for row in zip(*columns, strict=True)]
 
-    def texts(self, key: str) -> list[str]:
+    def texts(self, column: Column) -> list[str]:
         """Return a column for readers; ranks that are open as ``2–4``."""
-        column = self.column(key)
         if column.kind == "rank":
             spans = self.frame[column.keys].itertuples(index=False)
             return [_rank_text(rank, low, high) for rank, low, high in spans]
-        values = self.frame[key]
-        if column.kind == "rate":
-            values = 100 * values
-        form = column.form.number
-        return ["–" if pd.isna(value) else format(value, form) for value in values.tolist()]
+        form = column.form
+        values = self.frame[column.key].tolist()
+        return ["–" if pd.isna(each) else format(form.scale * each, form.number) for each in values]
 
-    def numbers(self, key: str) -> list[Estimate]:
+    def numbers(self, column: Column) -> list[Estimate]:
         """Return the numbers of a column and their intervals; rates in percent."""
-        column = self.column(key)
-        width = 1.0
-        if column.kind == "rate":
-            width = 100.0
-        rows = self.frame[column.keys].to_numpy(float).tolist()
-        return [Estimate(value, low, high).stretched(0.0, width) for value, low, high in rows]
+        rows = column.form.scale * self.frame[column.keys].to_numpy(float)
+        return [Estimate(value, low, high) for value, low, high in rows.tolist()]
 
     @property
     def records(self) -> list[Record]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import replace
 from hashlib import sha256
@@ -10,12 +9,13 @@ from hashlib import sha256
 import numpy as np
 import pandas as pd
 
-from botchat.boards.arena import ComparisonCounts, rated
+from botchat.boards.arena import Arena, ComparisonCounts, rated
 from botchat.boards.board import Board, lengths_table, main_table
 from botchat.boards.judge_table import JudgeFacts, judge_table, pair_facts
-from botchat.boards.protocols import ProtocolVerdicts, results, with_missing
+from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.tables import COLUMNS, Column, table
 from botchat.estimates import Indices
+from botchat.frames import fill
 from botchat.metrics.lengths import Lengths
 from botchat.metrics.statistics import distinct, proportion
 from botchat.metrics.verdicts import TIE, PairVerdicts
@@ -34,7 +34,8 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
     comparisons.require_any()
     signature = f"{SIGNED}|votes|set:{name}|data:{votes_digest(votes)}"
     named = Counter(votes.contestants[i] for i in [*votes.first, *votes.second])
-    expected = np.array([named[name] for name in comparisons.models])
+    of_each = pd.Series({name: named[name] for name in comparisons.models})
+    counts = ComparisonCounts(len(comparisons), of_each, is_planned=False)
     judges = [votes.judges[i] for i in np.unique(votes.judge).tolist()]
     judge = judges[0]
     row_name = judge
@@ -51,7 +52,7 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
         "In percent, with 95 % intervals clustered by what was asked. Consistency: pairs with the "
         "same verdict in both orders. First preferred: decided votes for the first; 50: no bias.",
     )
-    board = _board(comparisons, expected, None, name, judge, signature)
+    board = _board(rated(VOTES, comparisons, counts, signature), name, judge)
     board = replace(board, judge_table=judges_table)
     # Only both orders tell what being named first is worth, and who is better.
     if facts.rate("consistency").is_known:
@@ -63,9 +64,10 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
 def rates_board(comparisons: Comparisons, name: str, per_pair: int) -> Board:
     """Make the board of a table of rates, ``per_pair`` comparisons of each pair; no judges."""
     signature = f"{SIGNED}|votes|set:{name}|per_pair:{per_pair}"
-    m = len(comparisons.models)
-    per_model = np.full(m, per_pair * (m - 1))
-    return _board(comparisons, per_model, per_pair * math.comb(m, 2), name, "rates", signature)
+    models = list(comparisons.models)
+    of_each = pd.Series(per_pair * (len(models) - 1), models)
+    counts = ComparisonCounts(len(comparisons), of_each)
+    return _board(rated(VOTES, comparisons, counts, signature), name, "rates")
 
 
 def vote_comparisons(votes: PairVerdicts) -> Comparisons:
@@ -88,41 +90,19 @@ def clusters(votes: PairVerdicts, least: int) -> Indices | None:
     return None
 
 
-def _board(
-    comparisons: Comparisons,
-    expected: Indices,
-    n_expected: int | None,
-    name: str,
-    judge: str,
-    signature: str,
-) -> Board:
-    """The board of one Arena; its main table has the numbers that most readers want, best first.
-
-    ``expected``: comparisons of each model, readable or not; ``n_expected``: of all together.
-    """
-    rows = with_missing(results(comparisons), list(comparisons.models), expected)
-    counts = ComparisonCounts(len(comparisons), n_expected)
-    part = rated(VOTES, rows, comparisons, counts, signature)
-    keys = ["bt", "elo", "win", "win_or_tie", "n"]
-    if not part.has_elo:
-        keys.remove("elo")
-    quoted = [(part, key) for key in keys]
-    notes = []
-    if part.fitted.warning:
-        notes.append(f"Bradley–Terry: {part.fitted.warning}.")
-    if not part.is_hard:
-        notes.append("No Elo: it takes wins, ties and losses that each count once.")
+def _board(part: Arena, name: str, judge: str) -> Board:
+    """The board of one Arena; its main table has the numbers that most readers want, best first."""
+    quoted = [(part, ["bt", "elo", "win", "win_or_tie", "n"])]
     nothing = Lengths("words", {})
     return Board(
         seed_set=name,
         judge=judge,
-        main=main_table(part.fitted.models, quoted, {}, part.table.signatures),
+        main=main_table(part.fitted.models, quoted, {}, ()),
         parts=(part,),
         lengths=lengths_table(nothing, name),
         judge_table=judge_table((), ()),
         utterance_lengths=nothing,
-        seeds_signature=signature,
-        notes=tuple(notes),
+        notes=tuple(fill("boards/notes_on_votes.txt", arena=part).splitlines()),
         verdicts={},
     )
 

@@ -123,7 +123,7 @@ class SeedSetData:
 
     def _notes(self, board: Board) -> list[str]:
         """Return at most five notes; the last is on lost calls."""
-        from botchat.boards.board import imported_contestants
+        from botchat.boards.protocols import imported_contestants
         from botchat.protocols import generation
 
         judgments = self.judgments_of(board.judge)

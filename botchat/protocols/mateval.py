@@ -109,12 +109,12 @@ def by_type(reported: Iterable[Report]) -> dict[str, bool]:
 
 
 def error_rates(
-    by_contestant: Mapping[str, Iterable[Judgment]],
+    judgments: Iterable[Judgment],
     reported: Diagnoses,
     n_seeds: int,
     topics: Mapping[str, str],
 ) -> list[Cells]:
-    """Return one row a contestant of the judgments on its dialogues, at most one on each.
+    """Return one row a contestant of judgments on dialogues, at most one on each.
 
     ``topics``: seed id -> its topic, if it has one; intervals are clustered by topic, else by seed.
 
@@ -122,6 +122,9 @@ def error_rates(
     the share of dialogues that have it; ``quoted``: share of all errors whose quote is in the
     utterance named; ``n`` readable ones, ``missing`` (of ``n_seeds``).
     """
+    by_contestant = defaultdict[str, list[Judgment]](list)
+    for judgment in judgments:
+        by_contestant[judgment.contestants[0]].append(judgment)
     rows = []
     for name, judged in by_contestant.items():
         cases = defaultdict[str, Clustered](list)

@@ -28,7 +28,7 @@ from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullFormatt
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.judge_agreement import AgreementReport
-from botchat.boards.protocols import DetectionResult, GTEvalResult, SuccessCurve
+from botchat.boards.protocols import RANK, DetectionResult, GTEvalResult, SuccessCurve
 from botchat.boards.tables import Table, labels
 from botchat.errors import UsageError
 from botchat.frames import Tables, package_toml
@@ -122,7 +122,7 @@ def board_charts(board: Board, costs: Costs | None = None) -> Iterator[Chart]:
     for part in board.of(DetectionResult):
         yield from _detection_charts(part)
     for gteval in board.of(GTEvalResult):
-        rates = _first(gteval.table.frame.set_index("model")[["win", "tie", "lose"]].dropna())
+        rates = _first(gteval.table.by_model[["win", "tie", "lose"]].dropna())
         yield Chart(
             "vs-human",
             f"{gteval.protocol.title}: model vs human dialogue",
@@ -144,7 +144,7 @@ def _arena_charts(arenas: Sequence[Arena], costs: Costs) -> Iterator[Chart]:
         return
     ratings = {_n_words(arena): _with_ends(arena.table, "bt") for arena in arenas}
     rated = ratings[_n_words(first)]
-    ranks = dict(zip(first.table.frame["model"], first.table.texts("rank"), strict=True))
+    ranks = dict(zip(first.table.frame["model"], first.table.texts(RANK), strict=True))
     yield Chart(
         f"{prefix}ratings",
         "Bradley–Terry ratings with 95 % intervals",
@@ -181,7 +181,7 @@ def _n_words(arena: Arena) -> str:
 
 
 def _win_rates(arena: Arena, prefix: str) -> Chart:
-    names = list(_first(arena.table.frame.set_index("model")).index)
+    names = list(_first(arena.table.by_model).index)
     rates = arena.results["win_or_tie"].unstack().reindex(index=names, columns=names)
     name = f"{prefix}win-rates"
     title = "Win + tie rate (%)"
@@ -296,7 +296,7 @@ def _judge_names(judges: Texts) -> dict[str, str]:
 
 def _with_ends(table: Table, key: str) -> pd.DataFrame:
     """Return ``value``, ``low`` and ``high`` of a column by model, in the table's order."""
-    frame = table.frame.set_index("model")[table.column(key).keys]
+    frame = table.by_model[table.column(key).keys]
     frame = frame.set_axis(["value", "low", "high"], axis=1)
     return _first(frame.dropna(subset="value").astype(float))
 

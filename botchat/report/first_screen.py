@@ -13,7 +13,13 @@ import pandas as pd
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
-from botchat.boards.protocols import DetectionResult, GTEvalResult, ProtocolResult, SuccessCurve
+from botchat.boards.protocols import (
+    RANK,
+    DetectionResult,
+    GTEvalResult,
+    ProtocolResult,
+    SuccessCurve,
+)
 from botchat.boards.skill import is_misplaced
 from botchat.boards.tables import Column, Record, Table, interval_text, is_floor_bot, labels
 from botchat.estimates import Estimate, Floats
@@ -120,7 +126,7 @@ def kind_of(name: str) -> str:
 
 def printed_rows(board: Board, costs: Costs) -> list[Record]:
     """Return a row a contestant for a terminal: rank, the number of each protocol, and USD."""
-    columns = {"rank": board.main.texts("rank"), "model": list(board.main.frame["model"])}
+    columns = {"rank": board.main.texts(RANK), "model": list(board.main.frame["model"])}
     frame = pd.DataFrame(columns, index=columns["model"])
     for i, part in enumerate(protocol_columns(board)):
         head, cells = _numbers(part, part.ranking[0], Links(), wide=False)
@@ -161,7 +167,7 @@ def main_table(
 def _columns(board: Board, links: Links, costs: Costs, *, ranked: bool) -> Iterator[ShownColumn]:
     """Yield the columns of the main table in their order."""
     if ranked:
-        yield ShownColumn(Head("rank", "", "Rank", "rank"), _plain_cells(board.main, "rank"))
+        yield ShownColumn(Head("rank", "", "Rank", "rank"), _plain_cells(board.main, RANK))
     protocols = protocol_columns(board)
     for i, part in enumerate(protocols):
         wide = i == 0 or (isinstance(part, DetectionResult) and part.protocol.about_ai)
@@ -198,10 +204,10 @@ def _words(part: ProtocolResult, column: Column) -> tuple[str, str]:
     return label, unit
 
 
-def _plain_cells(table: Table, key: str) -> dict[str, Cell]:
+def _plain_cells(table: Table, column: Column) -> dict[str, Cell]:
     """Return the cells of a column as a table has them."""
     cells = {}
-    rows = zip(table.frame["model"], table.texts(key), table.frame[key], strict=True)
+    rows = zip(table.frame["model"], table.texts(column), table.frame[column.key], strict=True)
     for name, text, number in rows:
         cells[name] = Cell(text, value="" if pd.isna(number) else f"{number:.6g}")
     return cells
@@ -214,9 +220,7 @@ def _numbers(part: ProtocolResult, column: Column, links: Links, *, wide: bool) 
     """
     values = {
         name: number
-        for name, number in zip(
-            part.table.frame["model"], part.table.numbers(column.key), strict=True
-        )
+        for name, number in zip(part.table.frame["model"], part.table.numbers(column), strict=True)
         if number.is_bounded
     }
     form = "z.0f" if column.kind in ("rate", "rating") else "z.2f"
@@ -310,7 +314,7 @@ def _more(board: Board, shown: Sequence[ProtocolResult]) -> Iterator[ShownColumn
     for column in board.main.columns:
         if column.key not in done:
             head = Head(column.key, column.heading, "", room="more")
-            yield ShownColumn(head, _plain_cells(board.main, column.key))
+            yield ShownColumn(head, _plain_cells(board.main, column))
 
 
 class CurveLine(NamedTuple):

@@ -13,7 +13,7 @@ import pandas as pd
 from botchat.boards.board import Board
 from botchat.boards.protocols import DetectionResult
 from botchat.boards.skill import is_misplaced
-from botchat.boards.tables import is_floor_bot
+from botchat.boards.tables import models_of
 from botchat.metrics.statistics import level_of_best, level_of_pairs, rank_correlations
 from botchat.protocols.catalogue import RANKING, VOTES
 from botchat.records import HUMAN
@@ -35,7 +35,7 @@ def more_dialogues(board: Board, leader: str | None, usd: float | None) -> str:
     if leader is None or arena is None or arena.protocol == VOTES:
         return ""
     fitted = arena.fitted
-    models = [name for name in arena.ranks.index if not is_floor_bot(name)]
+    models = models_of(arena.ranks.index)
     n = board.main.frame["complete"].max()
     level = level_of_best(len(models))
     for times in 1.05 ** np.arange(95):
@@ -69,7 +69,7 @@ def judge_remarks(board: Board, leader: str | None) -> list[str]:
     if longer.high < SHORTER:
         called = f"{100 - 100 * longer.value:.0f} % of decided pairs"
         remarks.append(f"The longer dialogue is called AI in {called}.")
-    models = [name for name in arena.ranks.index if not is_floor_bot(name)]
+    models = models_of(arena.ranks.index)
     if leader is not None and arena.controlled is not None:
         above = arena.controlled.above(models, level_of_best(len(models)))
         for best in np.flatnonzero(above.sum(axis=1) == len(models) - 1):
@@ -110,7 +110,7 @@ def protocol_agreement(board: Board) -> str:
     if len(parts) < len(RANKING):
         return ""
     ranks = pd.concat([part.ranks["rank"] for part in parts], axis=1, join="inner")
-    names = [name for name in ranks.index if not is_floor_bot(name)]
+    names = models_of(ranks.index)
     values = ranks.loc[names].to_numpy(float).T
     taus = rank_correlations(values[[0, 0, 1]], values[[1, 2, 2]])[1]
     if len(names) < 3 or np.isnan(taus).any():

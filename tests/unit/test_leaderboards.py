@@ -66,14 +66,14 @@ def test_the_board_agrees_with_the_records(records, board):
             shares[model].append(len(readable) / len(of))
             if protocol == "unieval":
                 passing = [j for j in readable if j.verdict == "No" or int(j.verdict) > 8]
-                success = board.of(DetectionResult)[0].table.values("success_n8")[model]
+                success = board.of(DetectionResult)[0].table.by_model["success_n8"][model]
                 assert success == pytest.approx(len(passing) / len(readable))
             elif protocol == "gteval":
                 lost = [j for j in readable if j.verdict == str(j.contestants.index(model) + 1)]
-                rate = board.main.values("gteval_win_or_tie")[model]
+                rate = board.main.by_model["gteval_win_or_tie"][model]
                 assert rate == pytest.approx(1 - len(lost) / len(readable))
-        assert board.main.values("coverage")[model] == pytest.approx(min(shares[model]))
-    assert board.main.values("complete")["best"] == len(records.seeds)
+        assert board.main.by_model["coverage"][model] == pytest.approx(min(shares[model]))
+    assert board.main.by_model["complete"]["best"] == len(records.seeds)
 
 
 def test_unreadable_verdicts_are_missing():
@@ -106,8 +106,8 @@ def test_comparisons_that_were_not_judged_are_missing():
     assert f"|data:{100 * n / expected:.1f}%|" in part.table.signature
     assert f"Arena @8: {n} of {expected} comparisons were judged" in partial.notes
     assert ("a", "c") not in part.results.index
-    missing = part.table.values("missing")
-    assert sum(missing.values()) == 2 * (expected - n)
+    missing = part.table.by_model["missing"]
+    assert missing.sum() == 2 * (expected - n)
     assert missing["c"] in (expected // 3, expected // 3 + 2)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import CensoredData, ecdf
 
 from botchat.boards.arena import rate
-from botchat.boards.board import protocol_verdicts
+from botchat.boards.board import JudgedSet, protocol_verdicts
 from botchat.boards.protocols import (
     DetectionResult,
     ProtocolVerdicts,
@@ -209,7 +209,6 @@ def test_topics_of_ten_are_clusters(has_topics, least, most):
     """Where dialogues of a topic are alike, 95 % intervals by topic cover, those by seed do not."""
     rng, covered = np.random.default_rng(0), np.zeros(2)
     elo = EloSettings(shuffles=2, runs=2)
-    known = {"unieval": UNIEVAL, "arena-n16": ARENA.at(16)}
     text, pair = ("x",) * 16, ("a", "b")
     seeds = [Seed(str(i), ("x",) * 4, f"t{i // 10}" if has_topics else "") for i in range(120)]
     dialogues = {
@@ -229,9 +228,9 @@ def test_topics_of_ten_are_clusters(has_topics, least, most):
                 for s, g in zip(seeds, good.tolist(), strict=True)
             ],
         }
-        judged = protocol_verdicts(known, judgments, seeds, dialogues)
-        (row,) = detection_result(judged["unieval"], seeds, dialogues).table.records
-        (rated,) = rate([judged["arena-n16"]], [s.id for s in seeds], elo, {})
+        judged = protocol_verdicts(JudgedSet("s", seeds, dialogues), judgments)
+        (row,) = detection_result(judged["unieval"]).table.records
+        rated = rate(judged["arena-n16"], elo)
         assert row["success_n16_low"] < row["success_n16"] < row["success_n16_high"]
         wins = next(row for row in rated.table.records if row["model"] == "a")
         ends = [(r[f"{k}_low"], r[f"{k}_high"]) for r, k in ((row, "success_n16"), (wins, "win"))]
@@ -255,13 +254,13 @@ def test_people_count_as_far_as_they_go():
         records, dialogues={"a": dialogues, HUMAN: human}, judgments={"unieval": judgments}
     )
     (part,) = both.board().of(DetectionResult)
-    assert part.table.values("success_n4") == pytest.approx({"a": 0.8, HUMAN: 0.8})
-    rates = part.table.values("success_n8")
+    assert part.table.by_model["success_n4"].to_dict() == pytest.approx({"a": 0.8, HUMAN: 0.8})
+    rates = part.table.by_model["success_n8"].to_dict()
     assert rates == pytest.approx({"a": 0.8, HUMAN: 0.75})
-    assert math.isnan(part.table.values("success_n16")[HUMAN])  # of ten
+    assert math.isnan(part.table.by_model["success_n16"][HUMAN])  # of ten
     assert np.isnan(part.curves[HUMAN].rate[8:]).all()
-    assert part.table.values("success_n16")["a"] == pytest.approx(0.4)
-    assert part.table.values("n")[HUMAN] == 25
+    assert part.table.by_model["success_n16"]["a"] == pytest.approx(0.4)
+    assert part.table.by_model["n"][HUMAN] == 25
 
 
 @pytest.mark.parametrize("verdict", [None, "Undecided"])

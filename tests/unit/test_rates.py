@@ -65,8 +65,8 @@ def test_success_counts_every_seed():
     said = [
         judgment("unieval", f"S-{i}", ("m",), each) for i, each in enumerate(["6", "7", "No", None])
     ]
-    judged = ProtocolVerdicts(UNIEVAL, said, PairVerdicts.of([]))
-    (row,) = detection_result(judged, seeds, dialogues).table.records
+    judged = ProtocolVerdicts(UNIEVAL, said, PairVerdicts.of([]), seeds, dialogues)
+    (row,) = detection_result(judged).table.records
     assert (row["n"], row["missing"]) == (3, 2)
     assert row["success_n4"] == 1
     # Of those of 4 utterances or more: 6 is behind the fourth, 7 is not behind the ninth.
