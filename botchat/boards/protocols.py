@@ -437,7 +437,9 @@ def report_result(judged: ProtocolVerdicts) -> ReportResult:
             *(share(key, name) for key, name in ERRORS.items()),
             share("quoted", "Quotes found"),
         ],
-        error_rates(judged.judgments, reported, len(judged.seeds), judged.topics),
+        error_rates(
+            judged.judgments, reported, judged.counted.sum(axis=1).to_dict(), judged.topics
+        ),
         "Dialogues with an error, in percent of those judged on it, with 95 % intervals. "
         "Score: mean of one point less for every error, from 0. Quotes found: errors whose quoted "
         "words are in the utterance that the judge names, in percent.",

@@ -9,7 +9,7 @@ off, counted here, because judges miscount, and the verdict is the sum (``"-3"``
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -111,7 +111,7 @@ def by_type(reported: Iterable[Report]) -> dict[str, bool]:
 def error_rates(
     judgments: Iterable[Judgment],
     reported: Diagnoses,
-    n_seeds: int,
+    n_seeds: Mapping[Hashable, int],
     topics: Mapping[str, str],
 ) -> list[Cells]:
     """Return one row a contestant of judgments on dialogues, at most one on each.
@@ -120,7 +120,7 @@ def error_rates(
 
     A row has ``model``; mean ``score``, one point off for each type; for each type of `ERRORS`
     the share of dialogues that have it; ``quoted``: share of all errors whose quote is in the
-    utterance named; ``n`` readable ones, ``missing`` (of ``n_seeds``).
+    utterance named; ``n`` readable ones, ``missing`` (of the contestant's ``n_seeds``).
     """
     by_contestant = defaultdict[str, list[Judgment]](list)
     for judgment in judgments:
@@ -141,7 +141,7 @@ def error_rates(
         for key in ["quoted"] + list(ERRORS):
             row[key] = _mean(cases[key])
         n = len(cases["score"])
-        rows.append(row | {"n": n, "missing": n_seeds - n})
+        rows.append(row | {"n": n, "missing": n_seeds[name] - n})
     return rows
 
 

@@ -267,9 +267,10 @@ TWICE = reply(
 ONCE = reply(formal_tone=['- Utterance 1: "Hi there" - stiff'])
 
 
-def board(judgments) -> Board:
-    """One model on all four seeds, and humans."""
-    generated = {s.id: Dialogue(s.id, "m", HELLO, 2, (), "complete", "") for s in SEEDS}
+def board(judgments, n_imported: int = 4, signature: str = "") -> Board:
+    """One model on all four seeds, or on some that were imported, and humans."""
+    generated = {s.id: Dialogue(s.id, "m", HELLO, 2, (), "complete", signature)
+                 for s in SEEDS[:n_imported]}  # fmt: skip
     dialogues = {"m": generated, HUMAN: {seed.id: human_dialogue(seed) for seed in SEEDS}}
     return build_board(JudgedSet("s", SEEDS, dialogues), "j", judgments)
 
@@ -293,6 +294,14 @@ def judgments():
             for seed_id, name, text in texts
         ]
     }
+
+
+def test_an_imported_model_misses_none_of_the_dialogues_that_it_never_had(judgments):
+    """Two dialogues from elsewhere, both judged; of one that is generated two are missing."""
+    first = {"diagnosis": [each for each in judgments["diagnosis"] if each.seed_id != "s3"]}
+    missing = [board(first, n, signature).of(ReportResult)[0].table.frame.set_index("model")
+               for n, signature in ((2, "imported:1"), (4, ""))]  # fmt: skip
+    assert [frame.loc["m", "missing"] for frame in missing] == [0, 2]
 
 
 def test_error_rates_by_hand(judgments):
