@@ -121,4 +121,6 @@ def protocol_agreement(board: Board) -> str:
     end = "no pair contradicts"
     if contrary:
         end = f"contradicted: {', '.join(contrary)}"
-    return f"Three protocols on {len(names)} models: {_TAUS.format(*taus)}; {end}."
+    return (
+        f"Three protocols on {len(names)} models: {_TAUS.format(*taus).replace('-', '−')}; {end}."
+    )
