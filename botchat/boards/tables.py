@@ -146,7 +146,7 @@ class _Form(TomlTable, frozen=True):
     """Ends of its interval; empty where they are not written beside it."""
     dtype: str = "float64"
     scale: int = 1
-    """What it is multiplied by for readers."""
+    """Factor that it is multiplied by for readers."""
 
 
 class _Columns(TomlTable, frozen=True):
