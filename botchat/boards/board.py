@@ -84,7 +84,7 @@ class Board:
     """Utterances of every human dialogue of the set."""
     seeds_signature: str = ""
     """Signature of `human_lengths`."""
-    notes: tuple[str, ...]
+    notes: Names
     """Sentences on what is left out, and why."""
     verdicts: Judged
     invented: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain, product
 from statistics import NormalDist
 
@@ -18,7 +18,7 @@ from botchat.frames import fill
 from botchat.interfaces import Row
 from botchat.metrics.statistics import holm, sign_flip
 from botchat.protocols.protocol import PASS_AT
-from botchat.records import HUMAN
+from botchat.records import HUMAN, Texts
 
 FIRST_N = PASS_AT[0]
 """N of the second test: the largest N is blind where few dialogues get so far."""
@@ -96,7 +96,7 @@ class Boards:
         self.unchanged = [name for name in self.models if name in same]
         """Models whose dialogues are word for word the same on both boards."""
 
-    def p_values(self, models: Sequence[str]) -> dict[str, float]:
+    def p_values(self, models: Texts) -> dict[str, float]:
         """Return model -> p that it fell at no N, of models that changed and have a seed (Holm)."""
         tests = {}
         for name, n in product(models, self.tested_n):
@@ -108,7 +108,7 @@ class Boards:
             p[name] = min(value, p.get(name, 1.0))
         return p
 
-    def power(self, models: Sequence[str], alpha: float) -> float:
+    def power(self, models: Texts, alpha: float) -> float:
         """Return how often a gate on these finds that one fell from 65 to 35 % at one N.
 
         By the normal approximation of the test at Holm's first step. Seeds are as many as the model

@@ -21,7 +21,7 @@ from botchat.frames import fill
 from botchat.metrics.statistics import LEAST
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import LEAST_CLUSTERS
-from botchat.records import HUMAN
+from botchat.records import HUMAN, Texts
 
 _NAMED = 4
 """Most contestants that a sentence names."""
@@ -104,7 +104,7 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
     )
 
 
-def _record(part: ProtocolResult, leader: str, rival: str, rivals: Sequence[str]) -> str:
+def _record(part: ProtocolResult, leader: str, rival: str, rivals: Texts) -> str:
     """Say how the leader did against a rival; empty where no two are compared."""
     against = ""
     if len(rivals) > 1:
@@ -116,7 +116,7 @@ def _record(part: ProtocolResult, leader: str, rival: str, rivals: Sequence[str]
     return ""
 
 
-def _pieces(text: str, names: Sequence[str]) -> Pieces:
+def _pieces(text: str, names: Texts) -> Pieces:
     """Return a text in pieces, with the names in it marked; the longest first, as whole words."""
     longest = sorted(map(re.escape, names), key=len, reverse=True)
     pieces = re.split(rf"(?<!\w)({'|'.join(longest) or '(?!)'})(?!\w)", text)

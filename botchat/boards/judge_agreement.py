@@ -18,7 +18,7 @@ from botchat.frames import fill
 from botchat.interfaces import round_floats, settings_digest
 from botchat.metrics.agreement import GUESSING, Agreement, JudgeAgreement, ScoreAgreement
 from botchat.metrics.statistics import LEAST, LEVEL, SkillDifference
-from botchat.records import SIGNED, JudgeId, JudgeRole, Names
+from botchat.records import SIGNED, JudgeId, JudgeRole, Names, Texts
 
 HUMAN_LABELS = "human labels"
 """Name of the labels where annotators gave them; no judge has such a name."""
@@ -85,7 +85,7 @@ class AgreementReport:
     """Debate -> the judges without a debate that ask its models only."""
     columns: Sequence[Column] = JUDGES
     """Columns of the tables of judges; those that are no details are printed."""
-    notes: Sequence[str] = ()
+    notes: Texts = ()
     """Sentences that a reader must know."""
 
     def price(self, judge: str) -> VerdictPrice:
@@ -181,7 +181,7 @@ class _Debate(NamedTuple):
     """Control, in words -> gain over it."""
 
 
-def _debate(report: AgreementReport, names: Sequence[str]) -> _Debate:
+def _debate(report: AgreementReport, names: Texts) -> _Debate:
     """Choose the best debate and compare it; nothing where there is none, or nothing to compare."""
     skill = {name: report.agreement.differences[name, GUESSING].value for name in names}
     debates = [name for name in names if str(JudgeId(name, "votes_before_debate")) in skill]
@@ -225,7 +225,7 @@ class _Choice(NamedTuple):
     """Whether it is at most the margin behind every other."""
 
 
-def _choice(report: AgreementReport, names: Sequence[str]) -> _Choice:
+def _choice(report: AgreementReport, names: Texts) -> _Choice:
     """Choose the first, by price, that beats guessing and is at most a margin behind all others."""
     by_price, cheapest = _by_price(report, names)
     able = [name for name in by_price if _difference(report, name, GUESSING, LEVEL).low > 0]
@@ -246,7 +246,7 @@ def _choice(report: AgreementReport, names: Sequence[str]) -> _Choice:
     )
 
 
-def _behind(report: AgreementReport, judge: str, names: Sequence[str]) -> tuple[float, str]:
+def _behind(report: AgreementReport, judge: str, names: Texts) -> tuple[float, str]:
     """Return how far a judge may be behind another, at most, and behind which."""
     level = 1 - 2 * (1 - LEVEL) / (len(names) - 1)  # one-sided, and for all others together
     behind = []
@@ -257,7 +257,7 @@ def _behind(report: AgreementReport, judge: str, names: Sequence[str]) -> tuple[
     return max(behind)
 
 
-def _by_price(report: AgreementReport, names: Sequence[str]) -> tuple[list[str], str]:
+def _by_price(report: AgreementReport, names: Texts) -> tuple[list[str], str]:
     """Sort judges by USD, which may be 0, and name the cheapest.
 
     If the USD of one are not known, by calls, unknown ones last, and none is named.

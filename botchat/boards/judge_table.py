@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from botchat.metrics import lengths
 from botchat.metrics.agreement import verdict_rates
 from botchat.metrics.statistics import proportion
 from botchat.metrics.verdicts import LOSS, WIN, PairVerdicts, lacks_room
-from botchat.records import Dialogues
+from botchat.records import Dialogues, Texts
 
 
 class JudgeFacts(NamedTuple):
@@ -60,7 +60,7 @@ def judge_facts(part: ProtocolVerdicts, dialogues: Dialogues, cases: SkillCases)
     return facts._replace(rates={**facts.rates, **skill}, cases=cases)
 
 
-def judge_table(facts: Iterable[JudgeFacts], signatures: Sequence[str]) -> Table:
+def judge_table(facts: Iterable[JudgeFacts], signatures: Texts) -> Table:
     """Make the table of a judge."""
     return table(
         "judge",

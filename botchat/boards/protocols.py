@@ -34,7 +34,7 @@ from botchat.protocols.reports import ERRORS
 from botchat.protocols.verdicts import first_ai_index
 from botchat.ratings.bradley_terry import ranks_from_order
 from botchat.ratings.comparisons import Comparisons, comparisons_of
-from botchat.records import BLIND_PAGE, HUMAN, MIN_HUMAN, Dialogues, Judgment, Seed
+from botchat.records import BLIND_PAGE, HUMAN, MIN_HUMAN, Dialogues, Judgment, Seed, Texts
 
 MODEL = Column("model", "Model", "name")
 
@@ -180,7 +180,7 @@ class ProtocolResult:
     protocol: Protocol
     table: Table
     """One row a contestant, best first."""
-    keys: Sequence[str] = field(default=(), kw_only=True)
+    keys: Texts = field(default=(), kw_only=True)
     """Keys of the table's columns that contestants may be ranked by, most important first."""
 
     @property
@@ -188,7 +188,7 @@ class ProtocolResult:
         """The columns that contestants may be ranked by."""
         return [self.table.column(key) for key in self.keys]
 
-    def above(self, names: Sequence[str], level: float) -> Flags:
+    def above(self, names: Texts, level: float) -> Flags:
         """Whether the row's contestant is better than the column's, of these, shape (m, m).
 
         ``level``: of each two-sided test.
@@ -201,7 +201,7 @@ class ProtocolResult:
         value, low, high = values
         return separated(value, low, high, level)
 
-    def may_be_best(self, names: Sequence[str]) -> Flags:
+    def may_be_best(self, names: Texts) -> Flags:
         """Whether each contestant may be the best of these, shape (m,).
 
         One that is alone leads clearly. Holds at 95 % for all comparisons with the best together
@@ -237,9 +237,7 @@ class ProtocolResult:
         return int(self.table.frame["n"].max()) // self.protocol.orders
 
 
-def rank_columns(
-    values: pd.DataFrame, above: Callable[[Sequence[str], float], Flags]
-) -> pd.DataFrame:
+def rank_columns(values: pd.DataFrame, above: Callable[[Texts, float], Flags]) -> pd.DataFrame:
     """``rank``, equal values the same, and the ends of its interval, by contestant.
 
     ``values``: in columns with the ends of their intervals. Humans, who are what models are
@@ -277,7 +275,7 @@ def _result_table(
     columns: Sequence[Column],
     rows: Iterable[TableRow] | pd.DataFrame,
     note: str,
-    by: Sequence[str],
+    by: Texts,
 ) -> Table:
     protocol = judged.protocol
     columns = [MODEL, *columns, *COUNTS]

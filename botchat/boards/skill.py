@@ -19,7 +19,7 @@ from botchat.metrics.statistics import LEAST, proportion, student_t
 from botchat.metrics.verdicts import NO_CONTESTANT, PairVerdicts
 from botchat.protocols.controls import n_kept
 from botchat.protocols.protocol import Protocol, preferences
-from botchat.records import HUMAN, SHUFFLED, Judgment
+from botchat.records import HUMAN, SHUFFLED, Judgment, Texts
 
 GOOD: Final = 0.50
 POOR: Final = 0.25
@@ -40,7 +40,7 @@ class SkillCases(NamedTuple):
 
     values: Floats = np.zeros(0)
     """Shape (cases,), −1 to 1."""
-    seeds: Sequence[str] = ()
+    seeds: Texts = ()
     """ChatSEED of each case."""
     topics: Mapping[str, str] = {}
     """ChatSEED -> topic, where it has one."""
@@ -217,7 +217,7 @@ class JudgeTest(NamedTuple):
     """Shuffled dialogues of a set, on which its judges are tested."""
 
     topics: Mapping[str, str] = {}
-    seeds: Sequence[str] = ()
+    seeds: Texts = ()
     """Seeds of the shuffled dialogues."""
     n_asked: int = 0
     """Shuffled dialogues that the settings ask for."""

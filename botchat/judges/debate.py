@@ -26,7 +26,7 @@ import msgspec
 from botchat.interfaces import Case, ChatModel, Decoding, Message
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
-from botchat.records import Remark
+from botchat.records import Names, Remark
 from botchat.workspace.panels import SUMMARIZER, PanelSettings
 
 SWAPPED = " (swapped)"
@@ -45,7 +45,7 @@ class Agent(NamedTuple):
     """Role description, empty for none."""
     model: ChatModel
     decoding: Decoding
-    others: tuple[str, ...] = ()
+    others: Names = ()
     """Names of those whose messages it sees; its own may be among them."""
 
     async def respond(self, prompt: str, case: Case | None = None) -> Remark:

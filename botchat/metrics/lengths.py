@@ -9,7 +9,7 @@ import logging
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from itertools import chain, zip_longest
 from typing import NamedTuple
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botchat.languages.text import IDEOGRAPHS
-from botchat.records import Dialogue, Dialogues
+from botchat.records import Dialogue, Dialogues, Texts
 
 log = logging.getLogger("botchat")
 ENCODING = "cl100k_base"
@@ -109,6 +109,6 @@ def log_words(dialogues: Mapping[str, Dialogue], end: int | None) -> dict[str, f
     return logs
 
 
-def mean_words(texts: Sequence[str]) -> float:
+def mean_words(texts: Texts) -> float:
     """Return the mean words of some texts; 0 of none."""
     return sum(map(words, texts)) / max(1, len(texts))

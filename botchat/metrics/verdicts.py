@@ -17,7 +17,7 @@ from botchat.errors import DataError
 from botchat.estimates import Codes, Flags, Floats, Indices, Names
 from botchat.interfaces import settings_digest
 from botchat.metrics.statistics import distinct, rows_at
-from botchat.records import NO_ROOM, JudgeId, Judgment, PairJudgment, Verdict
+from botchat.records import NO_ROOM, JudgeId, Judgment, PairJudgment, Texts, Verdict
 
 WIN = 1.0
 TIE = 0.5
@@ -411,7 +411,7 @@ class JudgedPairs:
             outcomes=dict(zip(present, outcomes[numbers], strict=True)),
         )
 
-    def majority(self, annotators: Sequence[str]) -> Codes:
+    def majority(self, annotators: Texts) -> Codes:
         """Return the side that more of the annotators prefer, or a tie, if any gave a verdict."""
         votes = np.array([self.outcomes[name] for name in annotators], np.int8)
         votes = votes.reshape(len(annotators), *self.item.shape)
@@ -436,7 +436,7 @@ def verdicts_digest(verdicts: PairVerdicts) -> str:
     return settings_digest(table.items, table.contestants, digests)
 
 
-def _sorted(names: Sequence[str], column: Indices) -> tuple[Names, Indices]:
+def _sorted(names: Texts, column: Indices) -> tuple[Names, Indices]:
     """Return the names that a column has, sorted, each once, and the column renumbered."""
     present, at = distinct(column)
     ordered, place = np.unique(np.array(names, object)[present], return_inverse=True)

@@ -32,7 +32,7 @@ from botchat.pipeline.plan import plan
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.session import run_session
 from botchat.pipeline.spending import JudgeName, Meter, Spending
-from botchat.records import JudgeId
+from botchat.records import JudgeId, Texts
 from botchat.results import Result
 from botchat.workspace import jsonl, panels
 from botchat.workspace.folder import Workspace
@@ -82,7 +82,7 @@ def bench(
     published: bool = False,
     limit: int | None = None,
     out: Path | None = None,
-    formats: Sequence[str] = (),
+    formats: Texts = (),
 ) -> Result:
     """Let judges answer a benchmark; of ``botchat`` itself draw the published numbers.
 
@@ -140,7 +140,7 @@ def _refuse_questions(name: str, published: bool, asks: bool) -> None:
         )
 
 
-def _only_printed(name: str, seed_set: str, out: Path, formats: Sequence[str]) -> Result:
+def _only_printed(name: str, seed_set: str, out: Path, formats: Texts) -> Result:
     """Return what the papers print of a benchmark that nobody has judged."""
     printed = tables_of(name)
     note = f"Nobody has judged {seed_set} yet; name a judge with --judge."

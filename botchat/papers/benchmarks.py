@@ -54,7 +54,7 @@ from botchat.protocols.mateval import MATEVAL, TEXT, OwnText, text_case
 from botchat.protocols.protocol import Protocol, calibrated, preferences
 from botchat.protocols.replies import plain_name
 from botchat.protocols.reports import KINDS, as_prose, as_text, parse_text, reports
-from botchat.records import SIGNED, Judgment
+from botchat.records import SIGNED, Judgment, Texts
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
@@ -105,7 +105,7 @@ class Benchmark(NamedTuple):
     needs_judges: bool = True
 
 
-def refuse_several(names: Sequence[str]) -> None:
+def refuse_several(names: Texts) -> None:
     """Raise `ConfigError` for the files of more than one data set."""
     if len(names) > 1:
         raise ConfigError(
@@ -400,7 +400,7 @@ class PrintedTable(NamedTuple):
     """Paper and table that print the numbers."""
     benchmark: str
     """A name of ``botchat.papers.bench.BENCHMARKS``."""
-    columns: Sequence[str]
+    columns: Texts
     """Keys of the printed numbers, see `printed_column`."""
     rows: Sequence[Mapping[str, Sequence[Any]]]
     """``row``: names. ``values``: numbers of the columns as printed, rates in percent, ``nan``

@@ -35,7 +35,7 @@ from botchat.pipeline.judge import ProtocolCases
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.kinds import result_of
 from botchat.protocols.protocol import preferences
-from botchat.records import HUMAN, Dialogue
+from botchat.records import HUMAN, Dialogue, Texts
 
 MACHINE = "machine"
 ANNOTATOR = "one annotator"
@@ -121,7 +121,7 @@ def _cut(items: Sequence[Item]) -> list[Item]:
 
 
 def _compare(
-    sources: Mapping[str, Sequence[Item]], left_out: Sequence[str], answered: Answered
+    sources: Mapping[str, Sequence[Item]], left_out: Texts, answered: Answered
 ) -> Comparison:
     """Compare judges, annotators and traps with the truth, source by source."""
     verdicts = preferences(answered.all(UNIEVAL), UNIEVAL)

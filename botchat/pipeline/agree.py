@@ -38,7 +38,7 @@ from botchat.pipeline.ledger import cost_per_verdict
 from botchat.pipeline.load import SeedSetData, load
 from botchat.protocols.protocol import Protocol, preferences
 from botchat.protocols.protocol import truth as truth_of
-from botchat.records import HUMAN, SHUFFLED, Dialogues, Judged, JudgeId, Judgment
+from botchat.records import HUMAN, SHUFFLED, Dialogues, Judged, JudgeId, Judgment, Texts
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -53,10 +53,10 @@ def agree(
     *,
     seed_set: str | None = None,
     protocol: str | None = None,
-    judges: Sequence[str] = (),
+    judges: Texts = (),
     truth: str | None = None,
     out: Path | None = None,
-    formats: Sequence[str] = (),
+    formats: Texts = (),
 ) -> Result:
     """Compare judges with human labels, with what is known anyway, and with each other.
 
@@ -144,9 +144,9 @@ def _report(
     name: str,
     judged: Judged,
     votes: Sequence[PairVerdicts] = (),
-    files: Sequence[str] = (),
+    files: Texts = (),
     truth: str | None = None,
-    notes: Sequence[str] = (),
+    notes: Texts = (),
 ) -> AgreementReport:
     """Compare judges by judgments in the protocol ``name`` and by ``votes`` of ``files``.
 
@@ -225,9 +225,7 @@ def _labels(verdicts: PairVerdicts, protocol: Protocol | None, truth: str | None
     return HUMAN if True in kinds else None
 
 
-def _select(
-    workspace: Workspace, known: Sequence[str], judges: Sequence[str], truth: str | None
-) -> set[str]:
+def _select(workspace: Workspace, known: Texts, judges: Texts, truth: str | None) -> set[str]:
     """Return the names that take part: ``judges``, their controls, and all annotators."""
     ids = {name: JudgeId.parse(name) for name in known}
     if not judges:
@@ -278,7 +276,7 @@ def publish(
     tables: Sequence[Table],
     out: Path | None,
     data: Row | None = None,
-    formats: Sequence[str] = (),
+    formats: Texts = (),
 ) -> Result:
     """Write tables, md, json (default: all of the report) and figures to ``out``, if given."""
     data = data or agreement_json(report)

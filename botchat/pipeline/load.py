@@ -43,6 +43,7 @@ from botchat.records import (
     PairJudgment,
     Provenance,
     Seed,
+    Texts,
 )
 from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, JudgmentFiles, Workspace, judgment_key
@@ -210,7 +211,7 @@ class CurrentCases:
 def load(
     workspace: Workspace,
     seed_set: str,
-    judges: Sequence[str] = (),
+    judges: Texts = (),
     *,
     large: bool = False,
     seeds: Sequence[Seed] | None = None,

@@ -14,6 +14,7 @@ from botchat.pipeline.leaderboard import board_result, write_charts
 from botchat.pipeline.spending import Meter
 from botchat.ratings.comparisons import COLUMNS as RATES
 from botchat.ratings.comparisons import PER_PAIR, comparisons_from_rates
+from botchat.records import Texts
 from botchat.results import Result
 from botchat.workspace.folder import Workspace
 from botchat.workspace.jsonl import write_all
@@ -22,11 +23,11 @@ from botchat.workspace.jsonl import write_all
 def rank(
     workspace: Workspace,
     paths: Sequence[Path],
-    judges: Sequence[str],
+    judges: Texts,
     *,
     per_pair: int | None,
     out: Path | None,
-    formats: Sequence[str],
+    formats: Texts,
     meter: Meter,
 ) -> Result:
     """Rank the models of some files; write csv, md, json, svg and a page.
@@ -56,9 +57,7 @@ def rank(
     return board_result(view, content, notes + list(board.notes), page, files=notes)
 
 
-def _board(
-    paths: Sequence[Path], judges: Sequence[str], per_pair: int | None
-) -> tuple[Board, list[str]]:
+def _board(paths: Sequence[Path], judges: Texts, per_pair: int | None) -> tuple[Board, list[str]]:
     """Return the board of some files, and notes on what was read."""
     name = paths[0].stem
     if len(paths) > 1:
@@ -82,9 +81,7 @@ def _board(
     return _rank_votes(tables, name, judges)
 
 
-def _rank_votes(
-    tables: Sequence[FileTable], name: str, judges: Sequence[str]
-) -> tuple[Board, list[str]]:
+def _rank_votes(tables: Sequence[FileTable], name: str, judges: Texts) -> tuple[Board, list[str]]:
     votes, notes = together([votes_of(table) for table in tables])
     for judge in judges:
         if judge not in votes.judges:

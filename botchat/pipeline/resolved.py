@@ -13,7 +13,7 @@ from botchat.metrics.statistics import LEAST
 from botchat.pipeline.spending import NO_JUDGE, NO_LIMITS, JudgeName, Spending
 from botchat.protocols.controls import shuffled_dialogues
 from botchat.protocols.protocol import Protocol
-from botchat.records import Dialogue, Dialogues, Seed, Utterances
+from botchat.records import Dialogue, Dialogues, Seed, Texts, Utterances
 from botchat.workspace.config import ModelName
 from botchat.workspace.folder import Workspace
 from botchat.workspace.model_settings import FREE, Prices
@@ -99,7 +99,7 @@ class ResolvedRun:
     workspace: Workspace
     seed_set: SeedSet
     limits: Spending = NO_LIMITS
-    models: Sequence[str] = ()
+    models: Texts = ()
     """Contestants as they were named, each once."""
     judge: JudgeName = NO_JUDGE
     protocols: Sequence[Protocol] = ()

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, reply_tokens
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.replies import MARKS
-from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Seed, Utterance
+from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Seed, Texts, Utterance
 
 PROMPT = "generation"
 
@@ -94,7 +94,7 @@ async def generate_dialogue(
 
 
 async def generate_utterance(
-    speaker: Speaker, system: str, utterances: Sequence[str], dropped: int, counter: TokenCounter
+    speaker: Speaker, system: str, utterances: Texts, dropped: int, counter: TokenCounter
 ) -> tuple[Reply, int]:
     """Ask for the next utterance; return the reply and how many of the oldest were left out.
 
@@ -115,7 +115,7 @@ async def generate_utterance(
         del messages[1]
 
 
-def chat_messages(system: str, utterances: Sequence[str]) -> list[Message]:
+def chat_messages(system: str, utterances: Texts) -> list[Message]:
     """Return the natural layout: system prompt, then the dialogue as seen by its next speaker."""
     messages = [Message(role="system", content=system)]
     for n, text in enumerate(utterances):
@@ -153,7 +153,7 @@ def find_mark(text: str) -> str:
     return ""
 
 
-def is_loop(utterances: Sequence[str]) -> bool:
+def is_loop(utterances: Texts) -> bool:
     """Return whether one utterance makes up 12 of 14 of them, or as large a share of 7 or more."""
     n = len(utterances)
     return n >= 7 and 7 * Counter(utterances).most_common(1)[0][1] >= 6 * n

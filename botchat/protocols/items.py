@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import starmap
 from typing import NamedTuple
@@ -29,6 +29,7 @@ from botchat.protocols.mateval import OwnText
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.replies import MARKS, plain_name
 from botchat.protocols.scores import Scale
+from botchat.records import Texts
 
 ANSWERS = Protocol(
     "answers",
@@ -100,7 +101,7 @@ def plain_label(label: str) -> str:
     return plain_name(label)
 
 
-def read_label(label: str, models: Sequence[str], words: LabelWords, place: str) -> float:
+def read_label(label: str, models: Texts, words: LabelWords, place: str) -> float:
     """Return the result of a label: one of two models, by its exact name first, or a word.
 
     Raises `DataError`, with the place, if it is neither or may be both models.
@@ -207,7 +208,7 @@ class _Row(NamedTuple):
             raise self.error(name, f"{fault}; every row needs one as the first has it")
         return value.strip()
 
-    def pair(self, id_: str, sides: Sequence[str], words: LabelWords) -> AnswerPair:
+    def pair(self, id_: str, sides: Texts, words: LabelWords) -> AnswerPair:
         """Return two answers, in the columns ``sides``, with the human verdict if it is known."""
         first, second = (self.cell((f"model{s[-1]}", f"generator{s[-1]}"))[1] or s for s in sides)
         if first == second:

@@ -28,7 +28,7 @@ from botchat.protocols.verdicts import (
     detection_reader,
     first_ai_index,
 )
-from botchat.records import UNDECIDED, UNKNOWN_INDEX, Judgment, Utterances, Verdict
+from botchat.records import UNDECIDED, UNKNOWN_INDEX, Judgment, Names, Utterances, Verdict
 from botchat.workspace.criteria import LABELS
 
 # Numbers of a verdict, or what it gives each contestant.
@@ -57,7 +57,7 @@ class AnswerKind(ABC):
     passing: Verdict | None = None  # the verdict that finds nothing wrong with a dialogue
     of_annotators: Set[Verdict] = frozenset()  # what they may say, and judges may not
     # What digests of criteria have in these three places, also where the kind has none.
-    labels: tuple[str, ...] = LABELS
+    labels: Names = LABELS
     chosen_wins: bool = True
     scale: Scale | None = None
 
@@ -153,7 +153,7 @@ _NAMED = {"1": 0.5, "2": -0.5, "both": 0.0, "neither": 0.0}
 class Pairwise(AnswerKind):
     """``"1"``, ``"2"``, ``"both"`` or ``"neither"`` of two dialogues."""
 
-    labels: tuple[str, ...] = LABELS  # words of the first, the second, both, neither
+    labels: Names = LABELS  # words of the first, the second, both, neither
     chosen_wins: bool = False  # else the dialogue that is named loses: Arena and GTEval
 
     name = "choice"

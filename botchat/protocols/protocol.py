@@ -37,6 +37,7 @@ from botchat.records import (
     Dialogue,
     Dialogues,
     Judgment,
+    Names,
     Seed,
     Utterances,
     Verdict,
@@ -55,7 +56,7 @@ class Protocol:
     answer: Answer
     shows: Literal["one", "pair", "human"]  # two are of models, or one of a human
     question: str  # in a line, for readers
-    prompts: tuple[str, ...] = ()  # files of `botchat.prompts`; the first has the places to fill in
+    prompts: Names = ()  # files of `botchat.prompts`; the first has the places to fill in
     template: str = ""  # the prompt itself, of a user's criterion
     n: int | None = None  # utterances that dialogues are cut to; None: as long as they are
     short: str = ""  # title where there is little room; by default the same

@@ -30,7 +30,7 @@ from botchat.interfaces import VerdictReason
 from botchat.languages import ENGLISH, PLAIN, Language
 from botchat.protocols import replies
 from botchat.protocols.replies import TEMPLATES, Pattern, WordParts, any_of, patterns_of, plain_name
-from botchat.records import MISSING, Verdict
+from botchat.records import MISSING, Names, Verdict
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Scale:
 
     lowest: int
     highest: int
-    names: tuple[str, ...]  # as the judge writes them, in the order of the verdict
+    names: Names  # as the judge writes them, in the order of the verdict
     points_off: bool = False  # for MATEval's kinds of error, and a reply is a report on them
 
 

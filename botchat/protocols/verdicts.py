@@ -32,7 +32,7 @@ from botchat.protocols.replies import (
     reply_language,
     reply_patterns,
 )
-from botchat.records import UNDECIDED, UNKNOWN_INDEX, Verdict
+from botchat.records import UNDECIDED, UNKNOWN_INDEX, Names, Verdict
 from botchat.workspace.criteria import LABELS
 
 Meaning = Callable[[str], str | None]
@@ -98,10 +98,10 @@ def detection_reader(n: int, language: Language) -> ReplyReader:
 
 
 @cache
-def choice_reader(labels: tuple[str, ...], language: Language) -> ReplyReader:
+def choice_reader(labels: Names, language: Language) -> ReplyReader:
     """Return the reader about two dialogues, with labels of first, second, both and neither."""
     keys = _CHOICES[: len(labels)]
-    own: tuple[str, ...] = ()
+    own: Names = ()
     if labels != LABELS:
         own = labels
     choices = [verdict for _, verdict in keys]
@@ -169,9 +169,7 @@ def _read_again(
 
 
 @cache
-def _meaning(
-    language: Language, keys: tuple[tuple[str, str], ...], own: tuple[str, ...] = ()
-) -> Meaning:
+def _meaning(language: Language, keys: tuple[tuple[str, str], ...], own: Names = ()) -> Meaning:
     """Return how words are understood: as labels in lists; ``keys``: (list, its verdict).
 
     ``own``: a criterion's labels, in place of lists. Words that may stand around one of a list are
