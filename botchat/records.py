@@ -174,6 +174,9 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
         return self.status == "complete"
 
 
+Seeds: TypeAlias = Sequence[Seed]
+"""Seeds in the order of their set."""
+
 Dialogues: TypeAlias = Mapping[str, Mapping[str, Dialogue]]
 """Contestant -> seed id -> dialogue."""
 
@@ -374,12 +377,12 @@ def human_dialogue(seed: Seed) -> Dialogue:
     return Dialogue(seed.id, HUMAN, seed.utterances, N_SEED, (), "complete", "")
 
 
-def is_bare(seeds: Sequence[Seed]) -> bool:
+def is_bare(seeds: Seeds) -> bool:
     """Return whether a set has ChatSEEDs alone, as one of a model's dialogues; none is human."""
     return all(len(seed.utterances) <= N_SEED for seed in seeds)
 
 
-def eligible_seeds(seeds: Sequence[Seed]) -> Sequence[Seed]:
+def eligible_seeds(seeds: Seeds) -> Seeds:
     """Return seeds with a human dialogue of at least 4 utterances (BotChat §4.2: 222 of MuTual's).
 
     Of a set of ChatSEEDs alone, all of them.

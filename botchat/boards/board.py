@@ -48,7 +48,7 @@ from botchat.records import (
     Judgment,
     Names,
     Provenance,
-    Seed,
+    Seeds,
     Texts,
     eligible_seeds,
 )
@@ -182,7 +182,7 @@ class JudgedSet(NamedTuple):
     """Seeds and dialogues that a judge was asked about."""
 
     name: str
-    seeds: Sequence[Seed]
+    seeds: Seeds
     dialogues: Dialogues
     """Dialogues of every contestant; of ``human`` too where it was judged."""
     catalogue: Catalogue = Catalogue()

@@ -34,7 +34,7 @@ from botchat.protocols.reports import ERRORS
 from botchat.protocols.verdicts import first_ai_index
 from botchat.ratings.bradley_terry import ranks_from_order
 from botchat.ratings.comparisons import Comparisons, comparisons_of
-from botchat.records import BLIND_PAGE, HUMAN, MIN_HUMAN, Dialogues, Judgment, Seed, Texts
+from botchat.records import BLIND_PAGE, HUMAN, MIN_HUMAN, Dialogues, Judgment, Seeds, Texts
 
 MODEL = Column("model", "Model", "name")
 
@@ -48,7 +48,7 @@ class ProtocolVerdicts:
     """On single dialogues, at most one for each."""
     verdicts: PairVerdicts
     """On pairs; none where the protocol is about single dialogues."""
-    seeds: Sequence[Seed] = ()
+    seeds: Seeds = ()
     dialogues: Dialogues = field(default_factory=dict)
 
     @cached_property

@@ -25,6 +25,7 @@ from botchat.records import (
     Judgment,
     Names,
     Seed,
+    Seeds,
     Texts,
     Verdict,
     human_dialogue,
@@ -77,14 +78,14 @@ def select_dialogues(run: ResolvedRun, generated: Dialogues) -> Dialogues:
     return contestants
 
 
-def with_humans(seeds: Sequence[Seed], generated: Dialogues) -> Dialogues:
+def with_humans(seeds: Seeds, generated: Dialogues) -> Dialogues:
     """Return the dialogues of models and of ``human``, who has none in a set of ChatSEEDs alone."""
     if is_bare(seeds):
         return generated
     return {HUMAN: human_dialogues(seeds), **generated}
 
 
-def human_dialogues(seeds: Sequence[Seed]) -> dict[str, Dialogue]:
+def human_dialogues(seeds: Seeds) -> dict[str, Dialogue]:
     """Return the human dialogues of a set by seed id."""
     return {seed.id: human_dialogue(seed) for seed in seeds if seed.utterances}
 
@@ -98,9 +99,7 @@ def dialogues_on(seeds: Iterable[Seed], dialogues: Dialogues) -> dict[str, dict[
     return kept
 
 
-def begun_seeds(
-    seeds: Sequence[Seed], dialogues: Dialogues, judged: Iterable[str] = ()
-) -> list[Seed]:
+def begun_seeds(seeds: Seeds, dialogues: Dialogues, judged: Iterable[str] = ()) -> list[Seed]:
     """Return the seeds that any model was given or that are ``judged``; else all of them."""
     started = chain.from_iterable(dialogues[name] for name in dialogues if name != HUMAN)
     begun = {*judged, *started}

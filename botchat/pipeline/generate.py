@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +18,7 @@ from botchat.pipeline.resolved import ResolvedRun, first_seeds
 from botchat.pipeline.session import Session, token_counter
 from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import PROMPT, dialogue_faults, generate_dialogue
-from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed
+from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed, Seeds
 from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import settle
@@ -123,7 +122,7 @@ def _settings_parts(signature: str) -> list[str]:
 class _Job:
     """The dialogues of one contestant."""
 
-    def __init__(self, session: Session, model: str, turns: int, seeds: Sequence[Seed]) -> None:
+    def __init__(self, session: Session, model: str, turns: int, seeds: Seeds) -> None:
         """Continue ``seeds`` up to ``turns`` utterances."""
         run = session.run
         names = [model]

@@ -44,7 +44,7 @@ from botchat.records import (
     Judgment,
     Names,
     Outcome,
-    Seed,
+    Seeds,
 )
 from botchat.results import Result
 from botchat.workspace import jsonl
@@ -152,7 +152,7 @@ def judging_job(run: ResolvedRun, protocol: Protocol, generated: Dialogues) -> J
     """
     seed_set = run.seed_set.seeds
     contestants = select_dialogues(run, generated)
-    seeds: Sequence[Seed] = begun_seeds(seed_set, contestants)
+    seeds: Seeds = begun_seeds(seed_set, contestants)
     if run.limit is not None:
         seeds = first_seeds(seed_set, run.limit)
     asked = _asked(run, protocol)
@@ -181,7 +181,7 @@ def judging_job(run: ResolvedRun, protocol: Protocol, generated: Dialogues) -> J
 
 
 def _compared(
-    run: ResolvedRun, protocol: Protocol, seeds: Sequence[Seed], contestants: Dialogues
+    run: ResolvedRun, protocol: Protocol, seeds: Seeds, contestants: Dialogues
 ) -> Dialogues:
     """Return what is judged: of pairs ``human`` only if it was named, of GTEval in any case.
 

@@ -27,7 +27,7 @@ from botchat.records import (
     Dialogues,
     JudgeId,
     Judgment,
-    Seed,
+    Seeds,
     Utterances,
 )
 from botchat.results import Result
@@ -147,7 +147,7 @@ def _at_one_length(protocol: Protocol, dialogues: Dialogues) -> Protocol:
     return protocol
 
 
-def _draw(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> list[KnownCase]:
+def _draw(protocol: Protocol, seeds: Seeds, dialogues: Dialogues) -> list[KnownCase]:
     """Return every case in random order, each pair of contestants (or each contestant) in turn.
 
     A pair is in one of its orders; the order is always the same.
@@ -184,7 +184,7 @@ def _labels(
     workspace: Workspace,
     seed_set: str,
     files: Sequence[Path],
-    seeds: Sequence[Seed],
+    seeds: Seeds,
     dialogues: Dialogues,
 ) -> list[Judgment]:
     """Read the labels of exported files, each as a judgment of its case."""

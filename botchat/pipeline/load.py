@@ -43,6 +43,7 @@ from botchat.records import (
     PairJudgment,
     Provenance,
     Seed,
+    Seeds,
     Texts,
 )
 from botchat.workspace import jsonl
@@ -214,7 +215,7 @@ def load(
     judges: Texts = (),
     *,
     large: bool = False,
-    seeds: Sequence[Seed] | None = None,
+    seeds: Seeds | None = None,
     files: JudgmentFiles | None = None,
 ) -> SeedSetData:
     """Read a set with the verdicts of some judges, by default of all; each stage file once.
@@ -282,7 +283,7 @@ def load(
 
 
 def _in_use(
-    seeds: Sequence[Seed], dialogues: Dialogues, judged: Iterable[ByProtocol]
+    seeds: Seeds, dialogues: Dialogues, judged: Iterable[ByProtocol]
 ) -> tuple[list[Seed], Dialogues]:
     """Return the seeds that a model was given or that were judged, else all, with dialogues.
 
@@ -315,7 +316,7 @@ def judged_files(workspace: Workspace, seed_set: str) -> JudgmentFiles:
 
 
 def _dialogues(
-    workspace: Workspace, seed_set: str, seeds: Sequence[Seed]
+    workspace: Workspace, seed_set: str, seeds: Seeds
 ) -> tuple[Dialogues, dict[str, int]]:
     """Return dialogues of models that an endpoint answered for, and `SeedSetData.unanswered`."""
     dialogues = {}

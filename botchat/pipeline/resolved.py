@@ -13,7 +13,7 @@ from botchat.metrics.statistics import LEAST
 from botchat.pipeline.spending import NO_JUDGE, NO_LIMITS, JudgeName, Spending
 from botchat.protocols.controls import shuffled_dialogues
 from botchat.protocols.protocol import Protocol
-from botchat.records import Dialogue, Dialogues, Seed, Texts, Utterances
+from botchat.records import Dialogue, Dialogues, Seeds, Texts, Utterances
 from botchat.workspace.config import ModelName
 from botchat.workspace.folder import Workspace
 from botchat.workspace.model_settings import FREE, Prices
@@ -28,7 +28,7 @@ class SeedSet:
     """A seed set as it was read, with the bots and the judge that are made of it, each once."""
 
     name: str
-    seeds: Sequence[Seed]
+    seeds: Seeds
     """The whole set; of a benchmark none."""
     language: Language = ENGLISH
     _bots: dict[str, Bot] = field(default_factory=dict, repr=False)
@@ -131,7 +131,7 @@ class ResolvedRun:
         return self.workspace.all_dialogues(self.seed_set.name, self.seed_set.seeds)
 
 
-def first_seeds(seeds: Sequence[Seed], limit: int | None) -> Sequence[Seed]:
+def first_seeds(seeds: Seeds, limit: int | None) -> Seeds:
     """Return the first ``limit`` seeds, or all; raises `UsageError` for a limit below 1."""
     if limit is not None and limit < 1:
         raise UsageError(f"--limit {limit}: at least one seed is needed")

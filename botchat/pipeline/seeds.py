@@ -25,6 +25,7 @@ from botchat.records import (
     Dialogue,
     Names,
     Seed,
+    Seeds,
     Utterance,
     Utterances,
 )
@@ -79,7 +80,7 @@ def import_seeds(
     return Result(row)
 
 
-def _repeats(seeds: Sequence[Seed]) -> Iterator[str]:
+def _repeats(seeds: Seeds) -> Iterator[str]:
     """Yield a sentence on dialogues whose texts an earlier one has, or else on `_alike` ones."""
     ids = {seed.utterances: seed.id for seed in reversed(seeds)}
     repeats = []
@@ -96,7 +97,7 @@ def _repeats(seeds: Sequence[Seed]) -> Iterator[str]:
         yield from _alike(seeds)
 
 
-def _alike(seeds: Sequence[Seed]) -> Iterator[str]:
+def _alike(seeds: Seeds) -> Iterator[str]:
     """Yield a sentence if many seeds without a topic share much text with an earlier one.
 
     Takes time in proportion to the text: of each three words the first seed that has them counts.
@@ -233,7 +234,7 @@ def _check_model(model: str) -> None:
 
 
 def _matches(
-    imported: Sequence[ImportedDialogue], known: Sequence[Seed], is_new: bool
+    imported: Sequence[ImportedDialogue], known: Seeds, is_new: bool
 ) -> tuple[list[tuple[Seed, ImportedDialogue]], Counter[str]]:
     """Return dialogues with their seeds, of a new set with new ones, and why others are left out.
 

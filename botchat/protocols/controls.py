@@ -8,7 +8,7 @@ no contestant: judges are asked about it, and it stands in no table. docs/judges
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -25,6 +25,7 @@ from botchat.records import (
     SHUFFLED,
     Dialogue,
     Seed,
+    Seeds,
     Utterances,
     human_dialogue,
 )
@@ -38,7 +39,7 @@ def n_kept(n: int) -> int:
     return max(N_SEED, n // 2)
 
 
-def shuffled_dialogues(seeds: Sequence[Seed], most: int) -> dict[str, Dialogue]:
+def shuffled_dialogues(seeds: Seeds, most: int) -> dict[str, Dialogue]:
     """Return the shuffled dialogues of the first ``most`` seeds that have one, by seed id.
 
     The other dialogue shares no utterance and no topic, and its part is nearest to the replaced one
@@ -57,7 +58,7 @@ def shuffled_dialogues(seeds: Sequence[Seed], most: int) -> dict[str, Dialogue]:
 
 
 def control_cases(
-    protocol: Protocol, seeds: Sequence[Seed], shuffled: Mapping[str, Dialogue]
+    protocol: Protocol, seeds: Seeds, shuffled: Mapping[str, Dialogue]
 ) -> Iterator[MakeCase]:
     """Return the cases on shuffled dialogues and on the human ones of their seeds."""
     tested = [seed for seed in seeds if seed.id in shuffled]
@@ -80,7 +81,7 @@ def _measured(utterance: str) -> list[float]:
 class _Lenders:
     """Dialogues of a set, measured so that parts of all of them compare at once."""
 
-    seeds: Sequence[Seed]
+    seeds: Seeds
     length: Indices
     """Utterances of each dialogue."""
     begin: Indices
@@ -89,7 +90,7 @@ class _Lenders:
     """Sums of `_measured` before each utterance of the set, and at its end."""
 
     @classmethod
-    def of(cls, seeds: Sequence[Seed]) -> _Lenders:
+    def of(cls, seeds: Seeds) -> _Lenders:
         length = np.array([len(seed.utterances) for seed in seeds], np.intp)
         measures = [_measured("")]  # before the first
         for seed in seeds:

@@ -38,7 +38,7 @@ from botchat.records import (
     Dialogues,
     Judgment,
     Names,
-    Seed,
+    Seeds,
     Utterances,
     Verdict,
     eligible_seeds,
@@ -173,7 +173,7 @@ class Protocol:
         """The protocol asked in another language."""
         return replace(self, language=language)
 
-    def eligible(self, seeds: Sequence[Seed]) -> Sequence[Seed]:
+    def eligible(self, seeds: Seeds) -> Seeds:
         """Return the seeds that it has cases on; see `botchat.records.eligible_seeds`."""
         if self.is_alone:
             return seeds
@@ -183,7 +183,7 @@ class Protocol:
             return [seed for seed in eligible if len(seed.utterances) > N_SEED]
         return eligible
 
-    def cases(self, seeds: Sequence[Seed], dialogues: Dialogues) -> Iterator[MakeCase]:
+    def cases(self, seeds: Seeds, dialogues: Dialogues) -> Iterator[MakeCase]:
         """Return a maker (to save memory) of a case for all that is long enough, seed by seed."""
         if self.is_alone:
             for by_seed in dialogues.values():
@@ -195,7 +195,7 @@ class Protocol:
         else:
             yield from self._pairs(seeds, dialogues)
 
-    def _pairs(self, seeds: Sequence[Seed], dialogues: Dialogues) -> Iterator[MakeCase]:
+    def _pairs(self, seeds: Seeds, dialogues: Dialogues) -> Iterator[MakeCase]:
         """Return the makers of cases that show two dialogues, each pair in both orders."""
         pairs = list(combinations(sorted(dialogues), 2))
         if self.against_human:

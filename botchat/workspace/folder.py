@@ -8,7 +8,7 @@ import re
 import socket
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from importlib import resources
@@ -41,6 +41,7 @@ from botchat.records import (
     Names,
     Provenance,
     Seed,
+    Seeds,
     natural_sort_key,
     slug,
 )
@@ -200,7 +201,7 @@ class Workspace:
         return read_dialogues(self.dialogues_path(seed_set, contestant))
 
     def all_dialogues(
-        self, seed_set: str, seeds: Sequence[Seed] | None = None, *, unanswered: bool = False
+        self, seed_set: str, seeds: Seeds | None = None, *, unanswered: bool = False
     ) -> Dialogues:
         """Return every generated contestant's dialogues.
 
