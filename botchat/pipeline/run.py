@@ -23,7 +23,8 @@ from botchat.protocols.catalogue import RANKING, catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, RULES, Dialogues, Texts, is_bare
 from botchat.results import Result
-from botchat.workspace.folder import SAMPLE, Workspace
+from botchat.workspace.folder import SAMPLE, Workspace, shipped
+from botchat.workspace.jsonl import write_all
 
 MOST_USD = 5.0
 """Limit of a run from Python that names none."""
@@ -240,9 +241,22 @@ def _over_limit(spending: Spending, planned: Plan) -> str:
 
 def demo(workspace: Workspace, meter: Meter) -> Result:
     """Run the whole pipeline on the sample seeds, as a user would; no key, no network."""
+    from botchat.pipeline.rank import rank
+
     models = [f"bot:{name}" for name in BASELINES]
     run = ResolvedRun(workspace, read_seed_set(workspace, SAMPLE), judge=JudgeName(RULES))
     generating.generate(replace(run, models=models), meter)
     for protocol in RANKING:
         judge(run, protocol.name, meter)
-    return leaderboard(workspace, SAMPLE, [RULES], meter)
+    board = leaderboard(workspace, SAMPLE, [RULES], meter)
+    # The paper's models, ranked from its table as anybody's table is.
+    folder = workspace.out("botchat-2023")
+    rates = folder / "botchat-2023.csv"
+    write_all(folder, {rates.name: shipped(PAPERS_RATES).read_bytes()})
+    paper = rank(workspace, [rates], (), per_pair=None, out=folder, formats=(), meter=meter)
+    line = f"The paper's 14 models, from its win rates: {paper.lines[0]}"
+    return replace(board, pieces=[*board.pieces, line, paper.lines[-1]])
+
+
+PAPERS_RATES = "leaderboards/botchat-2023/arena_n16.csv"
+"""Win rates of BotChat's 14 models at N = 16 (Figure 5)."""

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from importlib import resources
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -80,6 +80,15 @@ class AboutSet(TomlTable, frozen=True, omit_defaults=True):
     """Whether its dialogues were written for a demo, not by people."""
 
 
+def shipped(path: str) -> Path:
+    """Return a data file of the project: of the package, or of its clone."""
+    package = Path(str(resources.files("botchat")))
+    packed = package / "data" / PurePath(path).name
+    if packed.exists():
+        return packed
+    return package.parent / path
+
+
 class Workspace:
     """Paths and records of one workspace. ``root`` is made when something is first written."""
 
@@ -122,12 +131,8 @@ class Workspace:
 
     def seed_sets(self) -> dict[str, Path]:
         """Return every seed set with its file; the sample's is in the package, or in its clone."""
-        package = Path(str(resources.files("botchat")))
-        sample = package / "data" / "sample.jsonl"
-        if not sample.exists():
-            sample = package.parent / "seeds" / "sample.jsonl"
         own = sorted((self.root / "seeds").glob("*.jsonl"))
-        return {SAMPLE: sample, **{path.stem: path for path in own}}
+        return {SAMPLE: shipped("seeds/sample.jsonl"), **{path.stem: path for path in own}}
 
     def seeds(self, name: str) -> list[Seed]:
         """Read a set; raises MissingDataError if it is unknown or empty, DataError if invalid."""
