@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-VERSION = "0.3.0"
+VERSION = "0.4.0"
 SIGNED = "botchat:0.1.0"
 """Begins every signature: the last version that asked otherwise."""
 
