@@ -78,11 +78,13 @@ def leaderboard(
         seeds = workspace.seeds(seed_set)
     by_judge = judged_files(workspace, seed_set)
     paged = list(dict.fromkeys(judges)) or [only_judge(workspace, seed_set, by_judge)]
-    sizes = _sizes(workspace, seed_set, [by_judge.get(judge, {}) for judge in paged])
+    # A judge is checked with all judges of the set, on the page or not, if they are not too much.
+    loaded = paged + list(by_judge)
+    sizes = _sizes(workspace, seed_set, by_judge.values())
+    if sizes[0] > MOST_IN_READER[0]:
+        loaded = paged
+        sizes = _sizes(workspace, seed_set, [by_judge.get(judge, {}) for judge in paged])
     large = any(size > most for size, most in zip(sizes, MOST_IN_READER, strict=True))
-    loaded = paged
-    if not large:  # a judge is checked with all judges of the set, on the page or not
-        loaded = paged + list(by_judge)
     data = load(workspace, seed_set, loaded, large=large, seeds=seeds, files=by_judge)
     from botchat.boards import files as board_files
 
@@ -221,19 +223,21 @@ def _write_page(
             data.catalogue,
             partial(call_texts, data.workspace),
         )
-    compared = []  # those with human labels first
-    for each in sorted(reports.values(), key=lambda report: not report.labels):
-        compared.append(
-            pages.JudgeComparison(
-                each.subject, each.sentences, each.printed_rows, list(judge_charts(each))
-            )
-        )
+    compared = []
+    for name, each in reports.items():
+        compared.append(pages.JudgeComparison(name, each, list(judge_charts(each))))
+    compared.sort(key=lambda one: not one.report.labels)  # those with human labels first
     files = pages.files(views, chunks, compared, prompts)
-    write_all(folder, files)
+    listed = folder / archive.FOLDER / "files.txt"
+    earlier = []
+    if listed.is_file():
+        earlier = listed.read_text("utf-8").splitlines()
+    write_all(folder, {**files, f"{archive.FOLDER}/files.txt": "\n".join(sorted(files))})
     for pattern in (f"{archive.FOLDER}/*.js", "judge-*.html"):
         for path in sorted(folder.glob(pattern)):
-            if path.relative_to(folder).as_posix() not in files:
-                path.unlink(missing_ok=True)  # of an earlier, larger page
+            name = path.relative_to(folder).as_posix()
+            if name in earlier and name not in files:  # what others wrote stays
+                path.unlink(missing_ok=True)
     return folder / "index.html"
 
 

@@ -53,12 +53,13 @@
     for (const cell of table.querySelectorAll("[data-key]")) {
       if (cell.dataset.key === target.value) cell.style.display = target.checked ? "table-cell" : "none";
     }
+    fit();
   });
   addEventListener("click", ({ target }) => {
     if (menu && !menu.contains(target)) menu.open = false;
   });
 
-  if (rows.length >= 15) {
+  if (rows.length > 12) {
     const field = el("input", { type: "search", placeholder: "Find a model", "aria-label": "Find a model" });
     field.addEventListener("input", () => {
       for (const row of rows) row.hidden = !row.dataset.model.toLowerCase().includes(field.value.toLowerCase());
@@ -66,12 +67,38 @@
     document.querySelector(".tools").append(field);
   }
 
-  // The line of the row under the pointer.
-  for (const type of ["mouseover", "mouseout"]) {
-    body.addEventListener(type, ({ target }) => {
-      const name = target.closest("tr")?.dataset.model;
-      for (const line of document.querySelectorAll(".plot g")) {
-        line.classList.toggle("now", type === "mouseover" && line.dataset.model === name);
+  // Names in the plot of prices stand where they touch no other name.
+  const points = [...document.querySelectorAll(".points .point")];
+  const box = (point) => point.lastChild.getBoundingClientRect();
+  const apart = (a, b) => a.right < b.left || b.right < a.left || a.bottom < b.top || b.bottom < a.top;
+  const place = (_, i) => {
+    const fits = ["", "to-left", "below", "to-left below"].some((where) => {
+      points[i].classList.remove("to-left", "below", "quiet");
+      points[i].classList.add(...where.split(" ").filter(Boolean));
+      const { left, right } = box(points[i]);
+      const taken = points.slice(0, i).filter((each) => !each.classList.contains("quiet")).map(box);
+      const canvas = points[i].parentElement.getBoundingClientRect();
+      return left > canvas.left && right < canvas.right && taken.every((each) => apart(each, box(points[i])));
+    });
+    points[i].classList.toggle("quiet", !fits);
+  };
+
+  // A table that is wider than its place takes the whole width.
+  const fit = () => {
+    const screen = document.getElementById("ranking");
+    screen.classList.remove("spread");
+    screen.classList.toggle("spread", table.offsetWidth > table.parentElement.clientWidth);
+    points.forEach(place);
+  };
+  addEventListener("resize", fit);
+
+  // The line of the row, or of the name, under the pointer.
+  const first = document.getElementById("ranking");
+  for (const type of ["mouseover", "mouseout", "focusin", "focusout"]) {
+    first.addEventListener(type, ({ target }) => {
+      const name = target.closest("[data-model]")?.dataset.model;
+      for (const line of first.querySelectorAll(".plot [data-model]")) {
+        line.classList.toggle("now", !type.endsWith("out") && line.dataset.model === name);
       }
     });
   }
@@ -85,6 +112,8 @@
   });
 
   document.documentElement.classList.add("scripted");
-  address.changed(show);
-  show();
+  for (const settle of [show, fit]) {
+    address.changed(settle);
+    settle();
+  }
 })();

@@ -199,15 +199,32 @@ botchat.dialogues = (() => {
       event.preventDefault();
       found[2](event.key);
     });
-    return button("Keys", () => box.showModal(), { class: "quiet", title: "Keys: ?" });
+    return button("?", () => box.showModal(), { class: "quiet", title: "Keys: ?", "aria-label": "Keys" });
   };
 
+  // What is read as text to paste, and as a page of its own to keep.
+  const keeps = (what) => [
+    button("Copy text", async ({ target }) => {
+      const lines = [...what().querySelectorAll("h3, .verdict, .reason, .said, .part, h4, .bubble p")].map((each) => each.textContent.trim());
+      await navigator.clipboard.writeText(lines.join("\n")).catch(() => {});
+      target.textContent = "Copied";
+      setTimeout(() => (target.textContent = "Copy text"), 2000);
+    }, { class: "quiet" }),
+    button("Save page", () => {
+      const whole = `<!doctype html><meta charset="utf-8">${document.querySelector("style").outerHTML}${what().outerHTML}${el("p", null, location.href).outerHTML}`;
+      const url = URL.createObjectURL(new Blob([whole], { type: "text/html" }));
+      el("a", { href: url, download: `${document.title}.html` }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 10000);
+    }, { class: "quiet" }),
+  ];
+
   // Steps through what is listed, the address of what is read, and its keys.
-  const acts = (what, step, help, more) => [
+  const acts = (what, step, help, more, kept) => [
     button("‹", () => step(-1), { "aria-label": `Previous ${what}`, title: `Previous ${what}` }),
     button("›", () => step(1), { "aria-label": `Next ${what}`, title: `Next ${what}` }),
     more,
     copyLink(),
+    keeps(kept),
     help,
   ];
 

@@ -21,7 +21,7 @@ from botchat.boards.protocols import (
     SuccessCurve,
 )
 from botchat.boards.skill import is_misplaced
-from botchat.boards.tables import Column, Record, Table, interval_text, is_floor_bot, labels
+from botchat.boards.tables import Column, N, Record, Table, interval_text, is_floor_bot, labels
 from botchat.estimates import Estimate, Floats
 from botchat.protocols.catalogue import VOTES
 from botchat.records import HUMAN, N_SEED
@@ -172,10 +172,17 @@ def _columns(board: Board, links: Links, costs: Costs, *, ranked: bool) -> Itera
     for i, part in enumerate(protocols):
         wide = i == 0 or (isinstance(part, DetectionResult) and part.protocol.about_ai)
         yield _numbers(part, part.ranking[0], links, wide=wide)
+        if isinstance(part, DetectionResult) and part.protocol.about_ai:
+            yield _at_human_length(part)
     cells = {}
     for name, usd in costs.items():
         cells[name] = Cell(f"{usd:.4f}" if usd else "0", value=f"{usd:.6g}")
     yield ShownColumn(Head("usd_per_dialogue", "USD", "a dialogue", room="room1"), cells)
+    for part in protocols[:1]:
+        unit = "dialogues" if part.protocol.is_alone else "compared"
+        if part.protocol == VOTES:
+            unit = "votes"
+        yield ShownColumn(Head("n", "n", unit, room="room1"), _plain_cells(part.table, N))
     if isinstance(board.ranked_by, Arena) and ranked:
         yield _against_next(board.ranked_by, board.main, links)
     yield from _more(board, protocols)
@@ -193,8 +200,7 @@ def protocol_columns(board: Board) -> list[ProtocolResult]:
 def _words(part: ProtocolResult, column: Column) -> tuple[str, str]:
     """Return the heading of a protocol's column on the first screen, and its unit."""
     if isinstance(part, Arena) and column.key == "bt":
-        unit = "of votes" if part.protocol == VOTES else "95 % CI"
-        return "Rating", unit
+        return "Rating", "95 % CI"
     if isinstance(part, DetectionResult) and part.protocol.about_ai:
         return f"Passes {column.n}", "% of dialogues, 95 % CI"
     if isinstance(part, GTEvalResult) and column.key == "win_or_tie":
@@ -254,6 +260,13 @@ def _numbers(part: ProtocolResult, column: Column, links: Links, *, wide: bool) 
     return ShownColumn(head, cells)
 
 
+def _at_human_length(part: DetectionResult) -> ShownColumn:
+    """Return the share that passes for human where both are cut to the human dialogue's length."""
+    column = part.table.column("success_human_length")
+    head, cells = _numbers(part, column, Links(), wide=False)
+    return ShownColumn(head._replace(label="Same length", unit="passes, %"), cells)
+
+
 def axis_ticks(scale: Scale) -> list[tuple[float, str]]:
     """Return two to four round numbers of an axis: where, in percent, and what."""
     low, high = scale
@@ -285,6 +298,7 @@ def _against_next(arena: Arena, main: Table, links: Links) -> ShownColumn:
     cells = {}
     for name, other in pairwise(name for name in main.frame["model"] if name in rated):
         if (name, other) not in arena.results.index:
+            cells[name] = Cell("never met", title=f"against {other}")
             continue
         wins, ties, losses = arena.pair(name, other)
         cells[name] = Cell(
@@ -298,7 +312,7 @@ def _against_next(arena: Arena, main: Table, links: Links) -> ShownColumn:
 
 def _more(board: Board, shown: Sequence[ProtocolResult]) -> Iterator[ShownColumn]:
     """Yield the columns that are shown on request: Elo, other N, lengths, coverage."""
-    done = {"rank", "model"}
+    done = {"rank", "model", "n"}
     misplaced = any(is_misplaced(facts.cases.placed) for facts in board.judge_facts.values())
     for part in shown:
         done.update(part.quote(column).key for column in part.ranking)
@@ -324,7 +338,7 @@ class CurveLine(NamedTuple):
     label: str
     kind: str  # ``human``, ``bot``, ``first-line`` of the leader, ``faint`` or empty
     rate: list[float]
-    intervals: Sequence[tuple[int, Estimate]]  # N, and the success rate with its interval
+    band: Sequence[Estimate]  # the leader's success rates with their intervals
 
 
 class Curve(NamedTuple):
@@ -357,11 +371,11 @@ def success_curve(board: Board, leader: str | None, *, ranked: bool) -> Curve | 
         curve = curves[name]
         known = curve.rate[:last]
         rate = known[np.isfinite(known)].tolist()
-        intervals = []
-        if len(curves) <= 4:
-            intervals = [(n, curve.at(n)) for n in (4, 8, 12, 16) if n <= len(rate)]
+        band = []
+        if name == leader:
+            band = [curve.at(n) for n in range(N_SEED, len(rate) + 1)]
         kind = _line_kind(name, leader, is_faint=is_faint)
-        lines.append(CurveLine(name, label, kind, rate, intervals))
+        lines.append(CurveLine(name, label, kind, rate, band))
         if name in named:
             ends[name] = round(height * (1 - rate[-1]), 1)
     downwards = sorted(ends, key=ends.__getitem__)

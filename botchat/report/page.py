@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
@@ -25,8 +26,8 @@ from botchat.boards.board import Board
 from botchat.boards.headline import Headline, headline
 from botchat.boards.judge_checks import Check, JudgeTrust, judge_trust
 from botchat.frames import package_text
-from botchat.interfaces import Row
 from botchat.languages import ENGLISH, Language
+from botchat.metrics.statistics import rank_correlations
 from botchat.protocols.protocol import Protocol
 from botchat.records import VERSION
 from botchat.report.archive import FOLDER, Archive
@@ -47,6 +48,7 @@ from botchat.report.remarks import (
 )
 
 if TYPE_CHECKING:
+    from botchat.boards.judge_agreement import AgreementReport
     from botchat.report.figures import Chart
 
 SCRIPTS = ("core.js", "board.js", "dialogues.js", "pair.js", "reader.js")
@@ -109,11 +111,10 @@ class View(NamedTuple):
 
 
 class JudgeComparison(NamedTuple):
-    """Agreement of several judges in one protocol, as `botchat agree` has it."""
+    """Agreement of several judges in one protocol, as `botchat agree` has it, with its figures."""
 
-    subject: str
-    sentences: Sequence[str]
-    rows: Sequence[Row]  # a judge each, as they are printed
+    protocol: str
+    report: AgreementReport
     charts: Sequence[Chart]
 
 
@@ -171,6 +172,11 @@ def _page(
         lang=_language(protocols).code,
         invented=board.invented,
     )
+    rankings = []
+    for each in judges.values():
+        if not each.trust.failed:  # judge, rows of its main table, and how alike it ranks
+            rows = main_table(each.board, Links(), {})[1]
+            rankings.append((each.board.judge, rows, _tau(board, each.board)))
     checks = [check_lines(each.trust) for each in judges.values()]
     signatures = chain.from_iterable(table.signatures for table in board.tables)
     script = join_files(SCRIPTS)
@@ -197,7 +203,16 @@ def _page(
         about_json=inert(about),
         judges=judges,
         compared=compared,
+        rankings=rankings,
+        log10=math.log10,
     )
+
+
+def _tau(board: Board, other: Board) -> float:
+    """Return Kendall's tau of two boards' rankings; nan where they rank nothing in common."""
+    ranks = board.main.by_model[["rank"]].join(other.main.by_model["rank"].rename("other"))
+    both = ranks.dropna().to_numpy(float).T
+    return float(rank_correlations(both[0], both[1])[1])
 
 
 def _done(view: View) -> str:

@@ -100,30 +100,30 @@
       const found = cases.filter(SHOWS[shown]);
       Object.assign(next, { shown, cases, found });
       if (asked.seed && !bySeed.has(asked.seed)) return { ...next, why: `No seed ${asked.seed} is in this set.` };
-      const begin = found.find(({ split }) => split) || found[0];
+      const isDecided = ({ verdicts: [x, y] }) => x === y && (x === "win" || x === "lose"); // the same in both orders
+      const begin = found.find(isDecided) || found[0];
       return { ...next, at: asked.seed ? bySeed.get(asked.seed) : begin ? begin.at : -1 };
     };
 
     const matrix = () => {
-      const size = order.length > 20 ? "small" : order.length > 12 ? "middle" : "large";
+      const size = models.length > 20 ? "small" : models.length > 12 ? "middle" : "large";
       const cell = (a, b) => {
-        const classes = [a === index.human ? "across" : "", b === index.human ? "down" : ""].filter(Boolean).join(" ") || null;
         const found = a === b ? null : scoreOf(between(a, b), a, b);
-        if (!found) return el("td", { class: classes });
+        if (!found) return el("td", null);
         const { score, low, high, won, tied, lost, seeds } = found;
         const few = seeds < FEWEST ? `, only ${seeds} seeds` : "";
         const title = `${name(a)} against ${name(b)}: ${percent(score)} %, 95 % interval ${percent(low)} to ${percent(high)}${few}; ${won} won, ${tied} tied, ${lost} lost`;
         const mix = score > 0.5 ? 63 + 64 * (score - 0.5) : 5 + 62 * score;
         const clear = isClear(found);
-        return el("td", { class: classes },
+        return el("td", null,
           el("a", { href: to(between(a, b), a, b), title, tabindex: -1, class: clear ? (score > 0.5 ? "ahead" : "behind") : "open", style: clear ? `--mix:${Math.round(mix)}%` : null, "data-pair": `${a},${b}` },
             el("span", { class: size === "small" ? "hidden" : null }, String(percent(score)))));
       };
       const head = (i, scope) => el("th", { scope, "data-row": scope === "row" ? i : null }, nameOf(index, i, 22));
       const table = el("table", { class: "matrix", "data-size": size },
         el("caption", { class: "hidden" }, "Score of each row against each column"),
-        el("thead", null, el("tr", null, el("td"), order.map((i) => head(i, "col")))),
-        el("tbody", null, order.map((a) => el("tr", null, head(a, "row"), order.map((b) => cell(a, b))))));
+        el("thead", null, el("tr", null, el("td"), models.map((i) => head(i, "col")))),
+        el("tbody", null, models.map((a) => el("tr", null, head(a, "row"), models.map((b) => cell(a, b))))));
       // One stop for the Tab key; arrows go from cell to cell.
       table.addEventListener("keydown", (event) => {
         const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
@@ -137,11 +137,9 @@
       });
       board.replaceChildren(
         el("summary", null, "Everybody against everybody"),
-        el("div", { class: "sideways" }, table),
-        el("p", { class: "note" },
+        el("div", { class: "all" }, el("div", { class: "sideways" }, table), el("p", { class: "note" },
           "Row against column; a win is 1, a tie ½. Strong: the row is clearly ahead; faint: clearly behind. ",
-          `${size === "small" ? "Ring" : "Outlined"}: the 95 % interval contains 50 %, or fewer than ${FEWEST} seeds.`,
-          state.beside && index.human >= 0 ? [" Between the ", el("span", { class: "human" }, "lines"), `: beside the human dialogue (${byProtocol.get(state.beside).base}).`] : null));
+          `${size === "small" ? "Ring" : "Outlined"}: the 95 % interval contains 50 %, or fewer than ${FEWEST} seeds.`)));
     };
 
     const mark = () => {
@@ -307,7 +305,7 @@
         duel.dataset.key = key;
         const isSplit = ({ split }) => split;
         const next = state.cases.some(isSplit) ? button("Next contradiction", () => step(1, isSplit)) : null;
-        const steps = el("p", { class: "steps" }, acts("seed", step, help, [next, el("span", { class: "space" })]));
+        const steps = el("p", { class: "steps" }, acts("seed", step, help, [next, el("span", { class: "space" })], () => duel));
         duel.replaceChildren(...heading(), ...(state.cases.length ? boxes() : []), steps, el("div", { class: "case" }));
         if (duel.getBoundingClientRect().top < 0) duel.scrollIntoView({ block: "start" });
       }

@@ -27,7 +27,6 @@
     const who = choice("Contestant", order.map((i) => [index.contestants[i], short(index.contestants[i], 34)]));
     const filter = choice("Verdict");
     const search = el("input", { type: "search", placeholder: "Search", "aria-label": "Search ids and texts" });
-    const everywhere = button("Search all utterances", () => searchAll().catch(failed(list)));
     const count = el("output", { class: "count", "aria-live": "polite" });
     const list = el("ul", { class: "cases", "aria-label": "Dialogues" });
     const more = button("Show more", () => {
@@ -39,7 +38,7 @@
     const reading = el("article", { class: "reading", "aria-live": "off" });
     const beside = el("aside", { class: "beside-reading" });
     const reader = el("div", { class: "reader" },
-      el("div", { class: "finder" }, el("div", { class: "tools" }, singles.length > 1 ? protocols : null, who, filter, search, everywhere, count), listing), reading, beside);
+      el("div", { class: "finder" }, el("div", { class: "tools" }, singles.length > 1 ? protocols : null, who, filter, search, count), listing), reading, beside);
 
     const filters = (protocol) => {
       const isDiagnosed = !isReport(protocol) && index.judges.some(({ single }) => reports.some((name) => Object.hasOwn(single, name)));
@@ -188,7 +187,7 @@
       return el("header", { class: "head" },
         el("div", { class: "line" },
           el("h3", { tabindex: "-1", "aria-level": 2 }, nameOf(index, a, Infinity), " · ", named(index.seeds[at].id)),
-          el("span", { class: "acts" }, acts("dialogue", go, help, open))),
+          el("span", { class: "acts" }, acts("dialogue", go, help, open, () => reading))),
         el("p", { class: "verdict" }, stamp(verdict.kind, verdict.full, firstAi ? { href: to(state, { at: firstAi }), title: "To this utterance" } : {}),
           " by ", named(index.judges[about.judge].name), alsoReported),
         given?.reason ? el("p", { class: "reason", dir: "auto" }, given.reason) : null,
@@ -206,19 +205,12 @@
       const diagnosis = reported(index, content, a, isReport(protocol) ? protocol.name : "");
       const options = { errors: diagnosis.at, firstAi, words: words(protocol), others, human: isHuman, term };
       const utterances = dialogue.utterances.map((_, i) => utterance(dialogue, i, options));
-      const human = !isHuman && index.human >= 0 ? content.dialogues[index.human] : null;
-      const rest = human ? human.utterances.slice(2).map((_, i) => utterance(human, i + 2, { firstAi: 0, human: true, words: options.words })) : [];
-      const toHuman = link({ view: protocol.name, a: index.contestants[index.human], seed: index.seeds[at].id });
       return [
         el("ol", { class: "dialogue" },
           el("li", { class: "part human" }, isHuman ? "two humans, to the end" : "two humans begin"), utterances.slice(0, 2),
           isHuman || utterances.length < 3 ? null : el("li", { class: "part" }, el("span", null, nameOf(index, a), " goes on alone")), utterances.slice(2)),
         diagnosis.at[0] ? el("div", { class: "errors" }, el("h4", { "aria-level": 3 }, "Diagnosed without an utterance"), diagnosis.at[0]) : null,
         dialogue.stopped ? el("p", { class: "warning" }, `Stopped early: ${dialogue.stopped}`) : null,
-        rest.length
-          ? el("details", { class: "went-on" }, el("summary", null, `How the humans went on (${rest.length} more)`),
-            el("ol", { class: "dialogue rest" }, rest), el("p", { class: "note" }, el("a", { href: toHuman }, "Read it with its verdicts")))
-          : null,
       ];
     };
 
@@ -233,10 +225,14 @@
       });
       const truth = a === index.human ? (about.invented ? "written for the demo" : "human to the end") : index.human < 0 ? "not known" : "AI from utterance 3 on";
       const remarks = given ? talk(protocol, given).filter(Boolean) : [];
+      const human = a !== index.human && index.human >= 0 ? content.dialogues[index.human] : null;
+      const rest = human ? human.utterances.slice(2).map((_, i) => utterance(human, i + 2, { firstAi: 0, human: true, words: words(protocol) })) : [];
+      const toHuman = link({ view: protocol.name, a: index.contestants[index.human], seed: index.seeds[at].id });
       return [
         el("h4", { "aria-level": 3 }, "Every judge on this dialogue"),
         el("table", { class: "judges" }, el("tbody", null, judges, protocol.about_ai ? el("tr", { class: "human" }, el("th", { scope: "row" }, "truth"), el("td", null, truth)) : null)),
         calls(index, content, at, given),
+        rest.length ? el("section", { class: "went-on" }, el("h4", { class: "human", "aria-level": 3 }, "How the humans went on"), el("ol", { class: "dialogue rest" }, rest), el("p", { class: "note" }, el("a", { href: toHuman }, "With its verdicts"))) : null,
         remarks.length ? el("h4", { "aria-level": 3 }, given.remarks.length > 1 ? "The panel’s talk" : "The call") : null,
         ...remarks,
       ].filter(Boolean);
@@ -279,12 +275,10 @@
     const searchAll = async () => {
       if (isLoading) return;
       isLoading = true;
-      everywhere.disabled = true;
       for (let at = 0; at < index.seeds.length; at += 1) {
         texts.set(at, await seed(index, at));
-        if (at % index.per_chunk === 0) everywhere.textContent = `Loading ${at} of ${index.seeds.length}`;
+        if (at % index.per_chunk === 0) count.textContent = `searching ${at} of ${index.seeds.length}`;
       }
-      everywhere.textContent = "Searching all utterances";
       settle();
     };
 
@@ -330,7 +324,10 @@
       const keeps = listed({ ...state, show: filter.value }).found.some(isRead);
       address.set({ show: filter.value, at: "", ...(keeps ? {} : { seed: "" }) });
     });
-    search.addEventListener("input", () => address.set({ q: search.value }));
+    search.addEventListener("input", () => {
+      address.set({ q: search.value });
+      if (search.value.length > 2) searchAll().catch(failed(list));
+    });
     reading.addEventListener("click", ({ target }) => {
       if (target.closest(".reason")) target.closest(".reason").classList.toggle("whole");
       // Again to the first AI utterance, though the address stays.

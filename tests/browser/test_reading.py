@@ -107,7 +107,7 @@ def results(said: list[Judgment], a: str, b: str) -> dict[str, list[str | None]]
     return found
 
 
-def test_a_pair_opens_at_the_first_contradiction_in_names(
+def test_a_pair_opens_at_what_both_orders_decide_in_names(
     browser: Browser, shown: Path, known: Any
 ) -> None:
     """Also where the link names one model: its neighbour on the board is the rival."""
@@ -115,19 +115,19 @@ def test_a_pair_opens_at_the_first_contradiction_in_names(
     is_first = []
     for name in MODELS:
         browser.open(shown, f"#view=pair&protocol=arena-n16&a={name}")
-        assert browser.text(".contradiction").startswith("✕ Contradicts itself")
+        browser.text(".ruling .said b")
         order = [one for one in browser.run("return botchat.about.order") if one != HUMAN]
         rival = state(browser)["b"]
         assert abs(order.index(rival) - order.index(name)) == 1
         told = results(said, name, rival)
         seeds = sorted(told, key=natural_sort_key)
-        broken = [s for s in seeds if None not in told[s] and told[s][0] != told[s][1]]
-        assert state(browser)["seed"] == broken[0]
-        is_first.append(broken[0] == seeds[0])
+        decided = [s for s in seeds if told[s][0] == told[s][1] not in (None, "tie")]
+        assert state(browser)["seed"] == decided[0]
+        is_first.append(decided[0] == seeds[0])
         verdicts = browser.texts(".ruling .said b")
         assert [one.split(":")[0] for one in verdicts] == [
             (one or "").replace(name, short(name)).replace(rival, short(rival))
-            for one in told[broken[0]]
+            for one in told[decided[0]]
         ]
         whole = browser.text("#pair .case")
         assert "first wins" not in whole
@@ -169,29 +169,27 @@ def test_what_the_judge_said_of_places_is_said_of_names(
 
 
 def test_cells_open_their_pair(browser: Browser, shown: Path) -> None:
-    """By click and by keyboard, with people in their place; the table is one stop for Tab."""
+    """By click and by keyboard, models alone; the table is one stop for Tab."""
     browser.open(shown, "#view=pair")
     browser.text(".case .columns")
     order = browser.run("return botchat.about.order")
-    heads = browser.texts(".matrix tbody th")
-    assert heads[order.index(HUMAN)] == HUMAN
-    assert len(heads) == 5
+    assert len(browser.texts(".matrix tbody th")) == 4
     cells = browser.run(
         "return [...document.querySelectorAll('.matrix a')].map(a => [a.hash, a.title, a.tabIndex])"
     )
-    assert len(cells) == 20
+    assert len(cells) == 12
     assert sum(index == 0 for _, _, index in cells) == 1
     models = [name for name in order if name != HUMAN]
     assert (state(browser)["a"], state(browser)["b"]) == tuple(models[:2])
     for target, title, _ in cells:
         asked = dict(parse_qsl(target[1:]))
-        is_people = HUMAN in (asked["a"], asked["b"])
-        assert asked["protocol"] == ("gteval" if is_people else "arena-n16")
+        assert asked["protocol"] == "arena-n16"
         assert title.startswith(f"{short(asked['a'])} against {short(asked['b'])}: ")
         assert "95 % interval" in title
-    browser.run("document.querySelector('.matrix a[href*=\"b=human\"]').click()")
-    browser.until(lambda: state(browser).get("protocol") == "gteval")
-    assert browser.texts(".duel h3 .side")[1] == HUMAN
+    browser.run("document.querySelector('.matrix tr:last-child a').click()")
+    browser.until(lambda: state(browser)["a"] == models[-1])
+    browser.run("document.querySelector('.matrix tr a').click()")
+    browser.until(lambda: state(browser)["a"] == models[0])
     browser.run("document.querySelector('.matrix [aria-current]').focus()")
     left = state(browser)["a"]
     browser.press("\ue015")  # arrow down

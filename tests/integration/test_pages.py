@@ -22,11 +22,15 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 def test_a_page_and_its_chunks_are_the_same_twice(workspace: Workspace, tmp_path: Path) -> None:
-    """Chunks of a larger page go."""
+    """Chunks of a larger page go; what the page did not write stays."""
     botchat.leaderboard(workspace=workspace, seeds=SAMPLE, out=tmp_path)
     left = tmp_path / "chunks" / "seeds-99.js"
+    (tmp_path / "chunks" / "app.js").write_text("of another", "utf-8")
+    (tmp_path / "judge-guide.html").write_text("of another", "utf-8")
     before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))}
     left.write_text("old", "utf-8")
+    with (tmp_path / "chunks" / "files.txt").open("a") as listed:
+        listed.write("\nchunks/seeds-99.js")
     botchat.leaderboard(workspace=workspace, seeds=SAMPLE, out=tmp_path)
     assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))} == before
     names = {path.relative_to(tmp_path).as_posix() for path in before}

@@ -107,7 +107,8 @@ def test_soft_results_weights_and_repeats_are_said_alike(tmp_path, monkeypatch, 
     assert board["headline"] == "y leads; x is not ruled out (met only through others)."
     assert board["judge"] == {"name": "j", "trust": "not tested"}
     page = Path("leaderboards/star/index.html").read_text("utf-8")
-    assert "votes of <bdi>star</bdi> by <bdi>j</bdi>; 0 % are ties." in page
+    assert "<dt>By</dt><dd><bdi>j</bdi></dd>" in page
+    assert "<dt>Ties</dt><dd>0 %</dd>" in page
     assert not re.search("human dialogues|not tested|0 · 0 · 0", page.partition("<footer")[0])
     assert "elo" not in board["rows"][0]
     main(["rank", "star.csv"])

@@ -1,0 +1,47 @@
+"""What no page does at any width: text over text, cut names, empty halves, lost headings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import botchat
+from tests.browser.conftest import Browser
+from tests.browser.test_board import large as large
+from tests.browser.test_board import three as three
+
+FAULTS = Path(__file__).with_name("faults.js").read_text("utf-8")
+SHARE = "const [a, b] = ['.tabled', 'main'].map((part) => document.querySelector(part)); "
+SHARE += "return a.clientWidth / b.clientWidth"
+
+
+@pytest.mark.parametrize("font", ["DejaVu Sans", "Liberation Sans"])
+@pytest.mark.parametrize("width", [1440, 1366, 1024, 390])
+def test_nothing_touches(browser: Browser, large: Path, three: Path, width: int, font: str) -> None:
+    """A row under the pointer has its line; all columns take the whole width; paper has room."""
+    for page in (large, three):
+        browser.open(page, width=width, height=900)
+        browser.run("document.body.style.fontFamily = arguments[0]", font)
+        browser.run("dispatchEvent(new Event('resize'))")
+        assert browser.run(FAULTS) == []
+        row = browser.driver.find_element("css selector", ".board [data-model=model-1] td")
+        browser.run("arguments[0].dispatchEvent(new Event('mouseover', { bubbles: true }))", row)
+        assert len(browser.texts(".plot g.now")) == 1
+        browser.command("Emulation.setEmulatedMedia", {"media": "print"})
+        wide = browser.run("return document.querySelector('.board').offsetWidth")
+        assert wide <= max(1031, width)
+        browser.command("Emulation.setEmulatedMedia", {"media": ""})
+        browser.run("for (const e of document.querySelectorAll('.menu input')) e.click()")
+        assert width == 1440 or browser.run(SHARE) == 1
+
+
+def test_a_page_of_votes_has_no_judge(browser: Browser, tmp_path: Path) -> None:
+    """It has the facts, and who met whom."""
+    (tmp_path / "v.csv").write_text("model_a,model_b,winner\n" + "a,b,model_a\nb,c,tie\n" * 30)
+    page = botchat.rank(tmp_path / "v.csv", workspace=tmp_path).data["page"]
+    browser.open(Path(page))
+    assert browser.run(FAULTS) == []
+    assert "Judge" not in browser.text("main") + browser.text("nav")
+    assert browser.texts(".facts dd")[2:] == ["60", "50 %", "0", "2 of 3", "30"]
+    assert browser.texts(".matrix tbody tr:last-child td") == ["30", "30", "", "0", "50", ""]
