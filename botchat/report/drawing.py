@@ -162,7 +162,7 @@ def _name_ends(axes: Axes, ends: pd.Series) -> None:
 def _heights(axes: Axes, values: pd.Series, names: Texts) -> Any:
     """Return heights near values, which descend, so that names there are one under the other."""
     low, high = axes.get_ylim()
-    room = 28 if any("\n" in name for name in names) else 15
+    room = 28 if "\n" in "".join(names) else 15
     step = room * (high - low) / (axes.figure.bbox.height - 100)
     return -apart((-values).tolist(), step, -low)
 
@@ -175,8 +175,8 @@ def over_cost(points: pd.DataFrame, across: str, up: str, axes: Axes) -> None:
     axes.scatter(points["x"], points["value"], 14, colors, zorder=3)
     axes.set_xscale("log")
     axes.margins(x=0.15)
-    is_narrow = points["x"].max() < 10 * points["x"].min()
-    axes.xaxis.set_major_locator(MaxNLocator(3) if is_narrow else LogLocator())
+    is_narrow = points["x"].max() < 4 * points["x"].min()
+    axes.xaxis.set_major_locator(MaxNLocator(3) if is_narrow else LogLocator(subs=(1, 3)))
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.minorticks_off()
     axes.set(xlabel=f"{across} (log scale)", ylabel=up)
