@@ -115,8 +115,9 @@ def figure(
     *,
     seeds: Seeds = "",
     judge: str | None = None,
-    format: Literal["svg", "png", "pdf"] = "svg",
+    format: Literal["svg", "png", "pdf"] | None = None,
     size: str = "",
+    no_title: bool = False,
     out: Out = None,
     workspace: Here = None,
 ) -> Result:
@@ -125,14 +126,22 @@ def figure(
     Args:
         name: such as ratings (all); a wrong name lists them
         judge: judge to show (needed if several have judged)
-        format: of the files (svg)
+        format: of the files (as --out ends, or svg)
         size: inches: 7x4.5, or the width: 3.3 (half a page wide)
+        no_title: captions.md and captions.tex have the titles
     """
     from botchat.pipeline.leaderboard import write_figures
 
     place = workspace_at(workspace)
     return write_figures(
-        place, set_named(place, seeds), name, judge, form=format, size=size, out=path_of(out)
+        place,
+        set_named(place, seeds),
+        name,
+        judge,
+        form=format,
+        size=size,
+        titled=not no_title,
+        out=path_of(out),
     )
 
 

@@ -6,39 +6,37 @@ No dialogue was published, so lengths have a mean and no spread; Figure 7's numb
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.axes import Axes
 
 from botchat.errors import DataError, MissingDataError, listed
 from botchat.importers.tables import read_table
 from botchat.metrics.statistics import wilson
 from botchat.ratings.comparisons import COLUMNS
-from botchat.report.figures import FORMATS, Chart, dots, matrix, stacks
-from botchat.results import Result
-from botchat.workspace.jsonl import write_atomic
+from botchat.report.drawing import dots, matrix, stacks
+from botchat.report.figures import Chart, captions
+from botchat.results import Fields, Result
+from botchat.workspace.jsonl import write_all
 
 DIALOGUES = 547  # a model's in UniEval (§4.1)
 SEEDS = 222  # compared in both orders (§4.2)
 
 
-Drawing = tuple[str, str, Callable[[Axes], None], int]
-"""Title, caption, drawing function and number of rows, as a `Chart` takes them."""
-
-
 def bench_botchat(data: Path | None, folder: Path) -> Result:
-    """Draw every figure whose columns a file of ``data`` has; return the paths of the figures.
+    """Draw every figure whose columns a file of ``data`` has, as svg; return a row for each.
 
     Raises `MissingDataError`, with the columns, without any, and `DataError` for a number.
     """
     if data is None or not data.exists():
         raise MissingDataError(f"--data {data}: no such folder; name the one with the tables")
-    files = []
+    charts = []
+    rows: list[Fields] = []
     tables = sorted(data.rglob("*.csv"))
     if data.is_file():
         tables = [data]
@@ -48,20 +46,19 @@ def bench_botchat(data: Path | None, folder: Path) -> Result:
             frame = read_columns(path, columns)
             if frame is None:
                 continue
-            for letter, drawing in zip(("", "b"), drawings(frame), strict=False):
-                title, caption, draw, n_rows = drawing
+            for letter, chart in zip(("", "b"), drawings(frame), strict=False):
                 name = f"figure-{number}{letter}-{path.stem}"
-                caption += f" BotChat (Duan et al. 2023), Figure {number}."
-                chart = Chart(name, title, caption, [signature], draw, n_rows)
-                for form in FORMATS:
-                    files.append(folder / f"{name}.{form}")
-                    write_atomic(files[-1], chart.render(form))
-    if not files:
+                caption = f"{chart.caption} BotChat (Duan et al. 2023), Figure {number}."
+                charts.append(replace(chart, name=name, caption=caption, signatures=[signature]))
+                rows.append({"figure": number, "shows": chart.title, "file": f"{name}.svg"})
+    if not charts:
         wanted = dict.fromkeys(chain.from_iterable(columns for columns, _ in FIGURES.values()))
         raise MissingDataError(
             f"--data {data}: no csv file has a figure's columns of {listed(wanted)}"
         )
-    return Result({"paths": files}, [str(file) for file in files])
+    write_all(folder, {f"{chart.name}.svg": chart.svg for chart in charts})
+    write_all(folder, captions(charts, "svg"))
+    return Result({"rows": rows}, [rows, f"Figures, captions.md and captions.tex: {folder}"])
 
 
 def read_columns(path: Path, columns: tuple[str, ...]) -> pd.DataFrame | None:
@@ -82,17 +79,19 @@ def read_columns(path: Path, columns: tuple[str, ...]) -> pd.DataFrame | None:
     return frame
 
 
-def _lengths(frame: pd.DataFrame) -> Iterator[Drawing]:
+def _lengths(frame: pd.DataFrame) -> Iterator[Chart]:
     means = frame.set_index("model").set_axis(["value"], axis=1).assign(low=math.nan, high=math.nan)
-    yield (
+    yield Chart(
+        "lengths",
         "Mean length of a generated utterance",
         "Tokens of cl100k_base; no spread was published.",
+        [],
         partial(dots, {"": means}, "mean tokens per utterance", {}),
         len(means),
     )
 
 
-def _success(frame: pd.DataFrame) -> Iterator[Drawing]:
+def _success(frame: pd.DataFrame) -> Iterator[Chart]:
     shares = frame.set_index("model")
     shares = shares.sort_values("success_percent_n16", ascending=False, kind="stable")
     series = {}
@@ -100,15 +99,17 @@ def _success(frame: pd.DataFrame) -> Iterator[Drawing]:
         share = shares[f"success_percent_n{n}"]
         low, high = wilson(share, 1 / DIALOGUES)
         series[f"N = {n}"] = 100 * pd.DataFrame({"value": share, "low": low, "high": high})
-    yield (
+    yield Chart(
+        "success",
         "UniEval: success rate at N",
         f"{DIALOGUES} dialogues a model, with 95 % intervals.",
+        [],
         partial(dots, series, "success rate (%)", {}),
         len(shares),
     )
 
 
-def _win_rates(frame: pd.DataFrame) -> Iterator[Drawing]:
+def _win_rates(frame: pd.DataFrame) -> Iterator[Chart]:
     mirrored = pd.DataFrame(
         {
             "model_a": frame["model_b"],
@@ -123,14 +124,16 @@ def _win_rates(frame: pd.DataFrame) -> Iterator[Drawing]:
     caption = f"The row's model against the column's; {2 * SEEDS} comparisons a pair."
     for key, title in (("win_rate", "Win rate (%)"), ("win_or_tie_rate", "Win + tie rate (%)")):
         rates = both.pivot(index="model_a", columns="model_b", values=key).loc[order, order]
-        yield (title, caption, partial(matrix, rates), 4 + len(order))
+        yield Chart(key, title, caption, [], partial(matrix, rates), cells=order)
 
 
-def _vs_human(frame: pd.DataFrame) -> Iterator[Drawing]:
+def _vs_human(frame: pd.DataFrame) -> Iterator[Chart]:
     rates = frame.set_index("model").set_axis(["win", "tie", "lose"], axis=1)
-    yield (
+    yield Chart(
+        "vs-human",
         "GTEval: model vs human dialogue",
         "A model wins where the judge takes the human dialogue for AI.",
+        [],
         partial(stacks, rates),
         len(rates),
     )
@@ -142,4 +145,4 @@ FIGURES = {
     "5": (COLUMNS, _win_rates),
     "6": (("model", "win_percent", "tie_percent", "lose_percent"), _vs_human),
 }
-"""Number -> columns of its file, and its drawings."""
+"""Number -> columns of its file, and its figures."""

@@ -289,29 +289,39 @@ def write_figures(
     name: str,
     judge: str | None,
     *,
-    form: str,
+    form: str | None,
     size: str,
+    titled: bool,
     out: Path | None,
 ) -> Result:
-    """Write one figure, or all of a judge's board; return the paths.
+    """Write one figure, or all of a judge's board with their captions; return the paths.
 
-    ``out``: a folder, by default that of the board, or for one figure a file. Raises as `figure`;
-    the same arguments give the same bytes.
+    ``form``: by default that of the ending of ``out``, or svg. ``out``: a folder, by default that
+    of the board, or for one figure a file. Raises as `figure`; the same arguments give the same
+    bytes.
     """
-    from botchat.report.figures import FORMATS, read_size
+    from botchat.report.figures import FORMATS, captions, read_size
 
     width, height = read_size(size)
+    folder = out or workspace.out(seed_set)
+    ending = folder.suffix.removeprefix(".")
+    if ending not in FORMATS:
+        ending = ""
+    elif not name:
+        raise UsageError(f"--out {out}: several figures need a folder; name one, such as ratings")
+    elif form not in (None, ending):
+        raise UsageError(f"--format {form}, but --out {out} ends with .{ending}; leave one out")
+    form = form or ending or "svg"
     if form not in FORMATS:
         raise UsageError(f"--format {form}: a figure is written as {', '.join(FORMATS)}")
     charts = _charts(workspace, seed_set, name, judge)
-    folder = out or workspace.out(seed_set)
     paths = [folder / f"{chart.name}.{form}" for chart in charts]
-    ending = folder.suffix.removeprefix(".")
-    if name and ending in FORMATS:
-        form = ending
+    if ending:
         paths = [folder]
     for chart, path in zip(charts, paths, strict=True):
-        write_atomic(path, chart.render(form, width, height))
+        write_atomic(path, replace(chart, titled=titled).render(form, width, height))
+    if not name:
+        write_all(folder, captions(charts, form))
     lines = [str(path) for path in paths]
     return Result({"rows": [{"figure": line} for line in lines]}, lines)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import botchat
-from botchat.errors import MissingDataError
+from botchat.errors import MissingDataError, UsageError
 from botchat.workspace.folder import SAMPLE, Workspace
 
 
@@ -71,6 +71,13 @@ def test_figures_are_written_as_asked(workspace: Workspace, tmp_path: Path) -> N
     every = written(workspace, out=tmp_path / "all")
     assert {"success.svg", "success-curve.svg", "lengths.svg"} <= {path.name for path in every}
     assert all(path.parent == tmp_path / "all" for path in every)
+    assert (tmp_path / "all" / "captions.tex").exists()
+    for words, more, says in (
+        (["success"], {"format": "pdf", "out": "one.png"}, "ends with .png"),
+        ([], {"out": "plots.png"}, "several figures need a folder"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            written(workspace, *words, **more)
     with pytest.raises(MissingDataError, match="some are: success, "):
         written(workspace, "elo")
     with pytest.raises(MissingDataError, match="fewer than two judges"):

@@ -17,7 +17,6 @@ from botchat.cli.main import main
 from botchat.papers.bench import BENCHMARKS
 from botchat.papers.benchmarks import printed_tables, tables_of
 from botchat.papers.botchat_figures import FIGURES, read_columns
-from botchat.report.figures import Chart
 from tests.papers.test_bench import needs
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "leaderboards" / "botchat-2023"
@@ -30,21 +29,18 @@ def draw(out: Path, *more: str, data: Path = PUBLISHED, code: int = 0) -> None:
 
 
 @pytest.mark.usefixtures("pictures")
-def test_every_figure_is_drawn_of_the_published_numbers(tmp_path, capsys, monkeypatch) -> None:
-    """3 to 6, in every form, with whole names and where the numbers are from."""
-    render = Chart.render
-    monkeypatch.setattr(Chart, "render", lambda *a: render(*a) if a[1] == "svg" else b"")
+def test_every_figure_is_drawn_of_the_published_numbers(tmp_path, capsys) -> None:
+    """3 to 6, as rows and files, with captions, whole names and where the numbers are from."""
     n_8 = shutil.ignore_patterns("arena_n16.csv")  # drawn as those of N = 8 are
     draw(tmp_path, data=shutil.copytree(PUBLISHED, tmp_path / "published", ignore=n_8))
-    paths = [Path(path) for path in json.loads(capsys.readouterr().out)["paths"]]
-    assert {path.suffix for path in paths} == {".svg", ".png", ".pdf"}
-    assert {path.stem[:8] for path in paths} == {f"figure-{number}" for number in FIGURES}
-    for path in paths:
-        if path.suffix == ".svg":
-            picture = path.read_text()
-            assert "Baichuan2-13B" in picture
-            assert "\u2026" not in picture
-            assert "sha256:" in picture
+    files = [row["file"] for row in json.loads(capsys.readouterr().out)["rows"]]
+    assert {path.name for path in tmp_path.glob("*.*")} == {"captions.md", "captions.tex", *files}
+    assert {file[:8] for file in files} == {f"figure-{number}" for number in FIGURES}
+    for file in files:
+        picture = (tmp_path / file).read_text()
+        assert "Baichuan2-13B" in picture
+        assert "\u2026" not in picture
+        assert "sha256:" in picture
 
 
 def test_the_numbers_are_those_of_the_file() -> None:
@@ -53,7 +49,7 @@ def test_the_numbers_are_those_of_the_file() -> None:
     def numbers(figure: str, file: str) -> list:
         columns, drawings = FIGURES[figure]
         frame = read_columns(PUBLISHED / file, columns)
-        return [draw.args[0] for _, _, draw, _ in drawings(frame)]
+        return [chart.draw.args[0] for chart in drawings(frame)]
 
     (rates,) = numbers("6", "gteval.csv")
     rates = rates.loc["GPT-4", ["win", "tie", "lose"]].tolist()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import itertools
+import re
+from dataclasses import replace
 from functools import cache
 
 import matplotlib as mpl
@@ -18,7 +20,7 @@ from botchat.estimates import VerdictPrice
 from botchat.metrics.agreement import compare
 from botchat.metrics.verdicts import PairVerdict, PairVerdicts
 from botchat.records import HUMAN
-from botchat.report.figures import FORMATS, MOST_DRAWN, Chart, board_charts, judge_charts
+from botchat.report.figures import FORMATS, MOST_DRAWN, Chart, board_charts, captions, judge_charts
 from tests.boards import make_records
 from tests.processes import Started
 
@@ -48,7 +50,7 @@ def judges() -> dict[str, Chart]:
     rows = [
         PairVerdict(f"q{i}", "a", "b", judge, float(rng.choice([1, 0, 0.5])))
         for i in range(60)
-        for judge in ("human:1", "small", "large", "debate of three models")
+        for judge in ("human:1", "small@m", "large@m", "debate-of-three@m (before debate)")
     ]
     compared = compare(PairVerdicts.of(rows), "human")
     prices = {}
@@ -104,9 +106,11 @@ def test_no_text_is_cut_or_lies_on_another(n, name, width, monkeypatch):
 def test_every_line_that_is_named_shows_its_name(name):
     """Names that would lie on each other are moved, none of them out of the figure."""
     axes = charts(14)[name].figure().axes[0]
-    (right,) = axes.child_axes
     low, high = axes.get_ylim()
-    heights = right.get_yticks()
+    heights = [text.xy[1] for text in axes.texts]  # at their points
+    if name == "success-curve":
+        (right,) = axes.child_axes
+        heights = right.get_yticks()
     assert len(heights) == (10 if name == "success-curve" else 14)
     assert all(low <= height <= high for height in heights)
 
@@ -125,8 +129,21 @@ def test_series_differ_in_shape_or_shade():
     """Of five: four N and the human length."""
     axes = charts(4)["success"].figure().axes[0]
     marks = [each for each in axes.collections if each.get_label()[0] != "_"]
-    looks = {(str(m.get_edgecolor()), m.get_paths()[0].vertices.shape) for m in marks}
+    looks = {(str(m.get_edgecolor()), m.get_paths()[0].vertices.tobytes()) for m in marks}
     assert len(looks) == len(marks) == 5
+
+
+def test_what_journals_and_readers_ask_for():
+    """No title where none is wanted; the protocol in it; the ends of a control's name; captions."""
+    chart = judges()["judge-agreement"]
+    assert chart.figure().get_suptitle() == "s: same verdict of two judges (%)"
+    assert replace(chart, titled=False).figure().get_suptitle() == ""
+    names = [tick.get_text() for tick in chart.figure(3.3).axes[0].get_yticklabels()]
+    assert "debate-of-three\n(votes before)" in names
+    files = captions([chart, *charts(4).values()], "pdf")
+    assert "\n**ratings.pdf**: Bradley–Terry ratings with" in files["captions.md"]
+    assert "{ratings.pdf}\n\\caption{Bradley–Terry ratings with 95 \\% int" in files["captions.tex"]
+    assert not re.search(r'id="[^"]* ', chart.inline("gteval on set"))
 
 
 def drawn() -> str:
