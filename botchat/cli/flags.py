@@ -11,6 +11,7 @@ from cyclopts.help import DefaultFormatter, PanelSpec
 from rich import box
 
 from botchat.pipeline.spending import JudgeName, Meter, Spending
+from botchat.records import Texts
 
 if TYPE_CHECKING:
     from botchat.pipeline.resolved import ResolvedRun
@@ -53,7 +54,7 @@ def _flag(text: str) -> Parameter:
     return Parameter(help=text)
 
 
-Several = Sequence[str]
+Several = Texts
 Here = Annotated[Workspace | str | Path | None, Parameter(parse=False)]
 Progress = Annotated[Meter | None, Parameter(parse=False)]
 Judge = Annotated[str, _flag("rules, an entry, a preset panel, control:PANEL, or any model")]
@@ -92,7 +93,7 @@ def run_at(
     workspace: Workspace | str | Path | None,
     seeds: str,
     spending: Spending,
-    models: Sequence[str],
+    models: Texts,
     limit: int | None,
 ) -> ResolvedRun:
     """Return a run with what all commands on a seed set ask for; it is read here."""

@@ -20,7 +20,6 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,6 +29,7 @@ from cyclopts import CycloptsError
 from botchat.cli.output import LogFormatter, call, complain, perform, to_stdout
 from botchat.commands import app
 from botchat.errors import BotChatError
+from botchat.records import Texts
 
 _AT_ONCE_S = 0.1
 """Signals that come so soon after another are of one end."""
@@ -153,7 +153,7 @@ def entry() -> NoReturn:
     sys.exit(code)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Texts | None = None) -> int:
     """Run one command and return its exit code."""
     # Matrices here are small: more threads of numpy's library only wait for each other, busily.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -191,7 +191,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(words: Sequence[str]) -> None:
+def _run(words: Texts) -> None:
     """Run one command, or print what ``--help`` and ``--version`` print."""
     shared, rest = _SHARED.parse_known_args(words)
     command, bound, hidden = app.parse_args(
@@ -210,7 +210,7 @@ def _is_text(word: str) -> bool:
     return "\0" not in word and (is_utf_8 or ("/" in word and Path(word).parent.is_dir()))
 
 
-def _usage(error: Exception, words: Sequence[str]) -> str:
+def _usage(error: Exception, words: Texts) -> str:
     """Return what is wrong with a command line, in one line."""
     from difflib import get_close_matches  # at an error only
 

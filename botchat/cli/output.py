@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import BotChatError, ConfigError, LimitReached, UsageError
 from botchat.frames import fill
+from botchat.records import Texts
 from botchat.results import Fields, Piece, Result
 from botchat.workspace.secrets import Redactor, public, secrets_in
 
@@ -179,7 +180,7 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
-def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def grid(headings: Texts, rows: Sequence[Texts]) -> str:
     """Return a table as text: two blanks between columns, numbers at the right.
 
     Long texts are folded where a terminal is narrow.

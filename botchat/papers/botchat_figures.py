@@ -19,6 +19,7 @@ from botchat.errors import DataError, MissingDataError, listed
 from botchat.importers.tables import read_table
 from botchat.metrics.statistics import wilson
 from botchat.ratings.comparisons import COLUMNS
+from botchat.records import Names
 from botchat.report.drawing import dots, matrix, stacks
 from botchat.report.figures import Chart, captions
 from botchat.results import Fields, Result
@@ -61,7 +62,7 @@ def bench_botchat(data: Path | None, folder: Path) -> Result:
     return Result({"rows": rows}, [rows, f"Figures, captions.md and captions.tex: {folder}"])
 
 
-def read_columns(path: Path, columns: tuple[str, ...]) -> pd.DataFrame | None:
+def read_columns(path: Path, columns: Names) -> pd.DataFrame | None:
     """Read names and numbers of a csv file, percent as shares; None if it lacks a column."""
     frame = read_table(path.read_bytes(), path.name).frame
     if not set(columns) <= set(frame):

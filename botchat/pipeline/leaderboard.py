@@ -17,7 +17,7 @@ from botchat.interfaces import Row, settings_digest
 from botchat.pipeline.ledger import call_texts, cost_per_dialogue, total_cost
 from botchat.pipeline.load import SeedSetData, judged_files, load, only_judge
 from botchat.pipeline.spending import Meter
-from botchat.records import JudgeId, Seed, Texts
+from botchat.records import JudgeId, Seeds, Texts
 from botchat.results import Piece, Result
 from botchat.workspace.folder import PORTABLE, Workspace
 from botchat.workspace.jsonl import write_all, write_atomic
@@ -62,7 +62,7 @@ def leaderboard(
     formats: Texts = (),
     opens: bool = False,
     keep: str | None = None,
-    seeds: Sequence[Seed] | None = None,
+    seeds: Seeds | None = None,
 ) -> Result:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg and a page.
 

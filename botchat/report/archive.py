@@ -35,6 +35,7 @@ from botchat.records import (
     Judgment,
     Names,
     Seed,
+    Seeds,
     Texts,
     Verdict,
     natural_sort_key,
@@ -84,7 +85,7 @@ CallsOf: TypeAlias = Callable[[Texts], Mapping[str, PageCall]]
 
 
 def build(
-    seeds: Sequence[Seed],
+    seeds: Seeds,
     dialogues: Dialogues,
     judged: ByJudge,
     catalogue: Catalogue | None = None,
@@ -147,7 +148,7 @@ def _first_view(protocols: Sequence[Protocol], judges: Sequence[PageJudge]) -> s
 class _Packed:
     """Dialogues, verdicts, reports and calls by seed; codes and scores by judge."""
 
-    def __init__(self, seeds: Sequence[Seed], dialogues: Dialogues) -> None:
+    def __init__(self, seeds: Seeds, dialogues: Dialogues) -> None:
         self.seeds = sorted(seeds, key=lambda seed: natural_sort_key(seed.id))
         self.numbers = {name: i for i, name in enumerate(sorted(dialogues))}
         self.judges: list[PageJudge] = []

@@ -29,7 +29,7 @@ from botchat.frames import package_text
 from botchat.languages import ENGLISH, Language
 from botchat.metrics.statistics import rank_correlations
 from botchat.protocols.protocol import Protocol
-from botchat.records import VERSION
+from botchat.records import VERSION, Texts
 from botchat.report.archive import FOLDER, Archive
 from botchat.report.contract import PageAbout
 from botchat.report.first_screen import (
@@ -123,7 +123,7 @@ class Prompt(NamedTuple):
 
     title: str
     digest: str
-    texts: Sequence[str]
+    texts: Texts
 
 
 def files(
