@@ -93,14 +93,15 @@ class Arena(ProtocolResult):
         row = self.results.reindex([(a, b)]).fillna(0).iloc[0]
         return [round(row[key] * row["n"]) for key in ("win", "tie", "lose")]
 
-    def record(self, a: str, b: str, end: str) -> str:
-        """Say how one contestant did against another, with ``end`` where they met."""
+    def record(self, a: str, b: str, n_rivals: int) -> str:
+        """Say how the leader a did against b, one of ``n_rivals`` that are not ruled out."""
         return fill(
             "boards/record.txt",
             arena=self,
             counts=self.pair(a, b),
             win=self.results["win"].get((a, b)),
-            end=end,
+            rival=b,
+            n_rivals=n_rivals,
         )
 
     @property

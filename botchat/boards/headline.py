@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.judge_checks import WORDS, JudgeTrust, no_ranking
-from botchat.boards.protocols import DetectionResult, ProtocolResult
+from botchat.boards.protocols import DetectionResult
 from botchat.boards.tables import LABEL_COLUMNS, is_floor_bot, shorten
 from botchat.frames import fill
 from botchat.metrics.statistics import LEAST
@@ -69,7 +69,8 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
         in_order = [name for name in ranked if name in models]
         rivals = list(compress(in_order[1:], part.may_be_best(in_order)[1:]))
         rival = [*rivals, in_order[1]][0]
-        record = _record(part, leaders[0], rival, rivals)
+        if isinstance(part, Arena):
+            record = part.record(leaders[0], rival, len(rivals))
     text = fill(
         "boards/headline.txt",
         board=board,
@@ -102,18 +103,6 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
         "".join(piece for piece, _ in scope),
         next(iter(leaders), None),
     )
-
-
-def _record(part: ProtocolResult, leader: str, rival: str, rivals: Texts) -> str:
-    """Say how the leader did against a rival; empty where no two are compared."""
-    against = ""
-    if len(rivals) > 1:
-        against = f" against {rival}"
-    elif rivals:
-        against = " against it"
-    if isinstance(part, Arena):
-        return part.record(leader, rival, against)
-    return ""
 
 
 def _pieces(text: str, names: Texts) -> Pieces:

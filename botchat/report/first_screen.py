@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, pairwise, product
+from itertools import islice, pairwise
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
@@ -269,16 +268,15 @@ def _at_human_length(part: DetectionResult) -> ShownColumn:
 
 def axis_ticks(scale: Scale) -> list[tuple[float, str]]:
     """Return two to four round numbers of an axis: where, in percent, and what."""
+    from matplotlib.ticker import MaxNLocator
+
     low, high = scale
-    step = 50.0
-    if scale != (0.0, 100.0):
-        digits = product(range(-6, 300), (1, 1.5, 2, 3, 4, 5, 6, 8))
-        round_steps = (digit * 10.0**power for power, digit in digits)
-        step = next(step for step in round_steps if high - low <= 3 * step)
-    return [
-        (round(100 * (step * i - low) / (high - low), 1), f"{step * i:g}")
-        for i in range(math.ceil(low / step), math.floor(high / step) + 1)
-    ]
+    steps = [1, 1.5, 2, 3, 4, 5, 6, 8, 10]
+    if scale == (0.0, 100.0):
+        steps = [5, 10]
+    ticks = MaxNLocator(nbins=3, steps=steps).tick_values(low, high)
+    inside = [tick for tick in ticks if low <= tick <= high]
+    return [(round(100 * (tick - low) / (high - low), 1), f"{tick:g}") for tick in inside]
 
 
 def _evidence(part: ProtocolResult, name: str, links: Links) -> str:
