@@ -57,6 +57,8 @@ def judge_facts(part: ProtocolVerdicts, dialogues: Dialogues, cases: SkillCases)
         name = part.protocol.name
         facts = pair_facts(part.verdicts, part.cluster[part.verdicts.item], name)
         skill["longer_preferred"] = _longer_preferred(part, dialogues)
+        # By seed, as of dialogues alone: whether a reply can be read hangs on no topic.
+        skill["unreadable_rate"] = proportion(~part.verdicts.readable, part.verdicts.item)
     return facts._replace(rates={**facts.rates, **skill}, cases=cases)
 
 
@@ -111,6 +113,6 @@ def _facts_alone(judged: ProtocolVerdicts) -> JudgeFacts:
     """Return the judge's facts on single dialogues."""
     judgments = judged.judgments
     unreadable = [judgment.verdict is None for judgment in judgments]
-    rates = {"unreadable_rate": proportion(unreadable, judged.cases["topic"].tolist())}
+    rates = {"unreadable_rate": proportion(unreadable, judged.cases["seed"].tolist())}
     n_without_room = sum(map(lacks_room, judgments))
     return JudgeFacts(judged.protocol.name, len(judgments), sum(unreadable), n_without_room, rates)

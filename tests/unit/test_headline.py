@@ -157,6 +157,8 @@ def test_topics_are_not_dialogues(world, n_topics, start, is_ranked):
     trusted = judge_trust(of_topics.board(world.ideal(), [UNIEVAL]))
     assert headline(board, trusted).sentence.startswith(start)
     assert board.main.frame["rank"].notna().all() == is_ranked
+    by_ideal = judge_trust(of_topics.board(of_topics.ideal()))
+    assert (by_ideal.level, by_ideal.checks[-1].state) == ("no fault found", "passes")
 
 
 def test_an_imported_model_is_expected_on_its_own_dialogues(world):
