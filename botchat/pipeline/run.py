@@ -254,7 +254,7 @@ def demo(workspace: Workspace, meter: Meter) -> Result:
     rates = folder / "botchat-2023.csv"
     write_all(folder, {rates.name: shipped(PAPERS_RATES).read_bytes()})
     paper = rank(workspace, [rates], (), per_pair=None, out=folder, formats=(), meter=meter)
-    line = f"The paper's 14 models, from its win rates: {paper.lines[0]}"
+    line = f"The paper's 14 models, by its win rates in the Arena @16: {paper.lines[0]}"
     return replace(board, pieces=[*board.pieces, line, paper.lines[-1]])
 
 

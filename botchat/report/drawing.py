@@ -144,7 +144,8 @@ def steps(curves: Mapping[str, SuccessCurve], axes: Axes) -> None:
     axes.fill_between(n, band["low"], band["high"], step="post", color=PALE, alpha=0.5)
     for name in ends.index[::-1]:
         color = {HUMAN: PEOPLE, best: INK}.get(name, SHADES[2])
-        axes.step(n, rates[name], where="post", color=color)
+        known = rates[name].dropna()  # a step would go on to the first N that is not known
+        axes.step(known.index + 1, known, where="post", color=color)
     axes.set(xlabel="utterances N", ylabel="success rate at N (%)", ylim=(-2, 102))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     _name_ends(axes, ends[:10])

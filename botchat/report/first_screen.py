@@ -22,7 +22,6 @@ from botchat.boards.protocols import (
 from botchat.boards.skill import is_misplaced
 from botchat.boards.tables import Column, N, Record, Table, interval_text, is_floor_bot, labels
 from botchat.estimates import Estimate, Floats
-from botchat.protocols.catalogue import VOTES
 from botchat.records import HUMAN, N_SEED
 
 MOST_SHOWN = 5  # protocols with a column on the first screen; others are under "More columns"
@@ -179,7 +178,7 @@ def _columns(board: Board, links: Links, costs: Costs, *, ranked: bool) -> Itera
     yield ShownColumn(Head("usd_per_dialogue", "USD", "a dialogue", room="room1"), cells)
     for part in protocols[:1]:
         unit = "dialogues" if part.protocol.is_alone else "compared"
-        if part.protocol == VOTES:
+        if isinstance(part, Arena) and not part.counts.is_planned:
             unit = "votes"
         yield ShownColumn(Head("n", "n", unit, room="room1"), _plain_cells(part.table, N))
     if isinstance(board.ranked_by, Arena) and ranked:

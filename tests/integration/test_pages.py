@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import botchat
 from botchat.errors import MissingDataError, UsageError
@@ -45,6 +46,26 @@ def test_a_board_without_contestants(tmp_path: Path) -> None:
     (tmp_path / "generations").rename(tmp_path / "moved")
     board = botchat.leaderboard(workspace=place, seeds=SAMPLE)
     assert (board.rows, board.data["notes"][-1]) == ([], "0 of 40 dialogues")
+
+
+def test_a_set_with_topics_has_a_table_of_them(tmp_path: Path) -> None:
+    """Each by its own dialogues alone, in csv, json and page; no topic, no table."""
+    place = Workspace(tmp_path)
+    seeds = [replace(seed, topic="ab"[i % 2]) for i, seed in enumerate(place.seeds(SAMPLE)[:7])]
+    place.write_seeds("mine", seeds)
+    models = ["bot:parrot", "bot:retrieval"]
+    botchat.generate(seeds="mine", model=models, workspace=place)
+    botchat.judge("unieval", seeds="mine", judge="rules", workspace=place)
+    tables = botchat.leaderboard(seeds="mine", workspace=place).data["tables"]
+    rows = [(row["topic"], row["model"], row["n"]) for row in tables["by-topic"]["rows"]]
+    assert sorted(rows)[-3:] == [
+        ("b", "bot:parrot", 3),
+        ("b", "bot:retrieval", 3),
+        ("b", "human", 3),
+    ]
+    assert len(rows) == 6
+    assert (place.out("mine") / "by-topic.csv").exists()
+    assert ">By topic<" in (place.out("mine") / "index.html").read_text("utf-8")
 
 
 def written(workspace: Workspace, *words: object, **more: object) -> list[Path]:
