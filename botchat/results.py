@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from botchat.errors import BotChatError
 from botchat.interfaces import Row
@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 Fields: TypeAlias = dict[str, object]
 """Named values, JSON-ready."""
 
-Piece: TypeAlias = "str | Table | list[Fields]"
+
+class Spare(NamedTuple):
+    """A column of printed rows that is left out where a terminal is narrow, and what is lost."""
+
+    heading: str
+    line: str = ""
+    """Printed in its place."""
+
+
+Piece: TypeAlias = "str | Table | list[Fields] | Spare"
 """A line, a table, or rows that are printed as one."""
 
 
@@ -34,6 +43,8 @@ class Result:
     """Dialogues or verdicts that another run may still get an answer for."""
     failure: BotChatError | None = None
     """Raised when the result is shown: a model fell, or gave no answer."""
+    is_billed: bool = False
+    """Whether a line tells what the run took."""
     table: Table | None = None
     """The exact numbers, where only a few are printed."""
 
@@ -47,7 +58,7 @@ class Result:
         """The exact numbers, or the printed tables."""
         if self.table:
             return [self.table]
-        return [piece for piece in self.pieces if not isinstance(piece, str | list)]
+        return [piece for piece in self.pieces if not isinstance(piece, str | list | Spare)]
 
     @property
     def lines(self) -> list[str]:

@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 
 from cyclopts import CycloptsError
 
-from botchat.cli.output import LogFormatter, call, complain, perform, to_stdout
+from botchat.cli.output import LogHandler, call, complain, perform, to_stdout
 from botchat.commands import app
 from botchat.errors import BotChatError
 
@@ -157,10 +157,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     # Matrices here are small: more threads of numpy's library only wait for each other, busily.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LogFormatter("botchat: %(message)s"))
-    handler.setLevel(logging.WARNING)
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.basicConfig(level=logging.WARNING, handlers=[LogHandler(logging.WARNING)])
     # It would report tasks that a second Ctrl-C leaves unfinished.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     _take_signals()

@@ -91,6 +91,15 @@ class JudgingJob(NamedTuple):
     judge: JudgeName
     cases: Sequence[ProtocolCases]
 
+    @property
+    def label(self) -> str:
+        """Protocol, each N, and judge."""
+        ends = [str(each.protocol.n) for each in self.cases if each.protocol.n]
+        base = self.cases[0].protocol.base
+        if ends:
+            base += f", N = {', '.join(ends)}"
+        return f"{base} · {self.judge.text}"
+
     def writers(self, session: Session) -> list[JudgmentWriter]:
         """Return the file of each protocol's judgments."""
         return [JudgmentWriter(session, self.judge, cases) for cases in self.cases]
@@ -124,7 +133,7 @@ async def ask_jobs(
         for writer in writers:
             if len(writer.judgments) < len(writer.makers):
                 writer.file.ready()
-        meter.begin("judge", sum(len(writer.makers) for writer in writers))
+        meter.begin(job.label, sum(len(writer.makers) for writer in writers))
         results += await together(writer.judge_cases(meter, stops) for writer in writers)
         for writer in writers:
             writer.note()

@@ -18,7 +18,7 @@ from botchat.pipeline.ledger import call_texts, cost_per_dialogue, total_cost
 from botchat.pipeline.load import SeedSetData, judged_files, load, only_judge
 from botchat.pipeline.spending import Meter
 from botchat.records import JudgeId, Seed, Texts
-from botchat.results import Piece, Result
+from botchat.results import Piece, Result, Spare
 from botchat.workspace.folder import PORTABLE, Workspace
 from botchat.workspace.jsonl import write_all, write_atomic
 
@@ -112,8 +112,13 @@ def leaderboard(
         n=max(view.board.main.frame["complete"], default=0),
         seeds=seeds,
         judgments=judgments,
+        meter=meter,
     )
-    return board_result(view, content, text.splitlines(), page)
+    result = board_result(view, content, text.splitlines(), page)
+    if kept is None:
+        return result
+    line = f"Kept as {seed_set}/{keep}. Stored: nothing was sent."
+    return replace(result, pieces=[*result.pieces, line])
 
 
 def _sizes(
@@ -146,18 +151,21 @@ def _kept_folder(folder: Path, name: str) -> Path:
 
 def board_result(view: View, content: Row, lines: Texts, page: Path, **more: object) -> Result:
     """Return a board as written: its main numbers, headline, judge, and where its page is."""
-    from botchat.report.first_screen import printed_rows
+    from botchat.report.first_screen import SAME_LENGTH, printed_rows
 
-    pieces: list[Piece] = [printed_rows(view.board, view.costs), view.headline.sentence]
+    rows = printed_rows(view.board, view.costs)
+    pieces: list[Piece] = [rows, view.headline.sentence]
     if view.trust.failed:
         pieces.reverse()
     if view.headline.lead:
         pieces.append(view.headline.lead)
+    same_length = fill("pipeline/same_length.txt", rows=rows, key=SAME_LENGTH)
+    pieces += [Spare(SAME_LENGTH, same_length), Spare("n")]
     if view.board.verdicts:  # votes of others are no judge's
         pieces.append(view.trust.sentence(view.board.judge))
     pieces += [*lines, f"Page: {page}"]
     data = {**content, "out": str(page.parent), "page": str(page), "notes": lines, **more}
-    return Result(data, pieces, table=view.board.main)
+    return Result(data, pieces, is_billed=True, table=view.board.main)
 
 
 def write_charts(folder: Path, charts: Iterable[Chart]) -> None:
@@ -211,7 +219,7 @@ def _write_page(
         prompts += _panel_prompts(data, judge)
     chunks = None
     if not data.large:
-        meter.begin("pack transcripts", 0)
+        meter.begin("write the page", 0)
         people = [name for name in data.judgments if JudgeId.parse(name).is_annotator()]
         judgments = {name: data.judgments[name] for name in [*judges, *people]}
         chunks = archive.build(

@@ -193,6 +193,13 @@ class DryRunModels:
         )
 
 
+class Over(NamedTuple):
+    """A limit that a plan is over, and what the plan comes to, in words."""
+
+    limit: str
+    total: str
+
+
 class Plan(NamedTuple):
     """Calls that a run would send, by model, step and level."""
 
@@ -215,16 +222,16 @@ class Plan(NamedTuple):
             rows.append({"step": step, "calls": calls, "cost_usd": usd, "cost_usd_high": high})
         return rows
 
-    def result(self, title: str, spending: Spending, over: str = "") -> Result:
-        """Return the plan as text, with its subject ``title``.
-
-        ``over``: by what it is over a limit, in words, so that nothing would be sent.
-        """
+    def result(self, title: str, spending: Spending, over: Over | None = None) -> Result:
+        """Return the plan as text, with its subject ``title``; all is stored: as one line."""
         notes = list(self.notes)
         max_usd = spending.max_usd
         if over:
-            notes.append(f"A run would send nothing: {over}")
+            notes.append(f"Over the limit of {over.limit}: run would send nothing.")
             max_usd = None
+        if not self.expected:
+            notes = ["Everything is stored: 0 calls, USD 0.00."]
+            return Result({"rows": self.rows, "notes": notes}, notes)
         text = fill(
             "pipeline/plan.txt",
             title=public(title),

@@ -15,10 +15,10 @@ from botchat.pipeline.contestants import self_judged_models, stored_name
 from botchat.pipeline.generate import Generated
 from botchat.pipeline.judge import JudgingJob, StageResult, ask_jobs, judge, judging_job, walk_jobs
 from botchat.pipeline.leaderboard import leaderboard
-from botchat.pipeline.plan import Plan, plan, resolution
+from botchat.pipeline.plan import Over, Plan, plan, resolution
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, run_session, stage_result
-from botchat.pipeline.spending import JudgeName, Meter, Spending
+from botchat.pipeline.spending import JudgeName, Meter, Spending, dollars
 from botchat.protocols.catalogue import RANKING, catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, RULES, Dialogues, Texts, is_bare
@@ -89,14 +89,17 @@ def run(resolved: ResolvedRun, meter: Meter | None, formats: Texts = ()) -> Resu
         if not has_limit and all(each.cost_usd is not None for each in planned.expected):
             limits = replace(limits, max_usd=MOST_USD)
             resolved = replace(resolved, limits=limits)
+    over = _over_limit(limits, planned)
     for model in self_judged_models(resolved.workspace, resolved.judge.name, resolved.models):
         meter.tell(f"{model} is a contestant and its own judge, whom it may favour; name another")
     if not meter.quiet:
-        for line in planned.result(subject, limits).lines:
+        for line in planned.result(subject, limits, over).lines:
             meter.tell(line)
-    over = _over_limit(limits, planned)
     if over:
-        raise LimitReached(f"nothing was sent: {over}")
+        raise LimitReached(
+            f"nothing was sent: the plan comes to {over.total}, over the limit of {over.limit}; "
+            "raise it, or take fewer seeds with --limit"
+        )
     generated, judged, left_out = run_session(resolved, meter, _ask)
     for line in left_out:
         meter.tell(line)
@@ -110,7 +113,7 @@ def run(resolved: ResolvedRun, meter: Meter | None, formats: Texts = ()) -> Resu
         "left_out": left_out,
     }
     unanswered = stage.unanswered + sum(each.unanswered for each in judged)
-    return Result(data, board.pieces, unanswered)
+    return Result(data, board.pieces, unanswered, is_billed=True)
 
 
 async def _ask(
@@ -222,20 +225,24 @@ def _judging_jobs(
     return jobs, left_out
 
 
-def _over_limit(spending: Spending, planned: Plan) -> str:
-    """Return in words by what the expected calls are more than a limit allows, or nothing."""
+def _over_limit(spending: Spending, planned: Plan) -> Over | None:
+    """Return the limit that the expected calls are over, or None."""
     expected = [each for each in planned.expected if each.limited]
-    for flag, limit, total, form in (
-        ("--max-usd", spending.max_usd, sum(each.cost_usd or 0.0 for each in expected), "${:,.4f}"),
-        ("--max-calls", spending.max_calls, sum(each.calls for each in expected), "{:,} calls"),
-        ("--max-tokens", spending.max_tokens, sum(each.tokens for each in expected), "{:,} tokens"),
+    usd = sum(each.cost_usd or 0.0 for each in expected)
+    tokens = sum(each.tokens for each in expected)
+    for key, limit, total, words in (
+        ("max_usd", spending.max_usd, usd, dollars),
+        (
+            "max_calls",
+            spending.max_calls,
+            sum(each.calls for each in expected),
+            "{:,} calls".format,
+        ),
+        ("max_tokens", spending.max_tokens, tokens, "{:,} tokens".format),
     ):
         if limit is not None and total > limit:
-            return (
-                f"the plan comes to {form.format(total)}, over {flag} {limit}; raise it, or take "
-                "fewer seeds with --limit"
-            )
-    return ""
+            return Over(f"{words(limit)} ({key})", words(total))
+    return None
 
 
 def demo(workspace: Workspace, meter: Meter) -> Result:

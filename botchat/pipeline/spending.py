@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from botchat.errors import UsageError
+from botchat.frames import fill
 
 if TYPE_CHECKING:  # `--help` needs none of them
     from botchat.interfaces import Reply
@@ -19,6 +20,13 @@ if TYPE_CHECKING:  # `--help` needs none of them
 
 LONGEST = 300
 """Characters kept of the reason of a failure."""
+
+
+def dollars(usd: float) -> str:
+    """Return money in words; less than ten cents have two digits."""
+    if usd and usd < 0.1:
+        return f"USD {usd:.2g}"
+    return f"USD {usd:,.2f}"
 
 
 @dataclass(frozen=True)
@@ -156,3 +164,8 @@ class Meter:
             self.tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
             self.unpriced += reply.cost_usd is None
             self.cost_usd += reply.cost_usd or 0.0
+
+    @property
+    def bill(self) -> str:
+        """Calls and money of a run in words; empty if no model was asked."""
+        return ", ".join(fill("pipeline/spent.txt", meter=self, dollars=dollars).splitlines())

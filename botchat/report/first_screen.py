@@ -29,6 +29,8 @@ from botchat.records import HUMAN, N_SEED
 MOST_SHOWN = 5  # protocols with a column on the first screen; others are under "More columns"
 NAMED_LINES = 15  # models whose line in the curve has its name
 
+SAME_LENGTH = "same length"
+"""Heading of success at the human dialogue's length in a printed table."""
 
 Costs: TypeAlias = Mapping[str, float]
 """Contestant -> USD of a dialogue, where known."""
@@ -125,7 +127,10 @@ def kind_of(name: str) -> str:
 
 
 def printed_rows(board: Board, costs: Costs) -> list[Record]:
-    """Return a row a contestant for a terminal: rank, the number of each protocol, and USD."""
+    """Return a row a contestant for a terminal: rank, the number of each protocol, n, and USD.
+
+    After the dialogues that pass at the last N are those that pass at the human one's length.
+    """
     columns = {"rank": board.main.texts(RANK), "model": list(board.main.frame["model"])}
     frame = pd.DataFrame(columns, index=columns["model"])
     for i, part in enumerate(protocol_columns(board)):
@@ -136,6 +141,22 @@ def printed_rows(board: Board, costs: Costs) -> list[Record]:
             heading += " (95 % CI)"
         texts = {name: f"{cell.text} ({cell.interval})" for name, cell in cells.items()}
         frame[heading] = pd.Series(texts, dtype=object)
+        if isinstance(part, DetectionResult) and part.protocol.about_ai:
+            same_length = part.table.column("success_human_length")
+            cells = _numbers(part, same_length, Links(), wide=False).cells
+            texts = {name: f"{cell.text} ({cell.interval})" for name, cell in cells.items()}
+            frame[SAME_LENGTH] = pd.Series(texts, dtype=object)
+    arena = board.leading
+    if board.rated is not None:
+        heading = "n"
+        if arena is not None and arena.protocol == VOTES:
+            heading = "votes"
+        frame[heading] = board.rated.table.by_model["n"].map("{:,}".format)
+    if arena is not None and arena.protocol == VOTES:
+        met = dict.fromkeys(arena.ranks.index[:-1], "never met")
+        for name, result in _against_next(arena, board.main, Links()).cells.items():
+            met[name] = result.text
+        frame["vs next"] = pd.Series(met, dtype=object)
     if any(costs.values()):
         frame["USD/dialogue"] = pd.Series({name: f"{cost:.4f}" for name, cost in costs.items()})
     rows: list[Any] = frame.fillna("–").to_dict("records")
