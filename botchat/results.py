@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from botchat.errors import BotChatError
 from botchat.interfaces import Row
@@ -19,15 +19,7 @@ Fields: TypeAlias = dict[str, object]
 """Named values, JSON-ready."""
 
 
-class Spare(NamedTuple):
-    """A column of printed rows that is left out where a terminal is narrow, and what is lost."""
-
-    heading: str
-    line: str = ""
-    """Printed in its place."""
-
-
-Piece: TypeAlias = "str | Table | list[Fields] | Spare"
+Piece: TypeAlias = "str | Table | list[Fields]"
 """A line, a table, or rows that are printed as one."""
 
 
@@ -58,7 +50,7 @@ class Result:
         """The exact numbers, or the printed tables."""
         if self.table:
             return [self.table]
-        return [piece for piece in self.pieces if not isinstance(piece, str | list | Spare)]
+        return [piece for piece in self.pieces if not isinstance(piece, str | list)]
 
     @property
     def lines(self) -> list[str]:
@@ -75,9 +67,8 @@ class Result:
         return DataFrame(self.rows)
 
     def __repr__(self) -> str:
-        """The first table and the last line."""
-        parts = [repr(table) for table in self.tables[:1]] + self.lines[-1:]
-        return f"<Result {'; '.join(parts) or f'{len(self.rows)} rows'}>"
+        """The printed lines, or how many rows there are."""
+        return "\n".join(self.lines) or f"<Result {len(self.rows)} rows>"
 
     def _repr_html_(self) -> str:
         """HTML for notebooks: tables and lines, or else the rows."""

@@ -16,23 +16,20 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from botchat.errors import BotChatError, ConfigError, LimitReached, UsageError
-from botchat.results import Fields, Piece, Result, Spare
+from botchat.frames import fill
+from botchat.results import Fields, Piece, Result
 from botchat.workspace.secrets import Redactor, public, secrets_in
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from botchat.boards.tables import Table
     from botchat.pipeline.spending import Meter
 
 WIDTH = 100
 """Most columns of a line."""
 
-PIPE_WIDTH = 80
-"""Columns of a line where stdout is no terminal."""
-
-_NAME_WIDTH = 8
-"""Columns that a text of a table keeps at least."""
+_SPARE = ("same length", "n")
+"""Columns of a board that are left out where they have no room; a line tells the first."""
 
 UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]"
@@ -147,61 +144,48 @@ def _show(result: Result, as_json: bool, meter: Meter | None = None) -> None:
         print_json({**result.data, **costs})
     else:
         with to_stdout():
-            for text in _texts(result.pieces or [result.rows]):
-                print(printable(text), flush=True)
+            for part in result.pieces or [result.rows]:
+                print(printable(_text(part)), flush=True)
             if meter is not None and meter.bill and not result.is_billed:
                 print(meter.bill)
     if result.failure:
         raise result.failure
 
 
-def _texts(parts: Sequence[Piece]) -> Iterator[str]:
-    """Yield parts as text; columns that can be spared only where all have room."""
-    spare = {part.heading for part in parts if isinstance(part, Spare)}
-    is_narrow = False
-    for part in parts:
-        if isinstance(part, Spare):
-            if is_narrow and part.line:
-                yield _wrapped(printable(part.line))
-            continue
-        if spare and isinstance(part, list):
-            headings, cells = _cells(part)
-            is_narrow = _is_wide(headings, cells)
-            if is_narrow:
-                part = [{key: row[key] for key in row if key not in spare} for row in part]
-        yield _text(part)
-
-
 def _widths(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return the columns that each column of a table takes."""
+    """Return the columns that each column of a table takes, the two blanks after it included."""
     from rich.cells import cell_len
 
-    return [max(map(cell_len, column)) for column in zip(headings, *rows, strict=True)]
+    return [max(map(cell_len, column)) + 2 for column in zip(headings, *rows, strict=True)]
 
 
 def _is_wide(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Return whether a table is wider than lines are here."""
-    return sum(_widths(headings, rows)) + 2 * len(headings) - 2 > _line_width()
+    return sum(_widths(headings, rows)) > _line_width() + 2
 
 
 def _line_width() -> int:
     """Return the columns of a line of stdout."""
     if sys.stdout.isatty():
         return min(shutil.get_terminal_size().columns, WIDTH)
-    return PIPE_WIDTH
+    return 80
 
 
-def _text(part: str | Table | list[Fields]) -> str:
+def _text(part: Piece) -> str:
     if isinstance(part, str):
         return _wrapped(printable(part))
     if not isinstance(part, list):
         return grid([column.heading for column in part.headline], part.cells)
     if not part:
         return "nothing yet"
+    end = ""
+    if _is_wide(*_cells(part)):
+        end = _wrapped(fill("cli/same_length.txt", rows=part, key=_SPARE[0]))
+        part = [{key: row[key] for key in row if key not in _SPARE} for row in part]
     headings, cells = _cells(part)
     if len(part) == 1 and _is_wide(headings, cells):
         return _upright(headings, cells)
-    return grid(headings, cells)
+    return "\n".join([grid(headings, cells), *end.splitlines()])
 
 
 def _cells(rows: Sequence[Fields]) -> tuple[list[str], list[list[str]]]:
@@ -213,20 +197,20 @@ def _cells(rows: Sequence[Fields]) -> tuple[list[str], list[list[str]]]:
 
 
 def _upright(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as text: a line a value, and a blank one between rows."""
-    width = max(map(len, headings))
-    texts = []
+    """Return rows as text: a line a value, and a blank one after each row."""
+    lines = []
     for row in rows:
-        pairs = zip(headings, map(printable, row), strict=True)
-        texts.append("\n".join(f"{heading:<{width}}  {value}" for heading, value in pairs))
-    return "\n\n".join(texts) + "\n" * (len(texts) > 1)
+        for heading, value in zip(headings, row, strict=True):
+            lines.append(f"{heading:<16}  {printable(value)}")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def _wrapped(text: str) -> str:
     """Return a line as wide as the terminal; the rest of a row stands under its last column."""
     indent = ""
     if text.startswith("  "):
-        indent = re.sub(r"(.*  )?.*", lambda match: " " * len(match[1] or ""), text, count=1)
+        indent = " " * (text.rindex("  ") + 2)
     return textwrap.fill(
         text,
         _line_width(),
@@ -252,9 +236,9 @@ def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         if all(re.fullmatch(r"[-–]|[-+$]?[\d,.]+( \(.*\))?", row[i]) for row in rows):
             drawn.add_column(heading, justify="right", no_wrap=True)
         else:
-            room = min(room, _NAME_WIDTH)
-            drawn.add_column(heading, overflow="fold", min_width=room)
-        least += room + 2
+            room = min(room, 10)  # two blanks included
+            drawn.add_column(heading, overflow="fold", min_width=room - 2)
+        least += room
     for row in rows:
         drawn.add_row(*(Text(printable(value)) for value in row))
     width = 1_000
@@ -273,9 +257,7 @@ def cell(value: object) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
-        if value:
-            return "yes"
-        return "no"
+        return ("no", "yes")[value]
     if isinstance(value, Mapping):
         return ", ".join(f"{n} {kind}" for kind, n in value.items()) or "–"
     if isinstance(value, float):
@@ -289,7 +271,7 @@ def cell(value: object) -> str:
 
 @contextmanager
 def _progress(quiet: bool) -> Iterator[Meter]:
-    """Yield a meter that is shown on stderr, where that is a terminal: step, bar, time, dollars."""
+    """Yield a meter that is shown on stderr, where that is a terminal: step, time, dollars."""
     from botchat.pipeline.spending import Meter
 
     meter = Meter(quiet=quiet, tell=note)
@@ -297,36 +279,14 @@ def _progress(quiet: bool) -> Iterator[Meter]:
         yield meter
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        Task,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.live import Live
     from rich.text import Text
 
-    class Spent(TextColumn):
-        """Dollars and failures; each look takes the meter's numbers over."""
+    def line() -> Text:
+        text = fill("cli/progress.txt", meter=meter)
+        return Text(printable(text), no_wrap=True)
 
-        def render(self, task: Task) -> Text:
-            progress.update(
-                task.id, completed=meter.done, total=meter.total or None, description=meter.label
-            )
-            return Text(printable(meter.bill))
-
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(20),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        Spent(""),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with progress:
-        progress.add_task("")
+    with Live(get_renderable=line, console=Console(stderr=True), transient=True):
         yield meter
 
 

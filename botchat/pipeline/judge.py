@@ -91,15 +91,6 @@ class JudgingJob(NamedTuple):
     judge: JudgeName
     cases: Sequence[ProtocolCases]
 
-    @property
-    def label(self) -> str:
-        """Protocol, each N, and judge."""
-        ends = [str(each.protocol.n) for each in self.cases if each.protocol.n]
-        base = self.cases[0].protocol.base
-        if ends:
-            base += f", N = {', '.join(ends)}"
-        return f"{base} · {self.judge.text}"
-
     def writers(self, session: Session) -> list[JudgmentWriter]:
         """Return the file of each protocol's judgments."""
         return [JudgmentWriter(session, self.judge, cases) for cases in self.cases]
@@ -133,7 +124,8 @@ async def ask_jobs(
         for writer in writers:
             if len(writer.judgments) < len(writer.makers):
                 writer.file.ready()
-        meter.begin(job.label, sum(len(writer.makers) for writer in writers))
+        n_cases = sum(len(writer.makers) for writer in writers)
+        meter.begin(f"{job.cases[-1].protocol.name} · {job.judge.text}", n_cases)
         results += await together(writer.judge_cases(meter, stops) for writer in writers)
         for writer in writers:
             writer.note()

@@ -11,14 +11,14 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.errors import MissingDataError, UsageError, did_you_mean, listed
+from botchat.errors import MissingDataError, NotWritten, UsageError, did_you_mean, listed
 from botchat.frames import fill
 from botchat.interfaces import Row, settings_digest
 from botchat.pipeline.ledger import call_texts, cost_per_dialogue, total_cost
-from botchat.pipeline.load import SeedSetData, judged_files, load, only_judge
+from botchat.pipeline.load import SeedSetData, judged_by, judged_files, load, only_judge
 from botchat.pipeline.spending import Meter
 from botchat.records import JudgeId, Seed, Texts
-from botchat.results import Piece, Result, Spare
+from botchat.results import Piece, Result
 from botchat.workspace.folder import PORTABLE, Workspace
 from botchat.workspace.jsonl import write_all, write_atomic
 
@@ -36,20 +36,8 @@ all protocols are 50 MB; each pair's results on every seed are 120 MB for 1,000 
 KEPT = ("leaderboard.json", "leaderboard.md")
 """Files of a board that is kept by name."""
 
-ENDINGS = (
-    ".csv",
-    ".html",
-    ".js",
-    ".json",
-    ".jsonl",
-    ".md",
-    ".parquet",
-    ".png",
-    ".svg",
-    ".tex",
-    ".txt",
-)
-"""Endings of what is in a board's folder; no board is kept under such a name."""
+ENDING = r".*\.(csv|html|js|json|jsonl|md|parquet|png|svg|tex|txt)"
+"""Name of what is in a board's folder; no board is kept under such a name."""
 
 
 def leaderboard(
@@ -77,7 +65,9 @@ def leaderboard(
     if seeds is None:
         seeds = workspace.seeds(seed_set)
     by_judge = judged_files(workspace, seed_set)
-    paged = list(dict.fromkeys(judges)) or [only_judge(workspace, seed_set, by_judge)]
+    paged = [judged_by(judge, by_judge) for judge in dict.fromkeys(judges)] or [
+        only_judge(workspace, seed_set, by_judge)
+    ]
     sizes = _sizes(workspace, seed_set, [by_judge.get(judge, {}) for judge in paged])
     large = any(size > most for size, most in zip(sizes, MOST_IN_READER, strict=True))
     loaded = paged
@@ -96,11 +86,17 @@ def leaderboard(
     content |= board_files.by_seed(view.board, data.dialogues)
     content["protocols"] = view.agreement
     texts = board_files.board_files(view.board, view.headline, view.trust, formats, content)
-    write_all(folder, texts)
-    if kept is not None:
-        write_all(kept, {name: texts[name] for name in KEPT})
-    write_charts(folder, view.charts)
-    page = _write_page(data, views, reports, folder, meter)
+    last = []
+    try:
+        write_all(folder, texts)
+        if kept is not None:
+            write_all(kept, {name: texts[name] for name in KEPT})
+            last.append(f"Kept as {seed_set}/{keep}. Stored: nothing was sent.")
+        write_charts(folder, view.charts)
+        _write_page(data, views, reports, folder, meter)
+    except NotWritten as error:
+        last = [f"Files are not written: {error}."]
+    page = folder / "index.html"
     if opens:
         webbrowser.open(page.absolute().as_uri())
     text = fill(
@@ -115,10 +111,7 @@ def leaderboard(
         meter=meter,
     )
     result = board_result(view, content, text.splitlines(), page)
-    if kept is None:
-        return result
-    line = f"Kept as {seed_set}/{keep}. Stored: nothing was sent."
-    return replace(result, pieces=[*result.pieces, line])
+    return replace(result, pieces=[*result.pieces, *last])
 
 
 def _sizes(
@@ -140,7 +133,7 @@ def _kept_folder(folder: Path, name: str) -> Path:
 
     kept = folder / name
     if re.fullmatch(r"\w[\w.-]*", name):
-        is_free = not kept.exists() and Path(name).suffix not in ENDINGS and name != FOLDER
+        is_free = not kept.exists() and not re.fullmatch(ENDING, name) and name != FOLDER
         if (kept / KEPT[0]).is_file() or (is_free and re.fullmatch(PORTABLE + ".*", name)):
             return kept
     raise UsageError(
@@ -151,16 +144,13 @@ def _kept_folder(folder: Path, name: str) -> Path:
 
 def board_result(view: View, content: Row, lines: Texts, page: Path, **more: object) -> Result:
     """Return a board as written: its main numbers, headline, judge, and where its page is."""
-    from botchat.report.first_screen import SAME_LENGTH, printed_rows
+    from botchat.report.first_screen import printed_rows
 
-    rows = printed_rows(view.board, view.costs)
-    pieces: list[Piece] = [rows, view.headline.sentence]
+    pieces: list[Piece] = [printed_rows(view.board, view.costs), view.headline.sentence]
     if view.trust.failed:
         pieces.reverse()
     if view.headline.lead:
         pieces.append(view.headline.lead)
-    same_length = fill("pipeline/same_length.txt", rows=rows, key=SAME_LENGTH)
-    pieces += [Spare(SAME_LENGTH, same_length), Spare("n")]
     if view.board.verdicts:  # votes of others are no judge's
         pieces.append(view.trust.sentence(view.board.judge))
     pieces += [*lines, f"Page: {page}"]
@@ -204,8 +194,8 @@ def _write_page(
     reports: Mapping[str, AgreementReport],
     folder: Path,
     meter: Meter,
-) -> Path:
-    """Write a page a judge with all that it loads; return the path of the first.
+) -> None:
+    """Write a page a judge with all that it loads.
 
     The page of a large set has no reader.
     """
@@ -242,7 +232,6 @@ def _write_page(
         for path in sorted(folder.glob(pattern)):
             if path.relative_to(folder).as_posix() not in files:
                 path.unlink(missing_ok=True)  # of an earlier, larger page
-    return folder / "index.html"
 
 
 def _panel_prompts(data: SeedSetData, judge: str) -> list[Prompt]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from botchat.errors import ConfigError, FatalModelError, LimitReached, MissingDataError
+from botchat.frames import fill
 from botchat.models.bots import BASELINES
 from botchat.parallel import EarlyStop
 from botchat.pipeline import generate as generating
@@ -15,15 +16,16 @@ from botchat.pipeline.contestants import self_judged_models, stored_name
 from botchat.pipeline.generate import Generated
 from botchat.pipeline.judge import JudgingJob, StageResult, ask_jobs, judge, judging_job, walk_jobs
 from botchat.pipeline.leaderboard import leaderboard
-from botchat.pipeline.plan import Over, Plan, plan, resolution
+from botchat.pipeline.plan import Plan, plan, resolution
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, run_session, stage_result
-from botchat.pipeline.spending import JudgeName, Meter, Spending, dollars
+from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.protocols.catalogue import RANKING, catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, RULES, Dialogues, Texts, is_bare
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
+from botchat.workspace.model_settings import api_key
 
 MOST_USD = 5.0
 """Limit of a run from Python that names none."""
@@ -96,10 +98,10 @@ def run(resolved: ResolvedRun, meter: Meter | None, formats: Texts = ()) -> Resu
         for line in planned.result(subject, limits, over).lines:
             meter.tell(line)
     if over:
-        raise LimitReached(
-            f"nothing was sent: the plan comes to {over.total}, over the limit of {over.limit}; "
-            "raise it, or take fewer seeds with --limit"
-        )
+        raise LimitReached(over[-1])
+    for each in planned.expected:
+        if each.settings is not None:
+            api_key(each.settings)  # raises before anything is sent
     generated, judged, left_out = run_session(resolved, meter, _ask)
     for line in left_out:
         meter.tell(line)
@@ -225,24 +227,17 @@ def _judging_jobs(
     return jobs, left_out
 
 
-def _over_limit(spending: Spending, planned: Plan) -> Over | None:
-    """Return the limit that the expected calls are over, or None."""
-    expected = [each for each in planned.expected if each.limited]
-    usd = sum(each.cost_usd or 0.0 for each in expected)
-    tokens = sum(each.tokens for each in expected)
-    for key, limit, total, words in (
-        ("max_usd", spending.max_usd, usd, dollars),
-        (
-            "max_calls",
-            spending.max_calls,
-            sum(each.calls for each in expected),
-            "{:,} calls".format,
-        ),
-        ("max_tokens", spending.max_tokens, tokens, "{:,} tokens".format),
+def _over_limit(spending: Spending, planned: Plan) -> list[str]:
+    """Return a line for a plan and one for a run if the expected calls are more than a limit."""
+    expected = [each for each in planned.expected if each.settings]
+    for key, limit, total in (
+        ("max_usd", spending.max_usd, sum(each.cost_usd or 0.0 for each in expected)),
+        ("max_calls", spending.max_calls, sum(each.calls for each in expected)),
+        ("max_tokens", spending.max_tokens, sum(each.tokens for each in expected)),
     ):
         if limit is not None and total > limit:
-            return Over(f"{words(limit)} ({key})", words(total))
-    return None
+            return fill("pipeline/over.txt", key=key, limit=limit, total=total).splitlines()
+    return []
 
 
 def demo(workspace: Workspace, meter: Meter) -> Result:

@@ -22,13 +22,6 @@ LONGEST = 300
 """Characters kept of the reason of a failure."""
 
 
-def dollars(usd: float) -> str:
-    """Return money in words; less than ten cents have two digits."""
-    if usd and usd < 0.1:
-        return f"USD {usd:.2g}"
-    return f"USD {usd:,.2f}"
-
-
 @dataclass(frozen=True)
 class Spending:
     """Limits of a run (None: no limit), and how its calls are made."""
@@ -168,4 +161,4 @@ class Meter:
     @property
     def bill(self) -> str:
         """Calls and money of a run in words; empty if no model was asked."""
-        return ", ".join(fill("pipeline/spent.txt", meter=self, dollars=dollars).splitlines())
+        return ", ".join(fill("pipeline/spent.txt", meter=self).splitlines())

@@ -29,9 +29,6 @@ from botchat.records import HUMAN, N_SEED
 MOST_SHOWN = 5  # protocols with a column on the first screen; others are under "More columns"
 NAMED_LINES = 15  # models whose line in the curve has its name
 
-SAME_LENGTH = "same length"
-"""Heading of success at the human dialogue's length in a printed table."""
-
 Costs: TypeAlias = Mapping[str, float]
 """Contestant -> USD of a dialogue, where known."""
 
@@ -139,28 +136,24 @@ def printed_rows(board: Board, costs: Costs) -> list[Record]:
         # Named once, and where a criterion is called like another column.
         if i == 0 or heading in frame:
             heading += " (95 % CI)"
-        texts = {name: f"{cell.text} ({cell.interval})" for name, cell in cells.items()}
-        frame[heading] = pd.Series(texts, dtype=object)
+        frame[heading] = _with_intervals(cells)
         if isinstance(part, DetectionResult) and part.protocol.about_ai:
-            same_length = part.table.column("success_human_length")
-            cells = _numbers(part, same_length, Links(), wide=False).cells
-            texts = {name: f"{cell.text} ({cell.interval})" for name, cell in cells.items()}
-            frame[SAME_LENGTH] = pd.Series(texts, dtype=object)
-    arena = board.leading
+            column = part.table.column("success_human_length")
+            frame["same length"] = _with_intervals(
+                _numbers(part, column, Links(), wide=False).cells
+            )
     if board.rated is not None:
-        heading = "n"
-        if arena is not None and arena.protocol == VOTES:
-            heading = "votes"
-        frame[heading] = board.rated.table.by_model["n"].map("{:,}".format)
-    if arena is not None and arena.protocol == VOTES:
-        met = dict.fromkeys(arena.ranks.index[:-1], "never met")
-        for name, result in _against_next(arena, board.main, Links()).cells.items():
-            met[name] = result.text
-        frame["vs next"] = pd.Series(met, dtype=object)
+        frame["n"] = board.rated.table.by_model["n"].map("{:,}".format)
     if any(costs.values()):
         frame["USD/dialogue"] = pd.Series({name: f"{cost:.4f}" for name, cost in costs.items()})
     rows: list[Any] = frame.fillna("–").to_dict("records")
     return rows
+
+
+def _with_intervals(cells: Mapping[str, Cell]) -> pd.Series:
+    """Return numbers with their intervals, by contestant."""
+    texts = {name: f"{cell.text} ({cell.interval})" for name, cell in cells.items()}
+    return pd.Series(texts, dtype=object)
 
 
 def main_table(

@@ -89,7 +89,7 @@ def test_one_command_plans_asks_and_shows_the_board(place, server, capsys, tmp_p
     assert whole["calls"] == server.n_received
     sent, files = server.n_received, stage_files(place.root)
     run(place)
-    assert "\nEverything is stored: 0 calls, USD 0.00.\n" in f"\n{capsys.readouterr().err}"
+    assert "\nEverything is stored or free: 0 calls, USD 0.00.\n" in f"\n{capsys.readouterr().err}"
     assert (server.n_received, stage_files(place.root)) == (sent, files)
     run(place, "--model", "one", "--model", "two", "--model", "three")
     # Its dialogues, UniEval, GTEval, and the Arenas with the two others.
