@@ -66,8 +66,8 @@ _COMMANDS = (
 
 
 def __dir__() -> list[str]:
-    """Return the public names, imported or not."""
-    return sorted({*globals(), *_PLACES, *_COMMANDS})
+    """Return the public names."""
+    return sorted([*_PLACES, *_COMMANDS])
 
 
 def __getattr__(name: str) -> Any:

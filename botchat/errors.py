@@ -70,6 +70,10 @@ class DataError(BotChatError):
     """A file cannot be read; the message names file and line."""
 
 
+class NotWritten(BotChatError):
+    """A file or folder that the system does not let us write."""
+
+
 class MissingDataError(BotChatError):
     """Data that an earlier stage makes are missing."""
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Fields: TypeAlias = dict[str, object]
 """Named values, JSON-ready."""
 
+
 Piece: TypeAlias = "str | Table | list[Fields]"
 """A line, a table, or rows that are printed as one."""
 
@@ -34,6 +35,8 @@ class Result:
     """Dialogues or verdicts that another run may still get an answer for."""
     failure: BotChatError | None = None
     """Raised when the result is shown: a model fell, or gave no answer."""
+    is_billed: bool = False
+    """Whether a line tells what the run took."""
     table: Table | None = None
     """The exact numbers, where only a few are printed."""
 
@@ -64,9 +67,8 @@ class Result:
         return DataFrame(self.rows)
 
     def __repr__(self) -> str:
-        """The first table and the last line."""
-        parts = [repr(table) for table in self.tables[:1]] + self.lines[-1:]
-        return f"<Result {'; '.join(parts) or f'{len(self.rows)} rows'}>"
+        """The printed lines, or how many rows there are."""
+        return "\n".join(self.lines) or f"<Result {len(self.rows)} rows>"
 
     def _repr_html_(self) -> str:
         """HTML for notebooks: tables and lines, or else the rows."""

@@ -22,7 +22,8 @@ def main() -> None:
         workspace=workspace, seeds="sample", model=["bot:parrot", "bot:verbose"], turns=8
     )
     botchat.judge("arena", workspace=workspace, seeds="sample", judge=longest, turns=[8])
-    botchat.leaderboard(workspace=workspace, seeds="sample", judge=longest.__name__)
+    board = botchat.leaderboard(workspace=workspace, seeds="sample", judge=longest)
+    print(*board.lines, sep="\n")
 
 
 if __name__ == "__main__":

@@ -21,11 +21,12 @@ q3,north,west,model_a
 
 
 def main() -> None:
-    """Write the votes, rank the models, and show ratings with 95 % intervals."""
+    """Write the votes, rank the models, and show ratings with their 95 % intervals."""
     path = Path("votes.csv")
     path.write_text(VOTES, encoding="utf-8")
     board = botchat.rank(path)
-    print(board.frame[["rank", "model", "bt", "bt_low", "bt_high"]])
+    print(board.frame[["rank", "model", "bt", "bt_low", "bt_high"]].round().to_string(index=False))
+    print(*board.lines, sep="\n")
 
 
 if __name__ == "__main__":

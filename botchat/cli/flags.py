@@ -57,7 +57,9 @@ def _flag(text: str) -> Parameter:
 Several = Texts
 Here = Annotated[Workspace | str | Path | None, Parameter(parse=False)]
 Progress = Annotated[Meter | None, Parameter(parse=False)]
-Judge = Annotated[str, _flag("rules, an entry, a preset panel, control:PANEL, or any model")]
+Judge = Annotated[
+    str, _flag("rules, an entry, a panel, control:PANEL, a model, or PACKAGE:FUNCTION")
+]
 JudgeModel = Annotated[str | None, _flag("model of a panel's agents without one")]
 Judges = Annotated[Several, _flag("repeatable; only these judges")]
 Models = Annotated[Several, _flag("repeatable; see models")]

@@ -26,9 +26,10 @@ from typing import Any, NoReturn
 
 from cyclopts import CycloptsError
 
-from botchat.cli.output import LogFormatter, call, complain, perform, to_stdout
+from botchat.cli.output import LogHandler, call, complain, perform, to_stdout
 from botchat.commands import app
 from botchat.errors import BotChatError
+from botchat.frames import Tables, package_toml
 from botchat.records import Texts
 
 _AT_ONCE_S = 0.1
@@ -157,10 +158,7 @@ def main(argv: Texts | None = None) -> int:
     """Run one command and return its exit code."""
     # Matrices here are small: more threads of numpy's library only wait for each other, busily.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LogFormatter("botchat: %(message)s"))
-    handler.setLevel(logging.WARNING)
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.basicConfig(level=logging.WARNING, handlers=[LogHandler(logging.WARNING)])
     # It would report tasks that a second Ctrl-C leaves unfinished.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     _take_signals()
@@ -215,13 +213,15 @@ def _usage(error: Exception, words: Texts) -> str:
     from difflib import get_close_matches  # at an error only
 
     text = re.sub(r"\s+", " ", str(error)).strip().removesuffix(".")
-    text = re.sub(r" Available commands:.*", "", text)
-    text = re.sub(r"(\S{60})\S{60,}", r"\1…", text)
+    for pattern, said in package_toml("cli/usage.toml", Tables).items():
+        text = re.sub(pattern, said, text)
     # cyclopts does not know the flags of every command.
     option = re.match(r"Unknown option: (--[^ .=]+)", text)
     if option:
         for flag in get_close_matches(option[1], ("--dir", "--json", "--quiet"), 1, 0.8):
             text = f"{option[0]}. Did you mean {flag}?"
     # Not any word that names a command: a folder may be called demo.
-    chain = "".join(f"{word} " for word in app.parse_commands(list(words))[0])
+    chain = "".join(
+        f"{word} " for word in app.parse_commands(_SHARED.parse_known_args(words)[1])[0]
+    )
     return f"{text} (see botchat {chain}--help)"

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from botchat.pipeline.spending import Meter
 
 WIDTH = 100
-"""Columns of a line where stdout is no terminal, and at most."""
+"""Most columns of a line."""
+
+_SPARE = ("same length", "n")
+"""Columns of a board that are left out where they have no room; a line tells the first."""
 
 UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]"
@@ -60,12 +63,12 @@ def note(text: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-class LogFormatter(logging.Formatter):
-    """Log lines as the other messages."""
+class LogHandler(logging.Handler):
+    """Prints log lines as other messages, above a bar if there is one."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line."""
-        return public_line(super().format(record))
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one line."""
+        complain(record.getMessage())
 
 
 def call(command: Callable[..., Result], bound: inspect.BoundArguments) -> Result:
@@ -144,11 +147,29 @@ def _show(result: Result, as_json: bool, meter: Meter | None = None) -> None:
         with to_stdout():
             for part in result.pieces or [result.rows]:
                 print(printable(_text(part)), flush=True)
-            line = "" if meter is None else spent_line(meter)
-            if line:
-                print(line)
+            if meter is not None and meter.bill and not result.is_billed:
+                print(meter.bill)
     if result.failure:
         raise result.failure
+
+
+def _widths(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the columns that each column of a table takes, the two blanks after it included."""
+    from rich.cells import cell_len
+
+    return [max(map(cell_len, column)) + 2 for column in zip(headings, *rows, strict=True)]
+
+
+def _is_wide(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether a table is wider than lines are here."""
+    return sum(_widths(headings, rows)) > _line_width() + 2
+
+
+def _line_width() -> int:
+    """Return the columns of a line of stdout."""
+    if sys.stdout.isatty():
+        return min(shutil.get_terminal_size().columns, WIDTH)
+    return 80
 
 
 def _text(part: Piece) -> str:
@@ -158,46 +179,74 @@ def _text(part: Piece) -> str:
         return grid([column.heading for column in part.headline], part.cells)
     if not part:
         return "nothing yet"
+    end = ""
+    if _is_wide(*_cells(part)):
+        end = _wrapped(fill("cli/same_length.txt", rows=part, key=_SPARE[0]))
+        part = [{key: row[key] for key in row if key not in _SPARE} for row in part]
+    headings, cells = _cells(part)
+    if len(part) == 1 and _is_wide(headings, cells):
+        return _upright(headings, cells)
+    return "\n".join([grid(headings, cells), *end.splitlines()])
+
+
+def _cells(rows: Sequence[Fields]) -> tuple[list[str], list[list[str]]]:
+    """Return the headings and the texts of some rows."""
     headings = [
-        key.removeprefix("n_").replace("cost_usd", "USD").replace("_", " ") for key in part[0]
+        key.removeprefix("n_").replace("cost_usd", "USD").replace("_", " ") for key in rows[0]
     ]
-    cells = [[cell(row.get(key)) for key in part[0]] for row in part]
-    table = grid(headings, cells)
-    if len(part) > 1 or len(table.splitlines()[-1]) <= WIDTH:
-        return table
-    width = max(len(key) for key in part[0])
-    pairs = zip(headings, cells[0], strict=True)
-    return "\n".join(f"{heading:<{width}}  {value}" for heading, value in pairs)
+    return headings, [[cell(row.get(key)) for key in rows[0]] for row in rows]
+
+
+def _upright(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as text: a line a value, and a blank one after each row."""
+    lines = []
+    for row in rows:
+        for heading, value in zip(headings, row, strict=True):
+            lines.append(f"{heading:<16}  {printable(value)}")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def _wrapped(text: str) -> str:
-    """Return a line as wide as the terminal; one that begins with blanks keeps its columns."""
+    """Return a line as wide as the terminal; the rest of a row stands under its last column."""
+    indent = ""
     if text.startswith("  "):
-        return text
-    width = WIDTH
-    if sys.stdout.isatty():
-        width = min(shutil.get_terminal_size().columns, WIDTH)
-    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+        indent = " " * (text.rindex("  ") + 2)
+    return textwrap.fill(
+        text,
+        _line_width(),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def grid(headings: Texts, rows: Sequence[Texts]) -> str:
     """Return a table as text: two blanks between columns, numbers at the right.
 
-    Long texts are folded where a terminal is narrow.
+    Where a terminal is narrow long texts are folded; numbers never are: then each has a line.
     """
     from rich.console import Console
     from rich.table import Table as Drawn
     from rich.text import Text
 
     drawn = Drawn(box=None, pad_edge=False, show_edge=False, padding=(0, 2, 0, 0))
-    for i, heading in enumerate(headings):
-        is_number = all(re.fullmatch(r"[-–]|[-+$]?[\d,.]+( \(.*\))?", row[i]) for row in rows)
-        drawn.add_column(Text(heading), justify="right" if is_number else "left", overflow="fold")
+    least = 0
+    for i, room in enumerate(_widths(headings, rows)):
+        heading = Text(headings[i])
+        if all(re.fullmatch(r"[-–]|[-+$]?[\d,.]+( \(.*\))?", row[i]) for row in rows):
+            drawn.add_column(heading, justify="right", no_wrap=True)
+        else:
+            room = min(room, 10)  # two blanks included
+            drawn.add_column(heading, overflow="fold", min_width=room - 2)
+        least += room
     for row in rows:
         drawn.add_row(*(Text(printable(value)) for value in row))
     width = 1_000
     if sys.stdout.isatty():
         width = shutil.get_terminal_size().columns
+    if least > width + 2:
+        return _upright(headings, rows)
     console = Console(width=width, highlight=False, color_system=None)
     with console.capture() as captured:
         console.print(drawn)
@@ -209,9 +258,7 @@ def cell(value: object) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
-        if value:
-            return "yes"
-        return "no"
+        return ("no", "yes")[value]
     if isinstance(value, Mapping):
         return ", ".join(f"{n} {kind}" for kind, n in value.items()) or "–"
     if isinstance(value, float):
@@ -239,6 +286,7 @@ def _progress(quiet: bool) -> Iterator[Meter]:
         Progress,
         Task,
         TextColumn,
+        TimeElapsedColumn,
         TimeRemainingColumn,
     )
     from rich.text import Text
@@ -250,12 +298,13 @@ def _progress(quiet: bool) -> Iterator[Meter]:
             progress.update(
                 task.id, completed=meter.done, total=meter.total or None, description=meter.label
             )
-            return Text(printable(spent_line(meter)))
+            return Text(printable(meter.bill))
 
     progress = Progress(
         TextColumn("{task.description}"),
         BarColumn(20),
         MofNCompleteColumn(),
+        TimeElapsedColumn(),
         TimeRemainingColumn(),
         Spent(""),
         console=Console(stderr=True),
@@ -280,11 +329,6 @@ def spent(meter: Meter) -> Fields:
             "tokens": estimate.tokens,
         },
     }
-
-
-def spent_line(meter: Meter) -> str:
-    """Return calls, tokens and money of a run in words; empty if no model was asked."""
-    return ", ".join(fill("cli/spent.txt", meter=meter).splitlines())
 
 
 def print_json(value: object) -> None:

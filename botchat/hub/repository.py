@@ -112,8 +112,9 @@ def publish(
 
 
 def _page(out: Path) -> Files:
-    """Return a board's page, with its tables and figures."""
+    """Return a board's page, with its tables and figures; pages of cases to label are not sent."""
     paths = [path for path in sorted(out.rglob("*")) if path.suffix in _PAGE]
+    paths = [path for path in paths if not path.match("label-*.html")]
     # A board may be kept as v1.json.
     return {p.relative_to(out).as_posix(): jsonl.content(p) for p in paths if p.is_file()}
 

@@ -35,7 +35,7 @@ from botchat.metrics.verdicts import PairVerdicts, verdicts_digest
 from botchat.pipeline.contestants import single_judges, stored_name, with_controls
 from botchat.pipeline.leaderboard import write_charts
 from botchat.pipeline.ledger import cost_per_verdict
-from botchat.pipeline.load import SeedSetData, load
+from botchat.pipeline.load import SeedSetData, judged_by, load
 from botchat.protocols.protocol import Protocol, preferences
 from botchat.protocols.protocol import truth as truth_of
 from botchat.records import HUMAN, SHUFFLED, Dialogues, Judged, JudgeId, Judgment, Texts
@@ -231,7 +231,8 @@ def _select(workspace: Workspace, known: Texts, judges: Texts, truth: str | None
     if not judges:
         return set(ids)
     kept = {name for name in ids if ids[name].is_annotator(truth or HUMAN)}
-    for judge in judges:
+    for named in judges:
+        judge = judged_by(named, known)
         asked = {judge, stored_name(judge, workspace)}
         matches = {
             name for name, id_ in ids.items() if not asked.isdisjoint((name, id_.panel, id_.name))

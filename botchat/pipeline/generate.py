@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from botchat.errors import ConfigError, UsageError, log
+from botchat.errors import ConfigError, UsageError, listed, log
 from botchat.interfaces import quirks_suffix, settings_digest
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.ledger import calls_of, record_provenance
@@ -70,7 +70,7 @@ async def ask(session: Session, stops: EarlyStop) -> list[Generated]:
         if job.pending:
             job.file.ready()
     n_calls = sum((job.turns - N_SEED) * len(job.pending) for job in jobs)
-    session.meter.begin("generate", n_calls, by_replies=True)
+    session.meter.begin(f"generate · {listed(session.run.models, 2)}", n_calls, by_replies=True)
     generated = await together(job.run(stops) for job in jobs)
     calls = {job.contestant: calls_of(job.dialogues.values()) for job in jobs}
     new = {each.model for each in generated if each.new}

@@ -124,7 +124,8 @@ async def ask_jobs(
         for writer in writers:
             if len(writer.judgments) < len(writer.makers):
                 writer.file.ready()
-        meter.begin("judge", sum(len(writer.makers) for writer in writers))
+        n_cases = sum(len(writer.makers) for writer in writers)
+        meter.begin(f"{job.cases[-1].protocol.name} · {job.judge.text}", n_cases)
         results += await together(writer.judge_cases(meter, stops) for writer in writers)
         for writer in writers:
             writer.note()

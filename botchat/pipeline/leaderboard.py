@@ -11,11 +11,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.errors import MissingDataError, UsageError, did_you_mean, listed
+from botchat.errors import MissingDataError, NotWritten, UsageError, did_you_mean, listed
 from botchat.frames import fill
 from botchat.interfaces import Row, settings_digest
 from botchat.pipeline.ledger import call_texts, cost_per_dialogue, total_cost
-from botchat.pipeline.load import SeedSetData, judged_files, load, only_judge
+from botchat.pipeline.load import SeedSetData, judged_by, judged_files, load, only_judge
 from botchat.pipeline.spending import Meter
 from botchat.records import JudgeId, Seeds, Texts
 from botchat.results import Piece, Result
@@ -36,20 +36,8 @@ all protocols are 50 MB; each pair's results on every seed are 120 MB for 1,000 
 KEPT = ("leaderboard.json", "leaderboard.md")
 """Files of a board that is kept by name."""
 
-ENDINGS = (
-    ".csv",
-    ".html",
-    ".js",
-    ".json",
-    ".jsonl",
-    ".md",
-    ".parquet",
-    ".png",
-    ".svg",
-    ".tex",
-    ".txt",
-)
-"""Endings of what is in a board's folder; no board is kept under such a name."""
+ENDING = r".*\.(csv|html|js|json|jsonl|md|parquet|png|svg|tex|txt)"
+"""Name of what is in a board's folder; no board is kept under such a name."""
 
 
 def leaderboard(
@@ -77,7 +65,9 @@ def leaderboard(
     if seeds is None:
         seeds = workspace.seeds(seed_set)
     by_judge = judged_files(workspace, seed_set)
-    paged = list(dict.fromkeys(judges)) or [only_judge(workspace, seed_set, by_judge)]
+    paged = [judged_by(judge, by_judge) for judge in dict.fromkeys(judges)]
+    if not paged:
+        paged = [only_judge(workspace, seed_set, by_judge)]
     # A judge is checked with all judges of the set, on the page or not, if they are not too much.
     loaded = paged + list(by_judge)
     sizes = _sizes(workspace, seed_set, by_judge.values())
@@ -98,11 +88,17 @@ def leaderboard(
     content |= board_files.by_seed(view.board, data.dialogues)
     content["protocols"] = view.agreement
     texts = board_files.board_files(view.board, view.headline, view.trust, formats, content)
-    write_all(folder, texts)
-    if kept is not None:
-        write_all(kept, {name: texts[name] for name in KEPT})
-    write_charts(folder, view.charts)
-    page = _write_page(data, views, reports, folder, meter)
+    last = []
+    try:
+        write_all(folder, texts)
+        if kept is not None:
+            write_all(kept, {name: texts[name] for name in KEPT})
+            last.append(f"Kept as {seed_set}/{keep}. Stored: nothing was sent.")
+        write_charts(folder, view.charts)
+        _write_page(data, views, reports, folder, meter)
+    except NotWritten as error:
+        last = [f"Files are not written: {error}."]
+    page = folder / "index.html"
     if opens:
         webbrowser.open(page.absolute().as_uri())
     text = fill(
@@ -114,8 +110,10 @@ def leaderboard(
         n=max(view.board.main.frame["complete"], default=0),
         seeds=seeds,
         judgments=judgments,
+        meter=meter,
     )
-    return board_result(view, content, text.splitlines(), page)
+    result = board_result(view, content, text.splitlines(), page)
+    return replace(result, pieces=[*result.pieces, *last])
 
 
 def _sizes(
@@ -137,7 +135,7 @@ def _kept_folder(folder: Path, name: str) -> Path:
 
     kept = folder / name
     if re.fullmatch(r"\w[\w.-]*", name):
-        is_free = not kept.exists() and Path(name).suffix not in ENDINGS and name != FOLDER
+        is_free = not kept.exists() and not re.fullmatch(ENDING, name) and name != FOLDER
         if (kept / KEPT[0]).is_file() or (is_free and re.fullmatch(PORTABLE + ".*", name)):
             return kept
     raise UsageError(
@@ -159,7 +157,7 @@ def board_result(view: View, content: Row, lines: Texts, page: Path, **more: obj
         pieces.append(view.trust.sentence(view.board.judge))
     pieces += [*lines, f"Page: {page}"]
     data = {**content, "out": str(page.parent), "page": str(page), "notes": lines, **more}
-    return Result(data, pieces, table=view.board.main)
+    return Result(data, pieces, is_billed=True, table=view.board.main)
 
 
 def write_charts(folder: Path, charts: Iterable[Chart]) -> None:
@@ -198,8 +196,8 @@ def _write_page(
     reports: Mapping[str, AgreementReport],
     folder: Path,
     meter: Meter,
-) -> Path:
-    """Write a page a judge with all that it loads; return the path of the first.
+) -> None:
+    """Write a page a judge with all that it loads.
 
     The page of a large set has no reader.
     """
@@ -213,7 +211,7 @@ def _write_page(
         prompts += _panel_prompts(data, judge)
     chunks = None
     if not data.large:
-        meter.begin("pack transcripts", 0)
+        meter.begin("write the page", 0)
         people = [name for name in data.judgments if JudgeId.parse(name).is_annotator()]
         judgments = {name: data.judgments[name] for name in [*judges, *people]}
         chunks = archive.build(
@@ -238,7 +236,6 @@ def _write_page(
             name = path.relative_to(folder).as_posix()
             if name in earlier and name not in files:  # what others wrote stays
                 path.unlink(missing_ok=True)
-    return folder / "index.html"
 
 
 def _panel_prompts(data: SeedSetData, judge: str) -> list[Prompt]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
@@ -330,6 +330,15 @@ def _dialogues(
     return with_humans(seeds, dialogues), unanswered
 
 
+def judged_by(name: str, known: Collection[str]) -> str:
+    """Return who of the known is meant by a name, a unique beginning, or PACKAGE:FUNCTION."""
+    begin = name.rpartition(":")[2]
+    found = [each for each in known if each.startswith(begin)]
+    if name not in known and len(found) == 1:
+        return found[0]
+    return name
+
+
 def only_judge(
     workspace: Workspace, seed_set: str, files: JudgmentFiles, judge: str | None = None
 ) -> str:
@@ -339,7 +348,7 @@ def only_judge(
     `ConfigError` if it has not judged and none is named.
     """
     if judge is not None:
-        return JudgeName(judge).text  # from Python it may be a function
+        return judged_by(JudgeName(judge).text, files)  # from Python it may be a function
     ids = [JudgeId.parse(name) for name in sorted(files)]
     ids = [id_ for id_ in ids if not id_.is_annotator()] or ids
     usual = workspace.config.run.judge

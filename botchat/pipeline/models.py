@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from msgspec import UNSET
 
-from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean
+from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean, listed
 from botchat.frames import Tables, fill, json_get, package_text, package_toml, read_json
 from botchat.languages import ENGLISH
 from botchat.models.bots import BASELINES
@@ -74,7 +74,7 @@ def init(workspace: Workspace, providers: Texts = (), data: str | None = None) -
     if unknown:
         raise UsageError(
             f"unknown provider {unknown[0]!r}{did_you_mean(unknown[0], known)}; name a server's "
-            "URL, or one of docs/providers.md"
+            f"URL, or one of: {listed(known)} (docs/providers.md)"
         )
     path = workspace.root / "botchat.toml"
     if path.exists():

@@ -32,6 +32,7 @@ from botchat.records import HUMAN, Texts, eligible_seeds
 from botchat.results import Fields, Result
 from botchat.workspace import usage
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.secrets import public
 
 REPLY_TOKENS: Mapping[str, tuple[int, int]] = {
@@ -61,8 +62,8 @@ class PlannedCalls(NamedTuple):
     """Prompts and replies."""
     cost_usd: float | None
     """None: the price is unknown."""
-    limited: bool
-    """Whether limits of a run count these calls; calls of bots do not count."""
+    settings: ModelSettings | None
+    """Of an endpoint; limits of a run count no calls of bots."""
 
 
 class ReplyLengths(NamedTuple):
@@ -110,7 +111,7 @@ class DryRunModel(LedgerModel):
             n_calls,
             prompt + completion,
             self._use.prices.cost(prompt, completion),
-            limited=self._use.model.settings is not None,
+            self._use.model.settings,
         )
 
     @property
@@ -215,24 +216,22 @@ class Plan(NamedTuple):
             rows.append({"step": step, "calls": calls, "cost_usd": usd, "cost_usd_high": high})
         return rows
 
-    def result(self, title: str, spending: Spending, over: str = "") -> Result:
-        """Return the plan as text, with its subject ``title``.
+    def result(self, title: str, spending: Spending, over: Sequence[str] = ()) -> Result:
+        """Return the plan as text, with its subject ``title``; one line where all is stored.
 
-        ``over``: by what it is over a limit, in words, so that nothing would be sent.
+        ``over``: begins with a line on the limit that it is over, so that nothing would be sent.
         """
-        notes = list(self.notes)
-        max_usd = spending.max_usd
-        if over:
-            notes.append(f"A run would send nothing: {over}")
-            max_usd = None
+        notes = [*self.notes, *over[:1]]
         text = fill(
             "pipeline/plan.txt",
             title=public(title),
             rows=self.rows,
             n_shuffled=self.n_shuffled,
-            max_usd=max_usd,
+            max_usd=spending.max_usd,
+            over=over,
+            notes=notes,
         )
-        return Result({"rows": self.rows, "notes": notes}, text.splitlines() + notes)
+        return Result({"rows": self.rows, "notes": notes}, text.splitlines())
 
 
 def _cost(planned: Iterable[PlannedCalls], step: str) -> tuple[int, float | None]:
@@ -258,7 +257,7 @@ def plan(run: ResolvedRun, walk: Walk) -> Plan:
             run_sync(partial(walk, Session(run, models, ledger, Meter())))
             levels.append(models.planned())
         expected, high = levels
-        calls = sum(each.calls for each in expected if each.limited)
+        calls = sum(each.calls for each in expected if each.settings)
         notes = minutes_note(ledger, calls)
     unpriced = dict.fromkeys(each.model for each in expected if each.cost_usd is None)
     text = fill(

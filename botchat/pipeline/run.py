@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from botchat.errors import ConfigError, FatalModelError, LimitReached, MissingDataError
+from botchat.frames import fill
 from botchat.models.bots import BASELINES
 from botchat.parallel import EarlyStop
 from botchat.pipeline import generate as generating
@@ -25,6 +26,7 @@ from botchat.records import HUMAN, RULES, Dialogues, Texts, is_bare
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace, shipped
 from botchat.workspace.jsonl import write_all
+from botchat.workspace.model_settings import api_key
 
 MOST_USD = 5.0
 """Limit of a run from Python that names none."""
@@ -90,14 +92,17 @@ def run(resolved: ResolvedRun, meter: Meter | None, formats: Texts = ()) -> Resu
         if not has_limit and all(each.cost_usd is not None for each in planned.expected):
             limits = replace(limits, max_usd=MOST_USD)
             resolved = replace(resolved, limits=limits)
+    over = _over_limit(limits, planned)
     for model in self_judged_models(resolved.workspace, resolved.judge.name, resolved.models):
         meter.tell(f"{model} is a contestant and its own judge, whom it may favour; name another")
     if not meter.quiet:
-        for line in planned.result(subject, limits).lines:
+        for line in planned.result(subject, limits, over).lines:
             meter.tell(line)
-    over = _over_limit(limits, planned)
     if over:
-        raise LimitReached(f"nothing was sent: {over}")
+        raise LimitReached(over[-1])
+    for each in planned.expected:
+        if each.settings is not None:
+            api_key(each.settings)  # raises before anything is sent
     generated, judged, left_out = run_session(resolved, meter, _ask)
     for line in left_out:
         meter.tell(line)
@@ -111,7 +116,7 @@ def run(resolved: ResolvedRun, meter: Meter | None, formats: Texts = ()) -> Resu
         "left_out": left_out,
     }
     unanswered = stage.unanswered + sum(each.unanswered for each in judged)
-    return Result(data, board.pieces, unanswered)
+    return Result(data, board.pieces, unanswered, is_billed=True)
 
 
 async def _ask(
@@ -223,20 +228,17 @@ def _judging_jobs(
     return jobs, left_out
 
 
-def _over_limit(spending: Spending, planned: Plan) -> str:
-    """Return in words by what the expected calls are more than a limit allows, or nothing."""
-    expected = [each for each in planned.expected if each.limited]
-    for flag, limit, total, form in (
-        ("--max-usd", spending.max_usd, sum(each.cost_usd or 0.0 for each in expected), "${:,.4f}"),
-        ("--max-calls", spending.max_calls, sum(each.calls for each in expected), "{:,} calls"),
-        ("--max-tokens", spending.max_tokens, sum(each.tokens for each in expected), "{:,} tokens"),
+def _over_limit(spending: Spending, planned: Plan) -> list[str]:
+    """Return a line for a plan and one for a run if the expected calls are more than a limit."""
+    expected = [each for each in planned.expected if each.settings]
+    for key, limit, total in (
+        ("max_usd", spending.max_usd, sum(each.cost_usd or 0.0 for each in expected)),
+        ("max_calls", spending.max_calls, sum(each.calls for each in expected)),
+        ("max_tokens", spending.max_tokens, sum(each.tokens for each in expected)),
     ):
         if limit is not None and total > limit:
-            return (
-                f"the plan comes to {form.format(total)}, over {flag} {limit}; raise it, or take "
-                "fewer seeds with --limit"
-            )
-    return ""
+            return fill("pipeline/over.txt", key=key, limit=limit, total=total).splitlines()
+    return []
 
 
 def demo(workspace: Workspace, meter: Meter) -> Result:

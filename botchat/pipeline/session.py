@@ -6,17 +6,21 @@ Models are asked behind both, with the connections that they share.
 from __future__ import annotations
 
 import asyncio
+import re
+import sys
 import time
 import typing
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import closing
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import UNSET, UnsetType
 
 from botchat.errors import ConfigError, did_you_mean, listed, log
 from botchat.interfaces import ChatModel, Decoding, Judge, Row
+from botchat.judges.function import JudgeFunction
 from botchat.judges.panel import build_panel, calls
 from botchat.metrics import lengths
 from botchat.models.attempts import Sender
@@ -119,6 +123,9 @@ class Session(typing.NamedTuple):
         if not isinstance(name, str):
             return name
         settings = self.run.workspace.config
+        function = _function_named(name, settings)
+        if function is not None:
+            return function
         asked = JudgeId.asked(name)
         panel = panels.find(asked.name, settings.panels)
         if asked.role == "equal_calls":  # single judges with as many calls as a panel makes
@@ -296,6 +303,23 @@ class LiveModels:
     def n_in_flight(self) -> int:
         """Calls that are out now."""
         return sum(len(model.paying.in_flight) for model in tuple(self._models.values()))
+
+
+def _function_named(name: str, settings: Config) -> JudgeFunction | None:
+    """Return the judge PACKAGE:FUNCTION, of the current folder too, unless the name is another's.
+
+    Raises `ConfigError` if there is none.
+    """
+    place = re.fullmatch(r"(?!(?:human|bot|control|openai):)([\w.]+):(\w+)", name)
+    if place is None or name in (*settings.models, *settings.judges, *settings.panels):
+        return None
+    sys.path.append("")
+    try:
+        return JudgeFunction.of(getattr(import_module(place[1]), place[2]))
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"--judge {name}: {error}; name a function of a module as PACKAGE:FUNCTION"
+        ) from None
 
 
 def _judge_model(name: str, settings: Config) -> ModelName:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from botchat.errors import UsageError
+from botchat.frames import fill
 
 if TYPE_CHECKING:  # `--help` needs none of them
     from botchat.interfaces import Reply
@@ -156,3 +157,8 @@ class Meter:
             self.tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
             self.unpriced += reply.cost_usd is None
             self.cost_usd += reply.cost_usd or 0.0
+
+    @property
+    def bill(self) -> str:
+        """Calls and money of a run in words; empty if no model was asked."""
+        return ", ".join(fill("pipeline/spent.txt", meter=self).splitlines())

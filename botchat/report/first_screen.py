@@ -27,7 +27,6 @@ from botchat.records import HUMAN, N_SEED
 MOST_SHOWN = 5  # protocols with a column on the first screen; others are under "More columns"
 NAMED_LINES = 15  # models whose line in the curve has its name
 
-
 Costs: TypeAlias = Mapping[str, float]
 """Contestant -> USD of a dialogue, where known."""
 
@@ -123,7 +122,10 @@ def kind_of(name: str) -> str:
 
 
 def printed_rows(board: Board, costs: Costs) -> list[Record]:
-    """Return a row a contestant for a terminal: rank, the number of each protocol, and USD."""
+    """Return a row a contestant for a terminal: rank, the number of each protocol, n, and USD.
+
+    After the dialogues that pass at the last N are those that pass at the human one's length.
+    """
     columns = {"rank": board.main.texts(RANK), "model": list(board.main.frame["model"])}
     frame = pd.DataFrame(columns, index=columns["model"])
     for i, part in enumerate(protocol_columns(board)):
@@ -132,12 +134,24 @@ def printed_rows(board: Board, costs: Costs) -> list[Record]:
         # Named once, and where a criterion is called like another column.
         if i == 0 or heading in frame:
             heading += " (95 % CI)"
-        texts = {name: f"{cell.text} ({cell.interval})" for name, cell in cells.items()}
-        frame[heading] = pd.Series(texts, dtype=object)
+        frame[heading] = _with_intervals(cells)
+        if isinstance(part, DetectionResult) and part.protocol.about_ai:
+            column = part.table.column("success_human_length")
+            frame["same length"] = _with_intervals(
+                _numbers(part, column, Links(), wide=False).cells
+            )
+    if board.rated is not None:
+        frame["n"] = board.rated.table.by_model["n"].map("{:,}".format)
     if any(costs.values()):
         frame["USD/dialogue"] = pd.Series({name: f"{cost:.4f}" for name, cost in costs.items()})
     rows: list[Any] = frame.fillna("–").to_dict("records")
     return rows
+
+
+def _with_intervals(cells: Mapping[str, Cell]) -> pd.Series:
+    """Return numbers with their intervals, by contestant."""
+    texts = {name: f"{cell.text} ({cell.interval})" for name, cell in cells.items()}
+    return pd.Series(texts, dtype=object)
 
 
 def main_table(

@@ -295,8 +295,11 @@ def model_name(name: str, config: Config, env: Env = os.environ) -> ModelName:
     if name in judges:
         raise ConfigError(f"model {name!r}: it is a judge; a contestant is a model")
     near = public(did_you_mean(name, [*config.models, *judges, HUMAN]))
-    forms = listed([*sorted(config.models)[:4], "bot:NAME", "openai:MODEL", "URL#MODEL", HUMAN])
-    raise ConfigError(f"unknown model {public(name)!r}{near}; models that can be named: {forms}")
+    own = listed(sorted(config.models), 4) or "none in botchat.toml"
+    raise ConfigError(
+        f"unknown model {public(name)!r}{near}; models that can be named: {own}; and bot:NAME, "
+        "openai:MODEL, URL#MODEL, human"
+    )
 
 
 def _entry(name: str, settings: ModelSettings) -> ModelName:

@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from botchat.errors import BotChatError, DataError, log, one_line
+from botchat.errors import BotChatError, DataError, NotWritten, log, one_line
 
 MAX_BYTES = 2**31
 """Size of a file from elsewhere."""
@@ -230,4 +230,4 @@ def doing(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BotChatError(f"cannot {what}: {error.strerror}") from None
+        raise NotWritten(f"cannot {what}: {error.strerror}") from None

@@ -157,7 +157,7 @@ def test_a_model_beside_a_function_is_refused(name, folder):
 def test_run_says_the_name_of_a_function(folder, capsys):
     """Not its place in memory."""
     more = {"seeds": "sample", "limit": 1, "workspace": folder, "protocol": "unieval"}
-    botchat.run(model="bot:parrot", judge=JUDGES["says"], **more)
+    botchat.run(model="bot:verbose", judge=JUDGES["says"], **more)
     assert "judge says" in capsys.readouterr().err
 
 

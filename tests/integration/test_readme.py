@@ -20,7 +20,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 RANK, SETTINGS = ((ROOT / "docs" / name).read_text("utf-8") for name in ("rank.md", "settings.md"))
 
 EXAMPLES = {
-    "debate_vs_single.py": "debate/leaderboards/sample/agreement-gteval/agreement.md",
+    "debate_vs_single.py": "leaderboards/sample/agreement-gteval/agreement.md",
     "figures.py": "success-curve.png",
     "own_judge.py": "own-judge/leaderboards/sample/index.html",
     "rank.py": "leaderboards/votes/index.html",

@@ -10,7 +10,7 @@ import re
 import pytest
 
 from botchat.cli.main import main
-from botchat.cli.output import LogFormatter, printable, spent_line
+from botchat.cli.output import LogHandler, printable
 from botchat.pipeline.spending import Meter
 from botchat.records import Seed
 from botchat.workspace import jsonl
@@ -91,13 +91,14 @@ def test_file_names_and_arguments_that_are_no_text_are_printed(tmp_path, capfd):
     assert not steering(capfd.readouterr().err)
 
 
-def test_the_log_and_the_progress_are_printable_lines():
+def test_the_log_and_the_progress_are_printable_lines(capsys):
     """One line each, whatever they quote; no key, no login."""
     record = logging.LogRecord("botchat", 30, "x", 1, "%s\nsk-0123456789abcdef", (EVIL,), None)
-    line = LogFormatter("botchat: %(message)s").format(record)
+    LogHandler().emit(record)
+    line = capsys.readouterr().err
     assert not steering(line)
-    assert "\n" not in line
+    assert line.index("\n") == len(line) - 1
     assert "0123456789" not in line
     meter = Meter(calls=2)
     meter.failures[EVIL] += 1
-    assert not steering(printable(spent_line(meter)))
+    assert not steering(printable(meter.bill))

@@ -41,7 +41,14 @@ def test_an_own_criterion_leaves_the_counts_as_they_were(tmp_path: Path) -> None
     assert coverages[0] == coverages[1] == [1.0] * len(coverages[0])
     # Printed once, and where a criterion is called like another column.
     (printed,) = (piece for piece in board.pieces if isinstance(piece, list))
-    assert [*printed[0]] == ["rank", "model", "passes 16 (95 % CI)", "rank (95 % CI)"]
+    assert [*printed[0]] == [
+        "rank",
+        "model",
+        "passes 16 (95 % CI)",
+        "same length",
+        "rank (95 % CI)",
+        "n",
+    ]
     for page in pages:
         (done,) = re.findall(r'<p class="done">(.*?)</p>', page)
         assert done.startswith("6 invented dialogues of sample, 2 bots, judge grader")

@@ -89,7 +89,7 @@ def test_one_command_plans_asks_and_shows_the_board(place, server, capsys, tmp_p
     assert whole["calls"] == server.n_received
     sent, files = server.n_received, stage_files(place.root)
     run(place)
-    assert re.search(r"^  total +0 +0\.00", capsys.readouterr().err, re.M)
+    assert "\nEverything is stored or free: 0 calls, USD 0.00.\n" in f"\n{capsys.readouterr().err}"
     assert (server.n_received, stage_files(place.root)) == (sent, files)
     run(place, "--model", "one", "--model", "two", "--model", "three")
     # Its dialogues, UniEval, GTEval, and the Arenas with the two others.
@@ -108,15 +108,15 @@ def test_a_plan_over_the_limit_sends_nothing(place, server, capsys):
     """Exit 3 with both numbers; `[run]` may hold the limit, a flag comes before it."""
     run(place, "--max-usd", "0.0001", code=3)
     said = capsys.readouterr().err
-    assert re.search(r"nothing was sent: the plan comes to \$0\.0\d+, over --max-usd 0\.0001", said)
+    assert re.search(r"sent: the plan comes to USD 0\.0\d+, over the limit of USD 0\.0", said)
     with (place.root / "botchat.toml").open("a") as file:
         file.write("max_usd = 0.0001\n")
     run(place, code=3)
-    with pytest.raises(LimitReached, match="over --max-calls 3"):
+    with pytest.raises(LimitReached, match="over the limit of 3 calls"):
         botchat.run(workspace=place, spending=botchat.Spending(max_usd=9, max_calls=3))
     run(place, "--plan", "--json")
     plan = json.loads(capsys.readouterr().out)
-    assert re.match(r"A run would send nothing: the plan comes to \$0\.0", plan["notes"][-1])
+    assert plan["notes"][-1] == "Over the limit of USD 0.0001 (max_usd): run would send nothing."
     assert server.n_received == 0
 
 
@@ -154,9 +154,9 @@ def test_python_has_a_limit_where_none_is_named(place, server):
     toml = place.root / "botchat.toml"
     toml.write_text(toml.read_text().replace("price_output = 2", "price_output = 20000"))
     dear = botchat.Workspace(place.root)
-    with pytest.raises(LimitReached, match=r"nothing was sent: .* over --max-usd 5"):
+    with pytest.raises(LimitReached, match=r"nothing was sent: .* over the limit of USD 5.00"):
         botchat.run(workspace=dear)
-    with pytest.raises(LimitReached, match="over --max-usd 9"):
+    with pytest.raises(LimitReached, match=r"over the limit of USD 9\.00"):
         botchat.run(workspace=dear, spending=botchat.Spending(max_usd=9.0))
     assert server.n_received == 0
 
