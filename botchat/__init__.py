@@ -14,9 +14,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # static tools see no `__getattr__`
+    from botchat.cli.notebook import plot as plot
+    from botchat.cli.notebook import read as read
     from botchat.commands import *  # noqa: F403
-    from botchat.pipeline import leaderboard as _leaderboard
-    from botchat.pipeline.load import read as read
     from botchat.pipeline.spending import Spending as Spending
     from botchat.ratings import bradley_terry as _bradley_terry
     from botchat.ratings import elo as _elo
@@ -28,7 +28,6 @@ if TYPE_CHECKING:  # static tools see no `__getattr__`
     __version__ = VERSION
     bradley_terry = _bradley_terry.fit
     elo = _elo.bootstrap_elo
-    plot = _leaderboard.figure
 
 _PLACES = {
     "Comparisons": "ratings.comparisons:Comparisons",
@@ -38,8 +37,8 @@ _PLACES = {
     "__version__": "records:VERSION",
     "bradley_terry": "ratings.bradley_terry:fit",
     "elo": "ratings.elo:bootstrap_elo",
-    "plot": "pipeline.leaderboard:figure",
-    "read": "pipeline.load:read",
+    "plot": "cli.notebook:plot",
+    "read": "cli.notebook:read",
 }
 """Public name -> where it stands: a name imports its own room and no other."""
 

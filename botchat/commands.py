@@ -33,6 +33,7 @@ from botchat.cli.flags import (
     Result,
     Seeds,
     Several,
+    describe,
     each_of,
     judge_names,
     path_of,
@@ -491,3 +492,9 @@ def ledger(
     if forget:
         return calls.forget(place, each_of(outcome), each_of(model))
     return calls.stats(place)
+
+
+for _name in app:
+    _command = app[_name].default_command
+    if _command is not None and not _name.startswith("-"):
+        describe(_command)

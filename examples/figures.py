@@ -20,7 +20,7 @@ def main() -> None:
         workspace=workspace, seeds="sample", format="pdf", size="3.3", out=Path("pdf")
     )
     print(*paths.lines, sep="\n")
-    curve = botchat.plot(workspace, "sample", "success-curve", size=(3.3, 2.2))
+    curve = botchat.plot("success-curve", seeds="sample", size=(3.3, 2.2), workspace=workspace)
     curve.axes[0].set_title("Dialogues that pass for human")
     curve.savefig("success-curve.png", dpi=300)
 

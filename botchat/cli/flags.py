@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
 from cyclopts import App, Group, Parameter
 from cyclopts.help import DefaultFormatter, PanelSpec
@@ -55,8 +56,10 @@ def _flag(text: str) -> Parameter:
 
 
 Several = Texts
-Here = Annotated[Workspace | str | Path | None, Parameter(parse=False)]
-Progress = Annotated[Meter | None, Parameter(parse=False)]
+Here = Annotated[
+    Workspace | str | Path | None, Parameter(parse=False, help="a folder (the current one)")
+]
+Progress = Annotated[Meter | None, Parameter(parse=False, help="counts calls, tells progress")]
 Judge = Annotated[
     str, _flag("rules, an entry, a panel, control:PANEL, a model, or PACKAGE:FUNCTION")
 ]
@@ -72,7 +75,22 @@ Formats = Annotated[
     Sequence[Literal["csv", "md", "json", "tex", "parquet"]],
     _flag("repeatable; files of tables (csv)"),
 ]
-Costs = Annotated[Spending, Parameter(name="*", group=Group("Cost", sort_key=9))]
+Costs = Annotated[
+    Spending,
+    Parameter(name="*", group=Group("Cost", sort_key=9), help="limits: Spending(max_usd=5)"),
+]
+
+
+def describe(command: Callable[..., Result]) -> None:
+    """Add what several commands have to a command's docstring, for ``help`` in Python."""
+    lines = [inspect.cleandoc(command.__doc__ or "")]
+    if "Args:" not in lines[0]:
+        lines.append("\nArgs:")
+    for name, hint in get_type_hints(command, include_extras=True).items():
+        for part in get_args(hint):
+            if isinstance(part, Parameter):
+                lines.append(f"    {name}: {part.help}")
+    command.__doc__ = "\n".join(lines)
 
 
 def workspace_at(workspace: Workspace | str | Path | None) -> Workspace:

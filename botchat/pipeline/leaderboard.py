@@ -23,8 +23,6 @@ from botchat.workspace.folder import PORTABLE, Workspace
 from botchat.workspace.jsonl import write_all, write_atomic
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from botchat.boards.judge_agreement import AgreementReport
     from botchat.report.figures import Chart
     from botchat.report.page import Prompt, View
@@ -256,30 +254,6 @@ def _panel_prompts(data: SeedSetData, judge: str) -> list[Prompt]:
     return [pages.Prompt(f"panel {judge}", settings_digest(texts), shown)]
 
 
-def figure(
-    workspace: Workspace,
-    seed_set: str,
-    name: str,
-    judge: str | None = None,
-    *,
-    size: tuple[float, float | None] | None = None,
-) -> Figure:
-    """Return one figure by its name, as `botchat.report.figures` draws it, for a notebook.
-
-    Neither the caller's ``rcParams`` nor the backend change. Names of figures that compare judges
-    end with the protocol, such as ``cost-agreement-gteval``. ``size`` is width and height in inches
-    (default: a paper's page); a height of None is as high as needed.
-
-    Raises:
-        ConfigError: several judges and none named, or a size that cannot be.
-        MissingDataError: no such figure of these judgments; names those available.
-    """
-    from botchat.report.figures import WIDTH
-
-    width, height = size or (WIDTH, None)
-    return _charts(workspace, seed_set, name, judge)[0].figure(width, height)
-
-
 def write_figures(
     workspace: Workspace,
     seed_set: str,
@@ -294,8 +268,8 @@ def write_figures(
     """Write one figure, or all of a judge's board with their captions; return the paths.
 
     ``form``: by default that of the ending of ``out``, or svg. ``out``: a folder, by default that
-    of the board, or for one figure a file. Raises as `figure`; the same arguments give the same
-    bytes.
+    of the board, or for one figure a file. Raises as `botchat.plot`; the same arguments give the
+    same bytes.
     """
     from botchat.report.figures import FORMATS, captions, read_size
 
@@ -311,7 +285,7 @@ def write_figures(
     form = form or ending or "svg"
     if form not in FORMATS:
         raise UsageError(f"--format {form}: a figure is written as {', '.join(FORMATS)}")
-    charts = _charts(workspace, seed_set, name, judge)
+    charts = charts_of(workspace, seed_set, name, judge)
     paths = [folder / f"{chart.name}.{form}" for chart in charts]
     if ending:
         paths = [folder]
@@ -323,8 +297,8 @@ def write_figures(
     return Result({"rows": [{"figure": line} for line in lines]}, lines)
 
 
-def _charts(workspace: Workspace, seed_set: str, name: str, judge: str | None) -> list[Chart]:
-    """Return the figure that `figure` draws, or all of a board; raises as it does."""
+def charts_of(workspace: Workspace, seed_set: str, name: str, judge: str | None) -> list[Chart]:
+    """Return a figure by its name, or all of a board; raises as `botchat.plot`."""
     from botchat.pipeline.agree import set_reports
     from botchat.report.figures import board_charts, judge_charts
 

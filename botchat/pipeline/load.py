@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
@@ -36,7 +36,6 @@ from botchat.records import (
     MIN_HUMAN,
     SHUFFLED,
     UNANSWERED,
-    Dialogue,
     Dialogues,
     JudgeId,
     Judgment,
@@ -50,8 +49,6 @@ from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, JudgmentFiles, Workspace, judgment_key
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from botchat.boards.board import Board
 
 J = TypeVar("J", Judgment, PairJudgment)
@@ -357,62 +354,3 @@ def only_judge(
         known = listed(str(id_) for id_ in ids)
         raise ConfigError(f"several judges have judged {seed_set}: name one with --judge: {known}")
     return str(ids[0])
-
-
-@dataclass(frozen=True)
-class Run:
-    """A seed set for notebooks, every stage as a data frame, read when it is first asked for.
-
-    Columns are the fields of `botchat.records`, as in the files.
-    """
-
-    workspace: Workspace
-    seed_set: str
-
-    @cached_property
-    def seeds(self) -> DataFrame:
-        """A human dialogue a row."""
-        return _frame(self.workspace.seeds(self.seed_set), Seed)
-
-    @cached_property
-    def generations(self) -> DataFrame:
-        """One row a generated dialogue that begins with a ChatSEED of the set as it is now."""
-        dialogues = self.workspace.all_dialogues(self.seed_set, unanswered=True)
-        by_contestant = (by_seed.values() for by_seed in dialogues.values())
-        return _frame(chain.from_iterable(by_contestant), Dialogue)
-
-    @cached_property
-    def judgments(self) -> DataFrame:
-        """One row a judgment on the dialogues as they are now."""
-        judgments = []
-        files = self.workspace.judgment_files(self.seed_set)
-        if files:
-            data = load(self.workspace, self.seed_set, files=files)
-            for judge in data.judgments:
-                judgments += data.judgments_of(judge)
-        return _frame(judgments, Judgment)
-
-    def board(self, judge: str | None = None) -> Board:
-        """Return one judge's board; ``judge`` may be left out where only one has judged."""
-        files = judged_files(self.workspace, self.seed_set)
-        judge = only_judge(self.workspace, self.seed_set, files, judge)
-        return load(self.workspace, self.seed_set, [judge], files=files).board(judge)
-
-    def __repr__(self) -> str:
-        """Name set and folder, in one line."""
-        return f"<Run on {self.seed_set} in {self.workspace.root}>"
-
-
-def _frame(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) -> DataFrame:
-    from botchat.boards.tables import record_frame  # pandas
-
-    return record_frame(records, kind)
-
-
-def read(workspace: Workspace, seed_set: str) -> Run:
-    """Return the run on a set: ``.seeds``, ``.generations``, ``.judgments``, ``.board(judge)``.
-
-    Raises `MissingDataError` if there is no such set.
-    """
-    workspace.seeds(seed_set)
-    return Run(workspace, seed_set)

@@ -61,10 +61,12 @@ _MOST_RUN = 8
 """Models of a server that a first ``[run]`` names."""
 
 
-def templates() -> dict[str, tuple[str, str]]:
-    """Return provider -> (name of the entry, its lines, comments included)."""
-    text = package_text("workspace/providers.toml")
-    return {match[1]: (match[2], match[3].strip()) for match in _ENTRY.finditer(text)}
+def templates() -> dict[str, dict[str, str]]:
+    """Return provider -> name of an entry -> its lines, comments included; a judge comes last."""
+    providers: dict[str, dict[str, str]] = {}
+    for provider, name, lines in _ENTRY.findall(package_text("workspace/providers.toml")):
+        providers.setdefault(provider, {})[name] = lines.strip()
+    return providers
 
 
 def init(workspace: Workspace, providers: Texts = (), data: str | None = None) -> Result:
@@ -102,15 +104,13 @@ def settings_text(providers: Texts, seeds: str) -> str:
         if _is_url(provider):
             models |= _served_entries(provider)
         else:
-            name, lines = known[provider]
-            models[name] = _with_served_model(lines)
+            for name, lines in known[provider].items():
+                models[name] = _with_served_model(lines)
     prices = {tomllib.loads(lines).get("price_input") for lines in models.values()}
     contestants = list(models)[:_MOST_RUN]
     judge = RULES
     if len(models) >= _LEAST_RANKED:
         judge = contestants.pop()
-    elif prices - {0}:
-        judge = contestants[0]
     contestants.append("bot:parrot")
     if not models:
         contestants.append("bot:retrieval")

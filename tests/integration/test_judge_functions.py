@@ -127,8 +127,8 @@ def test_a_function_names_its_verdicts(name, folder, tmp_path):
     agreed = botchat.agree(judge=[judge, JUDGES["plain"]], protocol="unieval", **more)
     assert {row["judge"] for row in agreed.data["judges"]} == {name, "plain"}
     place = botchat.Workspace(folder)
-    assert botchat.plot(place, "sample", "lengths", judge).axes
-    assert botchat.read(place, "sample").board(judge).judge == name
+    assert botchat.plot("lengths", seeds="sample", judge=judge, workspace=place.root).axes
+    assert botchat.read(place.root, "sample").board(judge).judge == name
     votes = tmp_path / "votes.csv"
     votes.write_text("item,first,second,judge,verdict\n1,a,b,somebody,first\n")
     with pytest.raises(MissingDataError, match=f"no votes of the judge '{name}'"):

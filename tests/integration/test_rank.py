@@ -150,11 +150,11 @@ def test_the_walk_of_the_docs(tmp_path, monkeypatch, capsys):
 # Results as data frames and files of tables.
 
 
-PAGE = (DOCS / "scripting.md").read_text("utf-8")
+PAGE = "".join((DOCS / name).read_text("utf-8") for name in ("scripting.md", "python.md"))
 
 
 def test_the_walks_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command and every line of Python in docs/scripting.md, in its order."""
+    """Every command and every line of Python in docs/scripting.md and docs/python.md."""
     monkeypatch.chdir(tmp_path)
     models = [flag for name in ("verbose", "parrot") for flag in ("--model", f"bot:{name}")]
     assert main(["generate", "--seeds", "sample", *models, "--limit", "6"]) == 0

@@ -110,12 +110,12 @@ def test_no_link_of_a_page_is_dead() -> None:
 
 
 def test_the_site_has_every_page_and_every_public_name() -> None:
-    """The navigation of mkdocs.yml, and docs/scripting.md, forget nothing."""
+    """The navigation of mkdocs.yml, and docs/python.md, forget nothing."""
     navigation = (ROOT / "mkdocs.yml").read_text("utf-8")
     assert [
         page.name for page in ROOT.glob("docs/*.md") if f"docs/{page.name}\n" not in navigation
     ] == []
-    page = (ROOT / "docs" / "scripting.md").read_text("utf-8")
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
     (members,) = re.findall(r"^::: botchat.commands\n.*?members: \[(.*?)\]", page, re.M | re.DOTALL)
     others = {"demo", "init", "models_", "seeds", "ledger", "figure"}
     assert set(members.split(", ")) == set(_COMMANDS) - others
