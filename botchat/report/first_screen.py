@@ -22,6 +22,8 @@ from botchat.boards.protocols import (
 from botchat.boards.skill import is_misplaced
 from botchat.boards.tables import Column, N, Record, Table, interval_text, is_floor_bot, labels
 from botchat.estimates import Estimate, Floats
+from botchat.protocols.catalogue import VOTES
+from botchat.protocols.kinds import Score
 from botchat.records import HUMAN, N_SEED
 
 MOST_SHOWN = 5  # protocols with a column on the first screen; others are under "More columns"
@@ -29,6 +31,9 @@ NAMED_LINES = 15  # models whose line in the curve has its name
 
 Costs: TypeAlias = Mapping[str, float]
 """Contestant -> USD of a dialogue, where known."""
+
+_WORDS = ("Rating", "Passes ", "Same length")
+"""Beginnings of headings that are no names: small in a terminal."""
 
 Scale: TypeAlias = tuple[float, float]
 """Ends of an axis."""
@@ -84,6 +89,13 @@ class Cell(NamedTuple):
     value: str = ""  # the exact number, to sort by; empty: missing
     bar: Bar | None = None
 
+    @property
+    def printed(self) -> str:
+        """The number with its interval."""
+        if self.interval:
+            return f"{self.text} ({self.interval})"
+        return self.text
+
 
 class Head(NamedTuple):
     """A column: its key, its heading and unit, and how its cells are drawn."""
@@ -122,36 +134,33 @@ def kind_of(name: str) -> str:
 
 
 def printed_rows(board: Board, costs: Costs) -> list[Record]:
-    """Return a row a contestant for a terminal: rank, the number of each protocol, n, and USD.
+    """Return a row a contestant for a terminal: the columns of the first screen as texts.
 
-    After the dialogues that pass at the last N are those that pass at the human one's length.
+    What each won against the next is shown of votes alone: these have no judge to speak of.
     """
-    columns = {"rank": board.main.texts(RANK), "model": list(board.main.frame["model"])}
-    frame = pd.DataFrame(columns, index=columns["model"])
-    for i, part in enumerate(protocol_columns(board)):
-        head, cells = _numbers(part, part.ranking[0], Links(), wide=False)
-        heading = head.label.lower()
+    names = list(board.main.frame["model"])
+    frame = pd.DataFrame({"rank": board.main.texts(RANK), "model": names})
+    is_of_votes = board.parts[0].protocol == VOTES
+    if not any(costs.values()):
+        costs = {}
+    for head, cells in _columns(board, Links(), costs, ranked=True):
+        if head.room == "more" or not (head.label and cells):
+            continue
+        if head.key == "vs_next" and not is_of_votes:
+            continue
+        heading = head.label
+        if heading.startswith(_WORDS):
+            heading = heading.lower()
+        elif head.unit == "votes":
+            heading = head.unit
         # Named once, and where a criterion is called like another column.
-        if i == 0 or heading in frame:
+        if heading in frame or len(frame.columns) == 2:
             heading += " (95 % CI)"
-        frame[heading] = _with_intervals(cells)
-        if isinstance(part, DetectionResult) and part.protocol.about_ai:
-            column = part.table.column("success_human_length")
-            frame["same length"] = _with_intervals(
-                _numbers(part, column, Links(), wide=False).cells
-            )
-    if board.rated is not None:
-        frame["n"] = board.rated.table.by_model["n"].map("{:,}".format)
-    if any(costs.values()):
-        frame["USD/dialogue"] = pd.Series({name: f"{cost:.4f}" for name, cost in costs.items()})
-    rows: list[Any] = frame.fillna("–").to_dict("records")
+        frame[heading] = [cells.get(name, Cell()).printed for name in names]
+    if costs:
+        frame["USD/dialogue"] = frame.pop("USD")
+    rows: list[Any] = frame.to_dict("records")
     return rows
-
-
-def _with_intervals(cells: Mapping[str, Cell]) -> pd.Series:
-    """Return numbers with their intervals, by contestant."""
-    texts = {name: f"{cell.text} ({cell.interval})" for name, cell in cells.items()}
-    return pd.Series(texts, dtype=object)
 
 
 def main_table(
@@ -218,7 +227,12 @@ def _words(part: ProtocolResult, column: Column) -> tuple[str, str]:
     if isinstance(part, GTEvalResult) and column.key == "win_or_tie":
         return "vs human", "win or tie, %"
     label = part.protocol.label
-    unit = "95 % CI" if column.heading == label else column.heading
+    unit = column.heading
+    if unit == label:
+        unit = "95 % CI"
+    answer = part.protocol.answer
+    if isinstance(answer, Score):
+        label += f" ({answer.scale.lowest}–{answer.scale.highest})"
     return label, unit
 
 
