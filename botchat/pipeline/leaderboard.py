@@ -86,19 +86,6 @@ def leaderboard(
     content |= board_files.by_seed(view.board, data.dialogues)
     content["protocols"] = view.agreement
     texts = board_files.board_files(view.board, view.headline, view.trust, formats, content)
-    last = []
-    try:
-        write_all(folder, texts)
-        if kept is not None:
-            write_all(kept, {name: texts[name] for name in KEPT})
-            last.append(f"Kept as {seed_set}/{keep}. Stored: nothing was sent.")
-        write_charts(folder, view.charts)
-        _write_page(data, views, reports, folder, meter)
-    except NotWritten as error:
-        last = [f"Files are not written: {error}."]
-    page = folder / "index.html"
-    if opens:
-        webbrowser.open(page.absolute().as_uri())
     text = fill(
         "pipeline/board_lines.txt",
         view=view,
@@ -110,8 +97,21 @@ def leaderboard(
         judgments=judgments,
         meter=meter,
     )
-    result = board_result(view, content, text.splitlines(), page)
-    return replace(result, pieces=[*result.pieces, *last])
+    lines = text.splitlines()
+    page: Path | None = folder / "index.html"
+    try:
+        write_all(folder, texts)
+        if kept is not None:
+            write_all(kept, {name: texts[name] for name in KEPT})
+            lines.append(f"Kept as {seed_set}/{keep}. Stored: nothing was sent.")
+        write_charts(folder, view.charts)
+        _write_page(data, views, reports, folder, meter)
+    except NotWritten as error:
+        page = None
+        lines.append(f"Files are not written: {error}.")
+    if opens and page is not None:
+        webbrowser.open(page.absolute().as_uri())
+    return board_result(view, content, lines, page)
 
 
 def _sizes(
@@ -142,8 +142,10 @@ def _kept_folder(folder: Path, name: str) -> Path:
     )
 
 
-def board_result(view: View, content: Row, lines: Texts, page: Path, **more: object) -> Result:
-    """Return a board as written: its main numbers, headline, judge, and where its page is."""
+def board_result(
+    view: View, content: Row, lines: Texts, page: Path | None, **more: object
+) -> Result:
+    """Return a board: its main numbers, headline, judge, and where its page is, if written."""
     from botchat.report.first_screen import printed_rows
 
     pieces: list[Piece] = [printed_rows(view.board, view.costs), view.headline.sentence]
@@ -153,8 +155,11 @@ def board_result(view: View, content: Row, lines: Texts, page: Path, **more: obj
         pieces.append(view.headline.lead)
     if view.board.verdicts:  # votes of others are no judge's
         pieces.append(view.trust.sentence(view.board.judge))
-    pieces += [*lines, f"Page: {page}"]
-    data = {**content, "out": str(page.parent), "page": str(page), "notes": lines, **more}
+    pieces += lines
+    data = {**content, "out": None, "page": None, "notes": lines, **more}
+    if page is not None:
+        pieces.append(f"Page: {page}")
+        data.update(out=str(page.parent), page=str(page))
     return Result(data, pieces, is_billed=True, table=view.board.main)
 
 

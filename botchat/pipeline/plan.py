@@ -306,7 +306,7 @@ def resolution(run: ResolvedRun, planned: Plan) -> list[str]:
         usd = None
     text = fill(
         "pipeline/resolution.txt",
-        n=len(seeds),
+        humans=[len(seed.utterances) for seed in seeds],
         points=points,
         usd=usd,
         is_measured=measured is not None,

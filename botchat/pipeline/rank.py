@@ -7,7 +7,7 @@ from pathlib import Path
 
 from botchat.boards.board import Board
 from botchat.boards.votes import rates_board, votes_board
-from botchat.errors import ConfigError, MissingDataError, UsageError, listed
+from botchat.errors import ConfigError, MissingDataError, NotWritten, UsageError, listed
 from botchat.importers.tables import FileTable, table_rows
 from botchat.importers.vote_files import together, votes_in, votes_of
 from botchat.pipeline.leaderboard import board_result, write_charts
@@ -51,10 +51,15 @@ def rank(
     if stem in workspace.seed_sets():
         stem += "-votes"
     folder = out or workspace.out(stem)
-    write_all(folder, {**texts, **pages.files([view])})
-    write_charts(folder, view.charts)
-    page = folder / "index.html"
-    return board_result(view, content, notes + list(board.notes), page, files=notes)
+    lines = notes + list(board.notes)
+    page: Path | None = folder / "index.html"
+    try:
+        write_all(folder, {**texts, **pages.files([view])})
+        write_charts(folder, view.charts)
+    except NotWritten as error:
+        page = None
+        lines.append(f"Files are not written: {error}.")
+    return board_result(view, content, lines, page, files=notes)
 
 
 def _board(paths: Sequence[Path], judges: Texts, per_pair: int | None) -> tuple[Board, list[str]]:

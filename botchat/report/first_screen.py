@@ -22,7 +22,7 @@ from botchat.boards.protocols import (
 from botchat.boards.skill import is_misplaced
 from botchat.boards.tables import Column, N, Record, Table, interval_text, is_floor_bot, labels
 from botchat.estimates import Estimate, Floats
-from botchat.protocols.catalogue import VOTES
+from botchat.protocols.catalogue import ARENA, VOTES
 from botchat.protocols.kinds import Score
 from botchat.records import HUMAN, N_SEED
 
@@ -140,25 +140,23 @@ def printed_rows(board: Board, costs: Costs) -> list[Record]:
     """
     names = list(board.main.frame["model"])
     frame = pd.DataFrame({"rank": board.main.texts(RANK), "model": names})
-    is_of_votes = board.parts[0].protocol == VOTES
     if not any(costs.values()):
         costs = {}
     for head, cells in _columns(board, Links(), costs, ranked=True):
         if head.room == "more" or not (head.label and cells):
             continue
-        if head.key == "vs_next" and not is_of_votes:
-            continue
         heading = head.label
         if heading.startswith(_WORDS):
             heading = heading.lower()
-        elif head.unit == "votes":
+        if head.unit == "votes":
             heading = head.unit
-        # Named once, and where a criterion is called like another column.
-        if heading in frame or len(frame.columns) == 2:
-            heading += " (95 % CI)"
+        if len(frame.columns) == 2 and any(cell.interval for cell in cells.values()):
+            heading += " (95 % CI)"  # named once
         frame[heading] = [cells.get(name, Cell()).printed for name in names]
     if costs:
         frame["USD/dialogue"] = frame.pop("USD")
+    if board.verdicts:  # no room for what a page has room for
+        frame = frame.drop(columns="vs next", errors="ignore")
     rows: list[Any] = frame.to_dict("records")
     return rows
 
@@ -220,7 +218,7 @@ def protocol_columns(board: Board) -> list[ProtocolResult]:
 
 def _words(part: ProtocolResult, column: Column) -> tuple[str, str]:
     """Return the heading of a protocol's column on the first screen, and its unit."""
-    if isinstance(part, Arena) and column.key == "bt":
+    if part.protocol.base in (ARENA.name, VOTES.name) and column.key == "bt":
         return "Rating", "95 % CI"
     if isinstance(part, DetectionResult) and part.protocol.about_ai:
         return f"Passes {column.n}", "% of dialogues, 95 % CI"

@@ -45,7 +45,7 @@ def test_a_board_without_contestants(tmp_path: Path) -> None:
     botchat.judge("arena", seeds=SAMPLE, judge="rules", workspace=place)
     (tmp_path / "generations").rename(tmp_path / "moved")
     board = botchat.leaderboard(workspace=place, seeds=SAMPLE)
-    assert (board.rows, board.data["notes"][-1]) == ([], "0 of 40 dialogues")
+    assert (board.rows, board.data["notes"][-1]) == ([], "0 of 40 dialogues.")
 
 
 def test_a_set_with_topics_has_a_table_of_them(tmp_path: Path) -> None:

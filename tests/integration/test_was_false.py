@@ -39,14 +39,14 @@ def test_an_own_criterion_leaves_the_counts_as_they_were(tmp_path: Path) -> None
         coverages.append(board.frame["coverage"].dropna().tolist())
         pages.append(Path(board.data["page"]).read_text("utf-8"))
     assert coverages[0] == coverages[1] == [1.0] * len(coverages[0])
-    # Printed once, and where a criterion is called like another column.
+    # "95 % CI" is printed once.
     (printed,) = (piece for piece in board.pieces if isinstance(piece, list))
     assert [*printed[0]] == [
         "rank",
         "model",
         "passes 16 (95 % CI)",
         "same length",
-        "rank (95 % CI)",
+        "Rank (1–10)",
         "n",
     ]
     for page in pages:

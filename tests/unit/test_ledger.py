@@ -140,17 +140,17 @@ def test_a_plan_takes_as_long_as_the_last_run(ledger, monkeypatch, n, calls, lin
 
 
 @pytest.mark.parametrize(
-    ("models", "topics", "usd", "is_fresh", "protocols", "line"),
+    ("models", "topics", "length", "usd", "is_fresh", "protocols", "lines"),
     rows("a_plan_tells_what_it_can_show"),
 )
-def test_a_plan_tells_what_it_can_show(models, topics, usd, is_fresh, protocols, line):
+def test_a_plan_tells_what_it_can_show(models, topics, length, usd, is_fresh, protocols, lines):
     """From its topics and models, at the price of a run of which nothing is stored."""
-    seeds = [Seed(f"s{i}", tuple("abcd"), topic=f"t{i % topics}") for i in range(40)]
+    seeds = [Seed(f"s{i}", ("a",) * length, topic=f"t{i % topics}") for i in range(40)]
     asked = [protocol for protocol in RANKING if protocol.name in protocols]
     seed_set = SeedSet("s", seeds)
     run = ResolvedRun(Workspace("."), seed_set, NO_LIMITS, models=models, protocols=asked)
     planned = Plan([PlannedCalls("a", "generate", 1, 1, usd, True)], [], [], is_fresh)
-    assert resolution(run, planned) == line
+    assert resolution(run, planned) == lines
 
 
 @pytest.mark.parametrize(("judge", "reach", "points"), [("j", 47.8, 14), ("j", 23.9, 7),
@@ -165,7 +165,7 @@ def test_a_plan_knows_how_far_the_verdicts_so_far_vary(tmp_path, judge, reach, p
     seed_set = SeedSet("s", [Seed(f"s{i}", tuple("abcd")) for i in range(40)])
     asked = JudgeName(judge)
     run = ResolvedRun(workspace, seed_set, NO_LIMITS, models=["a", "b"], judge=asked)
-    (line,) = resolution(run, Plan([], [], [], True))
+    line, _ = resolution(run, Plan([], [], [], True))
     assert line.startswith(f"40 dialogues tell two models apart from about {points} points")
     assert line.endswith("by the verdicts so far.") == (judge == "j")
 
