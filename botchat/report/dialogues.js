@@ -109,8 +109,18 @@ botchat.dialogues = (() => {
     return found;
   };
 
+  // What a model was sent for an utterance: it speaks as the assistant, the other side is the user.
+  const prompted = (line, dialogue, i) => {
+    const open = line.nextSibling;
+    if (open?.className === "asked") return open.remove();
+    const from = dialogue.dropped[i + 1] || 0;
+    const said = dialogue.utterances.slice(from, i).map((text, k) => `${(i - from - k) % 2 ? "user" : "assistant"}: ${text}`);
+    const system = "system: the prompt of dialogue generation (Prompts, below the ranking), or the model’s own system_prompt";
+    return line.after(el("li", { class: "asked" }, el("pre", { tabindex: 0 }, [system, ...said].join("\n"))));
+  };
+
   // options: errors (index -> nodes), firstAi (index), words, others (index -> judges),
-  // human (the whole dialogue is human), term (searched for)
+  // human (the whole dialogue is human), term (searched for), prompts (of utterances can be seen)
   const utterance = (dialogue, i, options) => {
     const at = i + 1;
     const isFirstAi = at === options.firstAi;
@@ -127,7 +137,9 @@ botchat.dialogues = (() => {
         isFirstAi ? el("span", { class: "here" }, options.words.here) : null,
         paragraph(dialogue.utterances[i], options.term),
         options.errors?.[at]),
-      el("span", { class: "no" }, el("span", { class: "hidden" }, isHuman ? "human, utterance " : "utterance "), String(at)),
+      options.prompts && !isHuman
+        ? button(String(at), ({ target }) => prompted(target.parentElement, dialogue, i), { class: "no", title: `Prompt of utterance ${at}`, "aria-label": `Prompt of utterance ${at}` })
+        : el("span", { class: "no" }, el("span", { class: "hidden" }, isHuman ? "human, utterance " : "utterance "), String(at)),
       marks.length ? el("ul", { class: "flags", "aria-label": "Marks" }, marks) : null);
   };
 
@@ -176,9 +188,11 @@ botchat.dialogues = (() => {
     if (!index.calls || !verdict) return null;
     const amount = (tokens, usd) => [tokens === null ? "tokens unknown" : `${tokens.toLocaleString("en")} tokens`, usd === null ? "price unknown" : `USD ${Number(usd.toPrecision(3))}`].join(", ");
     const box = el("details", { class: "calls" }, el("summary", null, "Prompt and reply"));
+    const asked = [...document.querySelectorAll("data.asked")].filter(({ value }) => verdict.judge === about.judge && value === index.about[verdict.protocol].name);
+    const parameters = asked.map(({ textContent }) => el("p", { class: "note" }, textContent));
     box.addEventListener("toggle", async () => {
       const all = (await seed(index, at, "calls"))[content.verdicts.indexOf(verdict)];
-      box.replaceChildren(box.firstChild, all.length ? "" : "The ledger does not have this call.", ...all.map(({ messages, reply, tokens, usd }) =>
+      box.replaceChildren(box.firstChild, ...parameters, all.length ? "" : "The ledger does not have this call.", ...all.map(({ messages, reply, tokens, usd }) =>
         el("div", null, el("p", { class: "note" }, amount(tokens, usd)),
           [...messages, { role: "reply", text: reply }].map(({ role, text }) => [el("b", null, role), el("pre", { tabindex: 0 }, text)]))));
     }, { once: true });

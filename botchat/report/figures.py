@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from textwrap import wrap
 
@@ -84,8 +84,9 @@ class Chart:
         return 0.95 + 0.21 * self.n_rows if self.n_rows else 0.6 * width
 
     def inline(self, prefix: str) -> str:
-        """Return the svg as a part of a page; ``prefix`` makes its ids unique there."""
-        svg = self.svg[self.svg.index("<svg") :]
+        """Return the svg as a part of a page, which has the title; ``prefix`` makes ids unique."""
+        svg = replace(self, titled=False).svg
+        svg = svg[svg.index("<svg") :]
         prefix = re.sub(r"\s+", "-", prefix)
         return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", svg)
 

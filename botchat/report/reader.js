@@ -203,7 +203,7 @@
         if (namesPlace(protocol) && judge !== about.judge && verdict && verdict !== "No") (others[verdict] ||= []).push(index.judges[judge].name);
       }
       const diagnosis = reported(index, content, a, isReport(protocol) ? protocol.name : "");
-      const options = { errors: diagnosis.at, firstAi, words: words(protocol), others, human: isHuman, term };
+      const options = { errors: diagnosis.at, firstAi, words: words(protocol), others, human: isHuman, term, prompts: true };
       const utterances = dialogue.utterances.map((_, i) => utterance(dialogue, i, options));
       return [
         el("ol", { class: "dialogue" },
