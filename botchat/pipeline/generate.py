@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from botchat.errors import ConfigError, UsageError, listed, log
 from botchat.interfaces import quirks_suffix, settings_digest
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.ledger import calls_of, record_provenance
-from botchat.pipeline.plan import ask_or_plan
+from botchat.pipeline.plan import DryRunModels, ask_or_plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds
 from botchat.pipeline.session import Session, token_counter
 from botchat.pipeline.spending import Meter
@@ -27,6 +28,10 @@ from botchat.workspace.usage import call_facts
 
 MOST_TURNS = 1_000
 """Utterances of a dialogue; each is asked for with all before it, so money grows as the square."""
+
+
+WALKED = 32
+"""Dialogues of a model that a plan makes up."""
 
 
 class Generated(NamedTuple):
@@ -53,12 +58,18 @@ def generate(run: ResolvedRun, meter: Meter) -> Result:
     return ask_or_plan(run, meter, subject, walk, ask)
 
 
-async def walk(session: Session) -> Dialogues:
+async def walk(session: Session, models: DryRunModels) -> Dialogues:
     """Return the contestants' dialogues, stored or as a plan makes them up; store nothing."""
     dialogues = {}
     for job in _jobs(session):
-        for seed in job.pending:
-            job.dialogues[seed.id] = await job.make(seed)
+        made: dict[str, Dialogue] = {}
+        # Those that are walked are as long, together, as all are.
+        pending = sorted(job.pending, key=lambda seed: sum(map(len, seed.utterances[:N_SEED])))
+        await models.walk(pending, WALKED, partial(job.walk, made))
+        for seed, like in zip(pending, cycle(made.values()), strict=False):
+            utterances = seed.utterances[:N_SEED] + like.utterances[N_SEED:]
+            job.dialogues[seed.id] = replace(like, seed_id=seed.id, utterances=utterances)
+        job.dialogues.update(made)
         dialogues[job.contestant] = job.dialogues
     return dialogues
 
@@ -165,6 +176,10 @@ class _Job:
             return False
         begins_as_seed = dialogue.utterances[:N_SEED] == seed.utterances[:N_SEED]
         return begins_as_seed and dialogue.outcome not in LOOKED_UP_AGAIN
+
+    async def walk(self, made: dict[str, Dialogue], seed: Seed) -> None:
+        """Add a dialogue as a plan makes it up."""
+        made[seed.id] = await self.make(seed)
 
     def sign(self) -> str:
         return self._signature + quirks_suffix(self.models)

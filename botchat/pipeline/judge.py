@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from botchat.errors import ConfigError, MissingDataError, UnreadableReplies, UsageError
 from botchat.frames import fill
-from botchat.interfaces import Case, KnownCase, MakeCase, case_ref, quirks_suffix
+from botchat.interfaces import Case, Judge, KnownCase, MakeCase, case_ref, quirks_suffix
 from botchat.metrics.statistics import LEAST
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.contestants import (
@@ -25,7 +25,7 @@ from botchat.pipeline.contestants import (
     select_dialogues,
 )
 from botchat.pipeline.ledger import judged_calls, record_provenance
-from botchat.pipeline.plan import ask_or_plan
+from botchat.pipeline.plan import DryRunModels, ask_or_plan
 from botchat.pipeline.resolved import ResolvedRun, first_seeds
 from botchat.pipeline.session import Session
 from botchat.pipeline.spending import JudgeName, Meter
@@ -59,6 +59,10 @@ MOST_UNREADABLE_OWN = 5
 
 UNREADABLE: tuple[Outcome, ...] = ("ok", *NO_ROOM)
 """Outcomes of a reply that was paid for and should have had a verdict."""
+
+
+WALKED = 250
+"""Cases of a protocol that a plan answers."""
 
 
 class ProtocolCases(NamedTuple):
@@ -96,18 +100,20 @@ class JudgingJob(NamedTuple):
         return [JudgmentWriter(session, self.judge, cases) for cases in self.cases]
 
 
-async def walk_jobs(jobs: Sequence[JudgingJob], session: Session) -> None:
-    """Answer every case of the jobs as a plan does; nothing is stored."""
+async def walk_jobs(jobs: Sequence[JudgingJob], session: Session, models: DryRunModels) -> None:
+    """Answer the cases of the jobs as a plan does; nothing is stored."""
     for job in jobs:
         for writer in job.writers(session):
             if not writer.judge.models:
                 continue
             tested = session.judge(job.judge, writer.protocol, JUDGE_TEST)
             for judge, makers in ((writer.judge, writer.cases), (tested, writer.controls)):
-                for make in makers:
-                    case = make()
-                    if not writer.is_final(case):
-                        await judge.answer(case)
+                left = [make for make in makers if not writer.is_final(case_ref(make))]
+                await models.walk(left, WALKED, partial(_answer, judge))
+
+
+async def _answer(judge: Judge, make: MakeCase) -> None:
+    await judge.answer(make())
 
 
 async def ask_jobs(

@@ -2,7 +2,8 @@
 
 The stage itself is run, with every call that the ledger cannot answer given an answer of the
 length to be expected and counted instead of sent. So panels, cross-play, truncation and what is
-already paid for are all in the plan, whatever the settings.
+already paid for are all in the plan, whatever the settings. Of many dialogues and cases some are
+walked, and stand for those like them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from contextlib import closing
 from functools import cache, partial
 from statistics import median
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from botchat.errors import DataError, MissingDataError
 from botchat.frames import fill
@@ -34,6 +35,8 @@ from botchat.workspace import usage
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.secrets import public
+
+T = TypeVar("T")
 
 REPLY_TOKENS: Mapping[str, tuple[int, int]] = {
     # BotChat Table 1: median and greatest mean length of 14 models' utterances.
@@ -94,13 +97,14 @@ class DryRunModel(LedgerModel):
         self._use = use
         self._lengths = models.lengths(self.name, use.stage)
         self._counted = models.counted[self.name, use.stage]
-        self._prompts: list[int] = []
-        """Tokens of the prompt of each call, as we count."""
+        self._n_calls = 0.0
+        self._prompt_tokens = 0.0
+        """As we count."""
 
     def planned(self) -> PlannedCalls:
         """Return what was counted, as it would be billed."""
-        n_calls = len(self._prompts)
-        prompt = round(sum(self._prompts) * self._lengths.prompt_factor)
+        n_calls = round(self._n_calls)
+        prompt = round(self._prompt_tokens * self._lengths.prompt_factor)
         reasoning = 0.0  # the model's own replies tell theirs
         if not self._lengths.is_measured:
             reasoning = self.room * REASONING[self._models.level]
@@ -117,7 +121,7 @@ class DryRunModel(LedgerModel):
     @property
     def unknown_room(self) -> int:
         """Tokens of a reply that nobody knows yet whether the model takes them to think."""
-        if self._lengths.is_measured or not self._prompts:
+        if self._lengths.is_measured or not self._n_calls:
             return 0
         return self.sender.most_room
 
@@ -125,7 +129,9 @@ class DryRunModel(LedgerModel):
         """Return a made-up reply that is counted."""
         if call.key not in self._counted:
             self._counted.add(call.key)
-            self._prompts.append(prompt_tokens(call.messages, self.count))
+            self._models.n_counted += 1
+            self._n_calls += self._models.weight
+            self._prompt_tokens += self._models.weight * prompt_tokens(call.messages, self.count)
         return Reply("ok", text=_made_up(call.key, self._lengths.words), key=call.key)
 
 
@@ -155,6 +161,12 @@ class DryRunModels:
         """Model and stage -> keys of the calls that were counted."""
         self.n_replayed = 0
         """Replies that came from the ledger."""
+        self.n_counted = 0
+        """Calls that the ledger could not answer."""
+        self.weight = 1.0
+        """Calls that each counted one stands for."""
+        self.is_rough = False
+        """Whether one of several walked stands for others with another number of calls."""
         self.opened: dict[tuple[str, str, str], DryRunModel] = {}
         """Models by name, stage and step."""
 
@@ -168,6 +180,27 @@ class DryRunModels:
     def count_replayed(self, _reply: Reply, from_ledger: bool) -> None:
         """Take note of a reply that came from the ledger."""
         self.n_replayed += from_ledger
+
+    async def walk(
+        self, items: Sequence[T], most: int, ask: Callable[[T], Awaitable[object]]
+    ) -> None:
+        """Ask about items; of more than ``most``, which are alike, about so many for all."""
+        n = len(items)
+        # The golden ratio's multiples are spread evenly, in whatever period the items repeat.
+        few = sorted({int(n * (i * 0.6180339887 % 1)) for i in range(most)})
+        if n <= most:
+            few = list(range(n))
+        numbers = set()
+        self.weight = n / max(1, len(few))
+        for i in few:
+            before = self.n_counted
+            await ask(items[i])
+            numbers.add(self.n_counted - before)
+        self.weight = 1.0
+        if n > most and numbers == {0}:  # the ledger answered them all: does it the others?
+            for item in items:
+                await ask(item)
+        self.is_rough |= n > most and len(numbers) > 1
 
     def planned(self) -> list[PlannedCalls]:
         """Return the calls of all models."""
@@ -243,7 +276,7 @@ def _cost(planned: Iterable[PlannedCalls], step: str) -> tuple[int, float | None
     return sum(each.calls for each in calls), usd
 
 
-Walk: TypeAlias = Callable[[Session], Coroutine[Any, Any, object]]
+Walk: TypeAlias = Callable[[Session, DryRunModels], Coroutine[Any, Any, object]]
 """Does what a stage does with a session's models, but stores nothing."""
 
 
@@ -254,7 +287,7 @@ def plan(run: ResolvedRun, walk: Walk) -> Plan:
     with closing(run.workspace.ledger(readonly=True)) as ledger:
         for level in (0, 1):  # of the calls that are expected, and of high ones
             models = DryRunModels(run.seed_set, ledger, level, counter)
-            run_sync(partial(walk, Session(run, models, ledger, Meter())))
+            run_sync(partial(walk, Session(run, models, ledger, Meter()), models))
             levels.append(models.planned())
         expected, high = levels
         calls = sum(each.calls for each in expected if each.settings)
@@ -264,6 +297,7 @@ def plan(run: ResolvedRun, walk: Walk) -> Plan:
         "pipeline/plan_notes.txt",
         models=models.opened.values(),
         unpriced=unpriced,
+        is_rough=models.is_rough,
         is_exact=counter.exact,
     )
     notes += text.splitlines()

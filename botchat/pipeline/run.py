@@ -16,7 +16,7 @@ from botchat.pipeline.contestants import self_judged_models, stored_name
 from botchat.pipeline.generate import Generated
 from botchat.pipeline.judge import JudgingJob, StageResult, ask_jobs, judge, judging_job, walk_jobs
 from botchat.pipeline.leaderboard import leaderboard
-from botchat.pipeline.plan import Plan, plan, resolution
+from botchat.pipeline.plan import DryRunModels, Plan, plan, resolution
 from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
 from botchat.pipeline.session import Session, run_session, stage_result
 from botchat.pipeline.spending import JudgeName, Meter, Spending
@@ -56,12 +56,12 @@ def resolve(asked: ResolvedRun, protocols: Texts) -> ResolvedRun:
     return replace(run, protocols=[known.named(name) for name in names])
 
 
-async def _walk(session: Session) -> None:
+async def _walk(session: Session, models: DryRunModels) -> None:
     """Do as `_ask`, with dialogues made up where there are none."""
     run = session.run
-    dialogues = await generating.walk(_for_models(session))
+    dialogues = await generating.walk(_for_models(session), models)
     jobs, _ = _judging_jobs(run, run.models, dialogues)
-    await walk_jobs(jobs, session)
+    await walk_jobs(jobs, session, models)
 
 
 def _subject(run: ResolvedRun) -> str:
