@@ -6,11 +6,10 @@ the paper's: a check for other judges, which sees form only, and no error of fac
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Set
 from functools import lru_cache
 
-from botchat.frames import Tables, package_toml
+from botchat.frames import Tables, fill, package_toml
 from botchat.interfaces import Case, JudgeAnswer, ShownDialogue, settings_digest
 from botchat.judges.criteria import Flag, fit_thresholds, flags
 from botchat.records import RULES, Utterances, Verdict
@@ -74,17 +73,14 @@ class RulesJudge:
         return flags(dialogue.utterances, self.thresholds, dialogue.n_seed)
 
     def _report(self, dialogue: ShownDialogue) -> str:
-        flags_ = self._flags(dialogue)
-        lines = []
-        for error_type, criteria in _DIAGNOSED.items():
-            of_type = [flag for flag in flags_ if flag.criterion in criteria]
-            verdict = "Yes" if of_type else "No" if criteria else "Not judged"
-            lines.append(f"{error_type}? {verdict}")
-            for flag in of_type:
-                words = _quoted(flag, dialogue.utterances[flag.index - 1])
-                quote = json.dumps(words, ensure_ascii=False)
-                lines.append(f"- Utterance {flag.index}: {quote} - {_excess(flag)}")
-        return "\n".join(lines)
+        return fill(
+            "judges/diagnosis.txt",
+            diagnosed=_DIAGNOSED,
+            flags=self._flags(dialogue),
+            utterances=dialogue.utterances,
+            quoted=_quoted,
+            excess=_excess,
+        )
 
 
 def _quoted(flag: Flag, utterance: str) -> str:
