@@ -17,8 +17,8 @@ from botchat.boards.tables import COLUMNS, Column, table
 from botchat.estimates import Indices
 from botchat.frames import fill
 from botchat.metrics.lengths import Lengths
-from botchat.metrics.statistics import distinct, proportion
-from botchat.metrics.verdicts import TIE, PairVerdicts
+from botchat.metrics.statistics import distinct
+from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import Comparisons, comparisons_of
 from botchat.records import SIGNED
@@ -129,11 +129,4 @@ def _judge_facts(votes: PairVerdicts) -> JudgeFacts:
     cluster = clusters(votes, 1)
     if cluster is None:
         cluster = distinct(votes.cases * max(1, len(votes.judges)) + votes.judge)[1]
-    readable = votes.readable
-    facts = pair_facts(votes, cluster, VOTES.name)
-    rates = {
-        **facts.rates,
-        "ties": proportion((votes.result == TIE)[readable], cluster[readable]),
-        "unreadable_rate": proportion(~readable, cluster),
-    }
-    return facts._replace(rates=rates)
+    return pair_facts(votes, cluster, cluster, VOTES.name)

@@ -127,7 +127,7 @@ def test_verdict_rates_of_a_judge_by_hand(verdicts, expected):
     rows = [row.split() for row in verdicts.split(", ")]
     judgments = [judgment("arena-n8", s, (p[0], p[1]), None if v == "-" else v) for s, p, v in rows]
     seen = PairVerdicts.of_judgments(judgments, ARENA.answer)
-    facts = pair_facts(seen, seen.item)
+    facts = pair_facts(seen, seen.item, seen.item)
     names = ("consistency", "first_preferred", "ties", "unreadable_rate")
     values = tuple(facts.rate(name).value for name in names)
     assert values == pytest.approx(expected, nan_ok=True)
