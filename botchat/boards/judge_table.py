@@ -16,7 +16,7 @@ from botchat.metrics import lengths
 from botchat.metrics.agreement import both_orders_rates
 from botchat.metrics.statistics import proportion
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts, lacks_room
-from botchat.records import Dialogues, Texts
+from botchat.records import Texts
 
 
 class JudgeFacts(NamedTuple):
@@ -43,11 +43,9 @@ class JudgeFacts(NamedTuple):
         return self.rates.get(key, UNKNOWN)
 
 
-def judge_facts(part: ProtocolVerdicts, dialogues: Dialogues, cases: SkillCases) -> JudgeFacts:
-    """Return the judge's facts in a protocol.
-
-    ``dialogues`` are of all contestants judged in pairs, ``cases`` its verdicts on shuffled ones.
-    """
+def judge_facts(part: ProtocolVerdicts) -> JudgeFacts:
+    """Return the judge's facts in a protocol."""
+    cases = part.tested
     skill = {"skill": cases.skill, "place": cases.placed}
     if part.protocol.is_alone:
         facts = _facts_alone(part)
@@ -57,7 +55,7 @@ def judge_facts(part: ProtocolVerdicts, dialogues: Dialogues, cases: SkillCases)
         # Whether a reply can be read hangs on no topic: by seed, as of dialogues alone.
         seed = part.verdicts.item
         facts = pair_facts(part.verdicts, part.cluster[seed], seed, part.protocol.name)
-        skill["longer_preferred"] = _longer_preferred(part, dialogues)
+        skill["longer_preferred"] = _longer_preferred(part)
     return facts._replace(rates={**facts.rates, **skill}, cases=cases)
 
 
@@ -76,13 +74,13 @@ def judge_table(facts: Iterable[JudgeFacts], signatures: Texts) -> Table:
     ).filled()
 
 
-def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Estimate:
+def _longer_preferred(judged: ProtocolVerdicts) -> Estimate:
     """Return the share of decided verdicts for the dialogue with more words, as shown."""
     verdicts = judged.verdicts
 
     @cache
     def words(name: int, item: int, end: int) -> int:
-        dialogue = dialogues.get(verdicts.contestants[name], {}).get(verdicts.items[item])
+        dialogue = judged.dialogues.get(verdicts.contestants[name], {}).get(verdicts.items[item])
         if dialogue is None:
             return 0
         return sum(map(lengths.words, dialogue.utterances[:end]))

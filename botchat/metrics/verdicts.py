@@ -233,10 +233,6 @@ class PairVerdicts:
             return self
         return rows_at(self, kept)
 
-    def take(self, rows: Indices) -> PairVerdicts:
-        """Return some verdicts, by their numbers."""
-        return rows_at(self, rows)
-
     def on(self, items: Collection[str]) -> PairVerdicts:
         """Return the verdicts on some items."""
         return self.only(np.isin(self.items, list(items))[self.item])
@@ -338,7 +334,7 @@ class VerdictsBuilder:
         if len(np.unique(key)) < len(key):
             last = {case: i for i, case in enumerate(key.tolist())}
             latest = np.array(list(last.values()))
-            verdicts = verdicts.take(latest)
+            verdicts = rows_at(verdicts, latest)
             is_current = is_current[latest]
         self.n_outdated = int((~is_current).sum())
         return verdicts.only(is_current)
@@ -388,7 +384,7 @@ class JudgedPairs:
         annotators = tuple(name for name in present if JudgeId.parse(name).is_annotator(truth_name))
         # Column 0 is the order in which annotators saw a comparison.
         is_annotated = np.isin(verdicts.judges, annotators)[verdicts.judge]
-        rows = verdicts.take(np.argsort(~is_annotated, kind="stable"))
+        rows = rows_at(verdicts, np.argsort(~is_annotated, kind="stable"))
         # Sorted, so that a bootstrap does not depend on the order of the verdicts.
         items, item = _sorted(rows.items, rows.item)
         _, cluster = _sorted([topics.get(name, name) for name in items], item)

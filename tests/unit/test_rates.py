@@ -18,7 +18,6 @@ from botchat.boards.protocols import (
     results,
     with_missing,
 )
-from botchat.boards.skill import SkillCases
 from botchat.boards.success import passes
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import ARENA, UNIEVAL
@@ -151,8 +150,9 @@ DIALOGUES = {
 
 def row_of(judgments: list[Judgment]) -> dict[str, object]:
     """The row of one pairwise protocol."""
-    judged = ProtocolVerdicts(ARENA.at(8), (), PairVerdicts.of_judgments(judgments, ARENA.answer))
-    (row,) = judge_table([judge_facts(judged, DIALOGUES, SkillCases())], ["x"]).records
+    verdicts = PairVerdicts.of_judgments(judgments, ARENA.answer)
+    judged = ProtocolVerdicts(ARENA.at(8), (), verdicts, dialogues=DIALOGUES)
+    (row,) = judge_table([judge_facts(judged)], ["x"]).records
     return row
 
 
