@@ -189,7 +189,7 @@ def _page(
         version=VERSION,
         view=view,
         gist=re.split(r"(\d+ of 100|(?<=people in )\d+|\d+ %)", view.headline.lead),
-        done=_done(view),
+        date=date.fromisoformat,
         heads=heads,
         lines=lines,
         curve=success_curve(board, view.headline.leader, ranked=not view.trust.failed),
@@ -213,18 +213,6 @@ def _tau(board: Board, other: Board) -> float:
     ranks = board.main.by_model[["rank"]].join(other.main.by_model["rank"].rename("other"))
     both = ranks.dropna().to_numpy(float).T
     return float(rank_correlations(both[0], both[1])[1])
-
-
-def _done(view: View) -> str:
-    """Return what was done, its cost and when it ended."""
-    done = [view.headline.scope.rstrip(".")]
-    if view.usd is not None:
-        done.append(f"USD\u00a0{view.usd:,.2f}")
-    days = [row.last[:10] for row in view.board.provenance if row.last]
-    if days:
-        last = date.fromisoformat(max(days))
-        done.append(f"{last.day}\u00a0{last:%b\u00a0%Y}")
-    return ", ".join(done)
 
 
 def text(name: str) -> str:
