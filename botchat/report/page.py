@@ -177,7 +177,10 @@ def _page(
         if not each.trust.failed:  # judge, rows of its main table, and how alike it ranks
             rows = main_table(each.board, Links(), {})[1]
             rankings.append((each.board.judge, rows, _tau(board, each.board)))
-    checks = [check_lines(each.trust) for each in judges.values()]
+    checks: dict[str, Check] = {}
+    for each in judges.values():
+        for check in each.trust.checks:
+            checks.setdefault(check.name, check)
     signatures = chain.from_iterable(table.signatures for table in board.tables)
     script = join_files(SCRIPTS)
     return template("page.html").render(
@@ -194,8 +197,9 @@ def _page(
         lines=lines,
         curve=success_curve(board, view.headline.leader, ranked=not view.trust.failed),
         links=links,
-        main_checks=checks[place].values(),
-        check_rows=_check_rows(checks),
+        checks=checks,
+        Bar=Bar,
+        percent=percent,
         explained=protocols,
         # Without the version that last asked otherwise: the page names one version.
         signatures=list(dict.fromkeys(text.partition("|")[2] for text in signatures)),
@@ -265,43 +269,3 @@ def _prompts(board: Board, protocols: Sequence[Protocol]) -> list[Prompt]:
 def _language(protocols: Sequence[Protocol]) -> Language:
     """Return the language of a board with these protocols."""
     return protocols[0].language if protocols else ENGLISH
-
-
-class CheckLine(NamedTuple):
-    """One check of the judge, with its number drawn."""
-
-    check: Check
-    text: str
-    bar: Bar | None
-    line: float  # that it should be on the good side of, in percent
-
-
-def check_lines(trust: JudgeTrust) -> dict[str, CheckLine]:
-    """Return the checks of a judge by name, with bars of their numbers."""
-    lines = {}
-    for check in trust.checks:
-        scale = (-1.0, 1.0)
-        number = check.estimate
-        line = check.words.line
-        unit = ""
-        if check.key == "unreadable_rate":  # it counts the bad, and its name the good
-            scale = (0.0, 1.0)
-            number = (-number).stretched(1.0, 1.0)
-            line = 1 - line
-            unit = " %"
-        text = f"{100 * number.value:z.0f}{unit}".replace("-", "−")
-        if check.state == "unknown":
-            text = "not tested"
-        bar = None
-        if number.is_bounded:
-            bar = Bar.of(number, scale)
-        lines[check.name] = CheckLine(check, text, bar, percent(line, scale))
-    return lines
-
-
-def _check_rows(checks: Sequence[Mapping[str, CheckLine]]) -> dict[str, list[CheckLine | None]]:
-    """Return the checks by name, each judge's beside the others'; None where it has none."""
-    rows = {}
-    for name in dict.fromkeys(chain.from_iterable(checks)):
-        rows[name] = [lines.get(name) for lines in checks]
-    return rows
