@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from hashlib import sha256
 
@@ -33,8 +32,9 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
     comparisons = vote_comparisons(votes)
     comparisons.require_any()
     signature = f"{SIGNED}|votes|set:{name}|data:{votes_digest(votes)}"
-    named = Counter(votes.contestants[i] for i in [*votes.first, *votes.second])
-    of_each = pd.Series({name: named[name] for name in comparisons.models})
+    sides = np.concatenate([votes.first, votes.second])
+    named = pd.Series(np.bincount(sides, minlength=len(votes.contestants)), votes.contestants)
+    of_each = named[list(comparisons.models)]
     counts = ComparisonCounts(len(comparisons), of_each, is_planned=False)
     judges = [votes.judges[i] for i in np.unique(votes.judge).tolist()]
     judge = judges[0]
