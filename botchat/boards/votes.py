@@ -36,7 +36,7 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
     named = pd.Series(np.bincount(sides, minlength=len(votes.contestants)), votes.contestants)
     of_each = named[list(comparisons.models)]
     counts = ComparisonCounts(len(comparisons), of_each, is_planned=False)
-    judges = [votes.judges[i] for i in np.unique(votes.judge).tolist()]
+    judges = [votes.judges[i] for i in distinct(votes.judge)[0].tolist()]
     judge = judges[0]
     row_name = judge
     if len(judges) > 1:
@@ -85,7 +85,7 @@ def clusters(votes: PairVerdicts, least: int) -> Indices | None:
     Items; judges where votes share no item, or where only judges are more than ``least``.
     """
     for numbers, most in ((votes.item, least), (votes.judge, least), (votes.item, 1)):
-        if most < len(np.unique(numbers)) < len(votes) and numbers.min() >= 0:
+        if numbers.min() >= 0 and most < len(distinct(numbers)[0]) < len(votes):
             return numbers
     return None
 

@@ -194,7 +194,8 @@ class PairVerdicts:
     @property
     def judged_contestants(self) -> list[str]:
         """Names of the judged contestants, sorted."""
-        return sorted(self.contestants[i] for i in np.union1d(self.first, self.second).tolist())
+        present, _ = distinct(np.concatenate([self.first, self.second]))
+        return sorted(self.contestants[i] for i in present.tolist())
 
     @property
     def signatures(self) -> Counter[str]:
