@@ -217,10 +217,7 @@ def build_board(
             arenas.append(rate(part, elo))
     parts: list[ProtocolResult] = [*arenas]
     parts += others
-    facts = {}
-    for name in sorted(judged):
-        cases = test.cases(judgments[name], judged[name].protocol)
-        facts[name] = judge_facts(judged[name], dialogues, cases)
+    facts = {name: judge_facts(judged[name]) for name in sorted(judged)}
     known = catalogue.among(judgments)
     unknown = [name for name in sorted(judgments.keys() - known) if not is_reserved(name)]
     clauses = fill("boards/clauses.txt", judged=judged, parts=parts, arenas=arenas, unknown=unknown)
@@ -306,7 +303,7 @@ def _contestants(dialogues: Dialogues, judged: Judged) -> Dialogues:
 
 def protocol_verdicts(judged_set: JudgedSet, judgments: JudgedFor) -> dict[str, ProtocolVerdicts]:
     """Protocol -> its judgments on these seeds and contestants, if there are any."""
-    _, seeds, dialogues, catalogue, _ = judged_set
+    _, seeds, dialogues, catalogue, test = judged_set
     ids = {seed.id for seed in seeds}
     parts = {}
     for name, protocol in catalogue.among(judgments).items():
@@ -314,19 +311,19 @@ def protocol_verdicts(judged_set: JudgedSet, judgments: JudgedFor) -> dict[str, 
         if protocol.against_human:  # the other side is the seeds' own dialogues
             contestants.add(HUMAN)
         stored = judgments[name]
+        if not (protocol.is_alone or isinstance(stored, PairVerdicts)):
+            stored = PairVerdicts.of_judgments(stored, protocol.answer)
         single: list[Judgment] = []
         if isinstance(stored, PairVerdicts):
             verdicts = stored.on(ids).between(contestants)
         else:
+            verdicts = PairVerdicts.of([])
             for judgment in stored:
                 if judgment.seed_id in ids and contestants.issuperset(judgment.contestants):
                     single.append(judgment)
-            verdicts = PairVerdicts.of([])
-            if not protocol.is_alone:
-                verdicts = PairVerdicts.of_judgments(single, protocol.answer)
-                single = []
         if single or len(verdicts):
-            parts[name] = ProtocolVerdicts(protocol, single, verdicts, seeds, dialogues)
+            tested = test.cases(stored, protocol)
+            parts[name] = ProtocolVerdicts(protocol, single, verdicts, seeds, dialogues, tested)
     return parts
 
 

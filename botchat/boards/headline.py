@@ -6,7 +6,6 @@ best of the models (`ProtocolResult.may_be_best`). Bots and humans are no models
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from itertools import compress
@@ -14,8 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
-from botchat.boards.judge_checks import WORDS, JudgeTrust, no_ranking
-from botchat.boards.protocols import DetectionResult
+from botchat.boards.judge_checks import JudgeTrust, no_ranking
 from botchat.boards.tables import LABEL_COLUMNS, is_floor_bot, shorten
 from botchat.frames import fill
 from botchat.metrics.statistics import LEAST
@@ -87,8 +85,10 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
         is_votes=part is not None and part.protocol == VOTES,
         least=LEAST,
         least_topics=LEAST_CLUSTERS,
+        human=HUMAN,
     )
-    begin, rest, scope = [_pieces(line, contestants) for line in text.splitlines()]
+    first, rest, scope, lead = text.splitlines()
+    begin = _pieces(first, contestants)
     title = ""
     for piece, is_name in begin:
         if is_name:
@@ -97,10 +97,10 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
             title += piece
     return Headline(
         begin,
-        rest,
+        _pieces(rest, contestants),
         f"{board.seed_set}: {title.rstrip(' .')}",
-        _second(board, trust),
-        "".join(piece for piece, _ in scope),
+        lead,
+        scope,
         next(iter(leaders), None),
     )
 
@@ -110,41 +110,3 @@ def _pieces(text: str, names: Texts) -> Pieces:
     longest = sorted(map(re.escape, names), key=len, reverse=True)
     pieces = re.split(rf"(?<!\w)({'|'.join(longest) or '(?!)'})(?!\w)", text)
     return [(piece, i % 2 == 1) for i, piece in enumerate(pieces) if piece]
-
-
-def _second(board: Board, trust: JudgeTrust) -> str:
-    """Return how the judge tells the leader from people; empty if that was not asked."""
-    leader = trust.leader.name
-    if leader is None or trust.failed:
-        return ""
-    cases = trust.leader.cases
-    if not len(cases.values):
-        return _at_human_length(board, leader)
-    shuffled = ""
-    for check in trust.checks:
-        if check.key == "skill" and check.n and check.protocol.against_human:
-            shuffled = f"; shuffled ones it picks out in {100 * check.cases.good:.0f} %"
-    return WORDS.second[trust.leader.word].format(
-        leader=leader,
-        right=100 * cases.good,
-        wrong=100 * cases.bad,
-        n=cases.n_seeds,
-        shuffled=shuffled,
-    )
-
-
-def _at_human_length(board: Board, name: str) -> str:
-    """Return how often a contestant and people pass, both at the human dialogue's length."""
-    passed = {}
-    for part in board.of(DetectionResult):
-        if part.protocol.about_ai:
-            passed = part.table.by_model["success_human_length"].to_dict()
-    if math.isnan(passed.get(name, math.nan)):
-        return ""
-    people = ""
-    if not math.isnan(passed.get(HUMAN, math.nan)):
-        people = f", people in {100 * passed[HUMAN]:.0f}"
-    return (
-        f"Cut to the human dialogue's length {name} passes in {100 * passed[name]:.0f} of 100 "
-        f"dialogues{people}."
-    )

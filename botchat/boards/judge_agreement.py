@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from botchat.boards.tables import COLUMNS, Column, Record, Table, TableRow, spread, table
 from botchat.estimates import UNKNOWN, Estimate, VerdictPrice
@@ -262,15 +263,11 @@ def _by_price(report: AgreementReport, names: Texts) -> tuple[list[str], str]:
 
     If the USD of one are not known, by calls, unknown ones last, and none is named.
     """
-    calls = {name: report.price(name).calls for name in sorted(names)}
-    usd = {}
-    for name in calls:
-        price = report.price(name).usd
-        if price is not None:
-            usd[name] = price
-    if len(usd) < len(calls):
-        return sorted(calls, key=calls.__getitem__), ""
-    by_price = sorted(usd, key=usd.__getitem__)
+    names = sorted(names)
+    prices = pd.DataFrame([vars(report.price(name)) for name in names], names)
+    if prices["usd"].isna().any():
+        return list(prices["calls"].sort_values(kind="stable").index), ""
+    by_price = list(prices["usd"].sort_values(kind="stable").index)
     return by_price, by_price[0]
 
 

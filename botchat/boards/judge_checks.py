@@ -51,7 +51,6 @@ class Words(msgspec.Struct, frozen=True):
     levels: dict[Level, str]
     checks: dict[Key, CheckWords]
     rates: dict[str, str]
-    second: dict[Second, str]
 
 
 WORDS = package_toml("boards/judge.toml", Words)
@@ -270,10 +269,10 @@ def no_ranking(checks: Sequence[Check]) -> str:
 def _leader(board: Board) -> Beside:
     """Return the leader, with the verdicts on it beside people."""
     name = next(iter(board.leaders), None)
-    if name is None or not _against_people(board):
+    parts = _against_people(board)
+    if name is None or not parts:
         return Beside(name)
-    part = _against_people(board)[0]
-    cases = pair_cases(part.verdicts, name, part.topics)
+    cases = pair_cases(parts[0].verdicts, name, parts[0].topics)
     return Beside(name, cases, second(cases, board.n_models))
 
 

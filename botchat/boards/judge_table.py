@@ -13,10 +13,10 @@ from botchat.boards.skill import SkillCases
 from botchat.boards.tables import COLUMNS, Column, Table, TableRow, table
 from botchat.estimates import UNKNOWN, Estimate, Indices
 from botchat.metrics import lengths
-from botchat.metrics.agreement import verdict_rates
+from botchat.metrics.agreement import both_orders_rates
 from botchat.metrics.statistics import proportion
-from botchat.metrics.verdicts import LOSS, WIN, PairVerdicts, lacks_room
-from botchat.records import Dialogues, Texts
+from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts, lacks_room
+from botchat.records import Texts
 
 
 class JudgeFacts(NamedTuple):
@@ -43,22 +43,19 @@ class JudgeFacts(NamedTuple):
         return self.rates.get(key, UNKNOWN)
 
 
-def judge_facts(part: ProtocolVerdicts, dialogues: Dialogues, cases: SkillCases) -> JudgeFacts:
-    """Return the judge's facts in a protocol.
-
-    ``dialogues`` are of all contestants judged in pairs, ``cases`` its verdicts on shuffled ones.
-    """
+def judge_facts(part: ProtocolVerdicts) -> JudgeFacts:
+    """Return the judge's facts in a protocol."""
+    cases = part.tested
     skill = {"skill": cases.skill, "place": cases.placed}
     if part.protocol.is_alone:
         facts = _facts_alone(part)
         skill["true_positive_rate"] = proportion(cases.noticed, cases.clusters)
         skill["false_positive_rate"] = proportion(cases.blamed, cases.clusters)
     else:
-        name = part.protocol.name
-        facts = pair_facts(part.verdicts, part.cluster[part.verdicts.item], name)
-        skill["longer_preferred"] = _longer_preferred(part, dialogues)
-        # By seed, as of dialogues alone: whether a reply can be read hangs on no topic.
-        skill["unreadable_rate"] = proportion(~part.verdicts.readable, part.verdicts.item)
+        # Whether a reply can be read hangs on no topic: by seed, as of dialogues alone.
+        seed = part.verdicts.item
+        facts = pair_facts(part.verdicts, part.cluster[seed], seed, part.protocol.name)
+        skill["longer_preferred"] = _longer_preferred(part)
     return facts._replace(rates={**facts.rates, **skill}, cases=cases)
 
 
@@ -77,13 +74,13 @@ def judge_table(facts: Iterable[JudgeFacts], signatures: Texts) -> Table:
     ).filled()
 
 
-def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Estimate:
+def _longer_preferred(judged: ProtocolVerdicts) -> Estimate:
     """Return the share of decided verdicts for the dialogue with more words, as shown."""
     verdicts = judged.verdicts
 
     @cache
     def words(name: int, item: int, end: int) -> int:
-        dialogue = dialogues.get(verdicts.contestants[name], {}).get(verdicts.items[item])
+        dialogue = judged.dialogues.get(verdicts.contestants[name], {}).get(verdicts.items[item])
         if dialogue is None:
             return 0
         return sum(map(lengths.words, dialogue.utterances[:end]))
@@ -97,16 +94,26 @@ def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Estimat
     return proportion(longer_wins[unequal], judged.cluster[verdicts.item[unequal]])
 
 
-def pair_facts(verdicts: PairVerdicts, cluster: Indices, protocol: str = "") -> JudgeFacts:
-    """Return the judge's facts on pairs; ``cluster`` is the number of each verdict's cluster."""
+def pair_facts(
+    verdicts: PairVerdicts, cluster: Indices, asked: Indices, protocol: str = ""
+) -> JudgeFacts:
+    """Return the judge's facts on pairs.
+
+    ``cluster``: number of each verdict's cluster. ``asked``: of its cluster for the share that
+    cannot be read.
+    """
+    readable = verdicts.readable
     begin, outcomes = verdicts.both_orders()
-    return JudgeFacts(
-        protocol,
-        len(verdicts),
-        int((~verdicts.readable).sum()),
-        int(verdicts.no_room.sum()),
-        vars(verdict_rates(outcomes, np.stack([cluster[begin], cluster[begin]], 1))),
-    )
+    of_pair = np.stack([cluster[begin], cluster[begin]], 1)
+    consistency, first_preferred = both_orders_rates(outcomes, of_pair)
+    rates = {
+        "consistency": consistency,
+        "first_preferred": first_preferred,
+        "ties": proportion((verdicts.result == TIE)[readable], cluster[readable]),
+        "unreadable_rate": proportion(~readable, asked),
+    }
+    n_unreadable = int((~readable).sum())
+    return JudgeFacts(protocol, len(verdicts), n_unreadable, int(verdicts.no_room.sum()), rates)
 
 
 def _facts_alone(judged: ProtocolVerdicts) -> JudgeFacts:

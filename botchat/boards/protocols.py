@@ -14,6 +14,7 @@ from typing import assert_never
 import numpy as np
 import pandas as pd
 
+from botchat.boards.skill import SkillCases
 from botchat.boards.success import SuccessCurve as SuccessCurve
 from botchat.boards.success import passes, success_curves
 from botchat.boards.tables import COLUMNS, Column, N, Table, TableRow, share, table, with_ends
@@ -50,6 +51,8 @@ class ProtocolVerdicts:
     """On pairs; none where the protocol is about single dialogues."""
     seeds: Seeds = ()
     dialogues: Dialogues = field(default_factory=dict)
+    tested: SkillCases = field(default_factory=SkillCases)
+    """On shuffled dialogues; none of a protocol that does not test its judges."""
 
     @cached_property
     def topics(self) -> Mapping[str, str]:

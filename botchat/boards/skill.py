@@ -16,7 +16,7 @@ import pandas as pd
 
 from botchat.estimates import UNKNOWN, Estimate, Flags, Floats
 from botchat.metrics.statistics import LEAST, proportion, student_t
-from botchat.metrics.verdicts import NO_CONTESTANT, PairVerdicts
+from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.controls import n_kept
 from botchat.protocols.protocol import Protocol, preferences
 from botchat.records import HUMAN, SHUFFLED, Judgment, Texts
@@ -225,19 +225,16 @@ class JudgeTest(NamedTuple):
     """Human dialogues of 4 or more utterances in the set."""
 
     def cases(self, verdicts: Sequence[Judgment] | PairVerdicts, protocol: Protocol) -> SkillCases:
-        """Return the cases of a judge's verdicts, these among others; none if it was not asked."""
+        """Return the cases of a judge's verdicts, these among others; none if it was not asked.
+
+        ``verdicts``: in columns where they are on pairs.
+        """
         if not (self.seeds and protocol.tests_judges):
             return SkillCases()
-        placed = UNKNOWN
-        names = {HUMAN, SHUFFLED, NO_CONTESTANT}
-        if not isinstance(verdicts, PairVerdicts):
-            asked = [each for each in verdicts if names.issuperset(each.contestants)]
-            if protocol.is_alone:
-                placed = place(asked)
-            verdicts = PairVerdicts.of(preferences(asked, protocol))
-        shown = verdicts.between(names).on(self.seeds)
-        if protocol.is_alone:
-            cases = alone_cases(shown, self.topics)
-        else:
-            cases = pair_cases(shown, SHUFFLED, self.topics)
-        return cases._replace(placed=placed, n_verdicts=len(shown))
+        if isinstance(verdicts, PairVerdicts):
+            shown = verdicts.between({HUMAN, SHUFFLED}).on(self.seeds)
+            return pair_cases(shown, SHUFFLED, self.topics)._replace(n_verdicts=len(shown))
+        asked = [each for each in verdicts if each.contestants[0] in (HUMAN, SHUFFLED)]
+        shown = PairVerdicts.of(preferences(asked, protocol)).on(self.seeds)
+        cases = alone_cases(shown, self.topics)
+        return cases._replace(placed=place(asked), n_verdicts=len(shown))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from hashlib import sha256
 
@@ -17,8 +16,8 @@ from botchat.boards.tables import COLUMNS, Column, table
 from botchat.estimates import Indices
 from botchat.frames import fill
 from botchat.metrics.lengths import Lengths
-from botchat.metrics.statistics import distinct, proportion
-from botchat.metrics.verdicts import TIE, PairVerdicts
+from botchat.metrics.statistics import distinct
+from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import Comparisons, comparisons_of
 from botchat.records import SIGNED
@@ -33,10 +32,11 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
     comparisons = vote_comparisons(votes)
     comparisons.require_any()
     signature = f"{SIGNED}|votes|set:{name}|data:{votes_digest(votes)}"
-    named = Counter(votes.contestants[i] for i in [*votes.first, *votes.second])
-    of_each = pd.Series({name: named[name] for name in comparisons.models})
+    sides = np.concatenate([votes.first, votes.second])
+    named = pd.Series(np.bincount(sides, minlength=len(votes.contestants)), votes.contestants)
+    of_each = named[list(comparisons.models)]
     counts = ComparisonCounts(len(comparisons), of_each, is_planned=False)
-    judges = [votes.judges[i] for i in np.unique(votes.judge).tolist()]
+    judges = [votes.judges[i] for i in distinct(votes.judge)[0].tolist()]
     judge = judges[0]
     row_name = judge
     if len(judges) > 1:
@@ -85,7 +85,7 @@ def clusters(votes: PairVerdicts, least: int) -> Indices | None:
     Items; judges where votes share no item, or where only judges are more than ``least``.
     """
     for numbers, most in ((votes.item, least), (votes.judge, least), (votes.item, 1)):
-        if most < len(np.unique(numbers)) < len(votes) and numbers.min() >= 0:
+        if numbers.min() >= 0 and most < len(distinct(numbers)[0]) < len(votes):
             return numbers
     return None
 
@@ -129,11 +129,4 @@ def _judge_facts(votes: PairVerdicts) -> JudgeFacts:
     cluster = clusters(votes, 1)
     if cluster is None:
         cluster = distinct(votes.cases * max(1, len(votes.judges)) + votes.judge)[1]
-    readable = votes.readable
-    facts = pair_facts(votes, cluster, VOTES.name)
-    rates = {
-        **facts.rates,
-        "ties": proportion((votes.result == TIE)[readable], cluster[readable]),
-        "unreadable_rate": proportion(~readable, cluster),
-    }
-    return facts._replace(rates=rates)
+    return pair_facts(votes, cluster, cluster, VOTES.name)

@@ -7,7 +7,6 @@ Word lists are English.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -82,13 +81,6 @@ class Flag:
     """At most 60 printable characters of the words."""
     evidence: str
     """The quote in quotation marks, and the note."""
-
-    @property
-    def strength(self) -> float:
-        """Value in multiples of the threshold; infinite where humans show none at all."""
-        if self.threshold:
-            return self.value / self.threshold
-        return math.inf
 
 
 def fit_thresholds(dialogues: Iterable[Utterances]) -> Thresholds:

@@ -6,14 +6,13 @@ the paper's: a check for other judges, which sees form only, and no error of fac
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from functools import lru_cache
 
-from botchat.frames import Tables, package_toml
+from botchat.frames import Tables, fill, package_toml
 from botchat.interfaces import Case, JudgeAnswer, ShownDialogue, settings_digest
 from botchat.judges.criteria import Flag, fit_thresholds, flags
-from botchat.records import RULES, Utterances, Verdict
+from botchat.records import RULES, Utterances
 
 VERSION = 1
 """Raised with every change of the criteria that changes a verdict."""
@@ -25,12 +24,17 @@ _DIAGNOSED: dict[str, list[str]] = _DATA["diagnosed"]
 _NOT_MINE = "the rules judge answers UniEval, Arena, GTEval and diagnosis questions only"
 _MOST_QUOTED = 60
 
+_VERDICTS = {
+    (True, False): "1",
+    (False, True): "2",
+    (True, True): "both",
+    (False, False): "neither",
+}
+"""Whether each of two dialogues has a fault -> the verdict on them."""
+
 
 class RulesJudge:
-    """Judges each dialogue of a case by itself, from its utterances only, never from the prompt.
-
-    Where a comparison does not offer Both, the earlier fault decides, then the stronger one.
-    """
+    """Judges each dialogue of a case by itself, from its utterances only, never from the prompt."""
 
     name = RULES
     parallel = 1
@@ -48,43 +52,36 @@ class RulesJudge:
         return settings_digest(VERSION, self.thresholds._asdict())
 
     async def answer(self, case: Case) -> JudgeAnswer:
-        """Answer from ``case.dialogues`` and ``case.choices``."""
-        if case.kind is not None and not case.about_ai:
+        """Answer a question that asks what tells models from humans."""
+        if not case.about_ai:
             return JudgeAnswer(None, _NOT_MINE)
         if case.kind == "report":
             verdict, reason = case.read(self._report(case.dialogues[0]))
             return JudgeAnswer(verdict, reason)
-        first_flags = [next(iter(self._flags(dialogue)), None) for dialogue in case.dialogues]
-        match first_flags:
-            case [flag] if "No" in case.choices:
-                verdict = "No"
-                if flag:
-                    verdict = str(flag.index)
-                reason = _reason(flag)
-            case [first, second] if case.choices <= {"1", "2", "both", "neither"}:
-                verdict = _compare(first, second, case.choices)
-                reason = f"conversation 1: {_reason(first)}; conversation 2: {_reason(second)}"
-            case _:
-                return JudgeAnswer(None, _NOT_MINE)
-        if verdict not in case.choices:
-            return JudgeAnswer(None, f"no offered choice says what the rules found: {reason}")
-        return JudgeAnswer(verdict, reason)
+        earliest = [next(iter(self._flags(dialogue)), None) for dialogue in case.dialogues]
+        if len(earliest) == 1:
+            verdict = "No"
+            if earliest[0] is not None:
+                verdict = str(earliest[0].index)
+            return JudgeAnswer(verdict, _reason(earliest[0]))
+        first, second = earliest
+        return JudgeAnswer(
+            _VERDICTS[first is not None, second is not None],
+            f"conversation 1: {_reason(first)}; conversation 2: {_reason(second)}",
+        )
 
     def _find_flags(self, dialogue: ShownDialogue) -> list[Flag]:
         return flags(dialogue.utterances, self.thresholds, dialogue.n_seed)
 
     def _report(self, dialogue: ShownDialogue) -> str:
-        flags_ = self._flags(dialogue)
-        lines = []
-        for error_type, criteria in _DIAGNOSED.items():
-            of_type = [flag for flag in flags_ if flag.criterion in criteria]
-            verdict = "Yes" if of_type else "No" if criteria else "Not judged"
-            lines.append(f"{error_type}? {verdict}")
-            for flag in of_type:
-                words = _quoted(flag, dialogue.utterances[flag.index - 1])
-                quote = json.dumps(words, ensure_ascii=False)
-                lines.append(f"- Utterance {flag.index}: {quote} - {_excess(flag)}")
-        return "\n".join(lines)
+        return fill(
+            "judges/diagnosis.txt",
+            diagnosed=_DIAGNOSED,
+            flags=self._flags(dialogue),
+            utterances=dialogue.utterances,
+            quoted=_quoted,
+            excess=_excess,
+        )
 
 
 def _quoted(flag: Flag, utterance: str) -> str:
@@ -94,24 +91,6 @@ def _quoted(flag: Flag, utterance: str) -> str:
     if words and at >= 0:
         return utterance[at : at + len(words)]
     return utterance[:_MOST_QUOTED]
-
-
-def _compare(first: Flag | None, second: Flag | None, choices: Set[Verdict]) -> Verdict | None:
-    if first and second:
-        if "both" in choices:
-            return "both"
-        mine = (first.index, -first.strength)
-        other = (second.index, -second.strength)
-        if mine < other:
-            return "1"
-        if other < mine:
-            return "2"
-        return None
-    if first:
-        return "1"
-    if second:
-        return "2"
-    return "neither"
 
 
 def _reason(flag: Flag | None) -> str:

@@ -2,8 +2,8 @@
 
 *Labels* (Arena, GTEval, answers): the most frequent one, as ChatEval decides direct comparisons
 (Appendix B). The paper does not mention ties. Ours: where the question asks which of two dialogues
-is AI-involved, each is then voted on separately: AI-involved if more than half say so; where it
-offers ``tie``, that is the verdict; else there is none.
+is AI-involved, each is then voted on separately: AI-involved if more than half say so; else there
+is no verdict.
 
 *Index questions* (UniEval: ``No`` or the first AI utterance): the upper median of the votes, with
 ``No`` after every index. So at every N the panel passes the dialogue if at least half of its
@@ -42,7 +42,7 @@ def aggregate(
     choices: Collection[Verdict],
     rule: Rule = "mean",
 ) -> Verdict | None:
-    """Return the verdict of a group; None without votes, or if an even split cannot be a tie.
+    """Return the verdict of a group; None without votes, or where an even split decides nothing.
 
     ``rule``: ``majority`` treats scores as labels; a mean has 4 decimals and need not be one of
     ``choices``.
@@ -112,8 +112,6 @@ def _majority(readable: Sequence[Verdict], choices: Collection[Verdict]) -> Verd
         # The lower median: half of the votes is not more than half.
         ai_sides = tuple(median_low(column) for column in columns)
         return next(verdict for verdict, pair in _AI_SIDES.items() if pair == ai_sides)
-    if "tie" in choices:
-        return "tie"
     return None
 
 

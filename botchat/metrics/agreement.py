@@ -75,9 +75,11 @@ class JudgeAgreement:
     None of a single contestant."""
     consistency: Estimate
     first_preferred: Estimate
+    """See `both_orders_rates`."""
     ties: Estimate
+    """Share of the readable verdicts."""
     unreadable_rate: Estimate
-    """See `VerdictRates`."""
+    """Share of all verdicts."""
     longer_preferred: Estimate
     true_positive_rate: Estimate | None = None
     false_positive_rate: Estimate | None = None
@@ -201,10 +203,11 @@ def _judge(table: JudgedPairs, name: str, truth: Codes, longer: Floats) -> Judge
     cluster = table.cluster
     readable = codes < PairOutcome.UNREADABLE
     known = readable & (truth < PairOutcome.UNREADABLE)
-    labelled = (codes != PairOutcome.ABSENT) & (np.abs(truth) == 1)
+    asked = codes != PairOutcome.ABSENT
+    labelled = asked & (np.abs(truth) == 1)
     decided = known & (codes != PairOutcome.TIE) & (truth != PairOutcome.TIE)
     unequal = readable & (codes != PairOutcome.TIE) & (longer != 0)
-    rates = verdict_rates(codes, cluster)
+    consistency, first_preferred = both_orders_rates(codes, cluster)
     spearman, kendall = _rank_correlations(table, known, codes, truth)
     positives = {}
     if NO_CONTESTANT in table.contestants:
@@ -222,10 +225,10 @@ def _judge(table: JudgedPairs, name: str, truth: Codes, longer: Floats) -> Judge
         kappa=_kappa(codes[known], truth[known], cluster[known]),
         spearman=spearman,
         kendall=kendall,
-        consistency=rates.consistency,
-        first_preferred=rates.first_preferred,
-        ties=rates.ties,
-        unreadable_rate=rates.unreadable_rate,
+        consistency=consistency,
+        first_preferred=first_preferred,
+        ties=proportion((codes == PairOutcome.TIE)[readable], cluster[readable]),
+        unreadable_rate=proportion(~readable[asked], cluster[asked]),
         longer_preferred=proportion((codes == longer)[unequal], cluster[unequal]),
         true_positive_rate=positives.get(-1),
         false_positive_rate=positives.get(1),
@@ -327,36 +330,19 @@ def _contestants(table: JudgedPairs, side: Indices) -> list[int]:
     return [i for i in np.unique(side).tolist() if table.contestants[i] != NO_CONTESTANT]
 
 
-@dataclass(frozen=True)
-class VerdictRates:
-    """Rates of a judge's verdicts on comparisons in both orders.
+def both_orders_rates(codes: Codes, cluster: Indices) -> tuple[Estimate, Estimate]:
+    """Return consistency, and how often the side shown first is preferred, of verdicts (c, 2).
 
-    Only both orders tell position from contestant.
+    The share of the comparisons readable in both orders that have the same verdict, and of the
+    decided verdicts on these the share for the side shown first; ½ is no preference. Only both
+    orders tell position from contestant.
     """
-
-    consistency: Estimate
-    """Share of the comparisons readable in both orders that have the same verdict."""
-    first_preferred: Estimate
-    """Share of the decided verdicts on these for the side shown first; ½ is no preference."""
-    ties: Estimate
-    """Share of the readable verdicts."""
-    unreadable_rate: Estimate
-    """Share of all verdicts."""
-
-
-def verdict_rates(codes: Codes, cluster: Indices) -> VerdictRates:
-    """Return rates of verdicts in both orders, and their clusters, both of shape (c, 2)."""
-    readable = codes < PairOutcome.UNREADABLE
-    asked = codes != PairOutcome.ABSENT
-    both: Flags = np.all(readable, axis=1)
-    decided = readable & (codes != PairOutcome.TIE) & both[:, None]
-    same: Flags = codes[:, 0] == -codes[:, 1]
-    return VerdictRates(
-        consistency=proportion(same[both], cluster[both, 0]),
-        first_preferred=proportion((codes == 1)[decided], cluster[decided]),
-        ties=proportion((codes == PairOutcome.TIE)[readable], cluster[readable]),
-        unreadable_rate=proportion((codes == PairOutcome.UNREADABLE)[asked], cluster[asked]),
-    )
+    both: Flags = np.all(codes < PairOutcome.UNREADABLE, axis=1)
+    codes = codes[both]
+    cluster = cluster[both]
+    decided = codes != PairOutcome.TIE
+    consistency = proportion(codes[:, 0] == -codes[:, 1], cluster[:, 0])
+    return consistency, proportion((codes == 1)[decided], cluster[decided])
 
 
 def _longer(table: JudgedPairs, lengths: TextNumbers) -> Floats:

@@ -194,7 +194,8 @@ class PairVerdicts:
     @property
     def judged_contestants(self) -> list[str]:
         """Names of the judged contestants, sorted."""
-        return sorted(self.contestants[i] for i in np.union1d(self.first, self.second).tolist())
+        present, _ = distinct(np.concatenate([self.first, self.second]))
+        return sorted(self.contestants[i] for i in present.tolist())
 
     @property
     def signatures(self) -> Counter[str]:
@@ -232,10 +233,6 @@ class PairVerdicts:
         if kept.all():
             return self
         return rows_at(self, kept)
-
-    def take(self, rows: Indices) -> PairVerdicts:
-        """Return some verdicts, by their numbers."""
-        return rows_at(self, rows)
 
     def on(self, items: Collection[str]) -> PairVerdicts:
         """Return the verdicts on some items."""
@@ -338,7 +335,7 @@ class VerdictsBuilder:
         if len(np.unique(key)) < len(key):
             last = {case: i for i, case in enumerate(key.tolist())}
             latest = np.array(list(last.values()))
-            verdicts = verdicts.take(latest)
+            verdicts = rows_at(verdicts, latest)
             is_current = is_current[latest]
         self.n_outdated = int((~is_current).sum())
         return verdicts.only(is_current)
@@ -388,7 +385,7 @@ class JudgedPairs:
         annotators = tuple(name for name in present if JudgeId.parse(name).is_annotator(truth_name))
         # Column 0 is the order in which annotators saw a comparison.
         is_annotated = np.isin(verdicts.judges, annotators)[verdicts.judge]
-        rows = verdicts.take(np.argsort(~is_annotated, kind="stable"))
+        rows = rows_at(verdicts, np.argsort(~is_annotated, kind="stable"))
         # Sorted, so that a bootstrap does not depend on the order of the verdicts.
         items, item = _sorted(rows.items, rows.item)
         _, cluster = _sorted([topics.get(name, name) for name in items], item)

@@ -31,7 +31,7 @@ from botchat.protocols.verdicts import (
 from botchat.records import UNDECIDED, UNKNOWN_INDEX, Judgment, Names, Utterances, Verdict
 from botchat.workspace.criteria import LABELS
 
-# Numbers of a verdict, or what it gives each contestant.
+# Numbers of a verdict.
 Numbers: TypeAlias = tuple[float, ...]
 
 # A verdict as the lists of the page have it.
@@ -54,7 +54,6 @@ class AnswerKind(ABC):
     names_ai = False  # whether, asked about AI, a verdict says who or what is AI
     english_only = False
     is_labelled = True  # whether annotators can give it, on the page of `botchat.pipeline.label`
-    passing: Verdict | None = None  # the verdict that finds nothing wrong with a dialogue
     of_annotators: Set[Verdict] = frozenset()  # what they may say, and judges may not
     # What digests of criteria have in these three places, also where the kind has none.
     labels: Names = LABELS
@@ -75,24 +74,18 @@ class AnswerKind(ABC):
     def reading(self, utterances: Utterances, language: Language) -> ReplyReader:
         """Return how a reply about a dialogue with these utterances, or about two, is read."""
 
-    def values(self, verdict: Verdict, where: str) -> Numbers:
-        """Return what a verdict gives each contestant, 0 to 1: of two their results.
-
-        Empty if that is unreadable. Raises `DataError`, which may name ``where``, for a verdict
-        that the kind does not offer.
-        """
-        result = result_of(self.lead(verdict))
-        return result, 1 - result
-
     def code(self, verdict: Verdict | None) -> PageCode:
         """Return a verdict on one dialogue as the lists of the page have it; empty of two."""
         return []
 
     def result(self, verdict: Verdict | None) -> float | None:
-        """Return the result for the contestant shown first: 1 win, ½ tie, 0 loss."""
+        """Return the result for the contestant shown first: 1 win, ½ tie, 0 loss.
+
+        A lone dialogue wins if it passes. Raises `DataError` as `lead`.
+        """
         if verdict is None:
             return None
-        return self.values(verdict, "")[0]
+        return result_of(self.lead(verdict))
 
     def lead(self, verdict: Verdict) -> float:
         """Return how far the first shown is ahead; raises `DataError` for any other verdict."""
@@ -103,7 +96,8 @@ class AnswerKind(ABC):
         return prompt_frame(language).conversation(utterances)
 
     def check(self, judgment: Judgment) -> None:
-        """Raise `DataError` for a verdict that fits the kind, but not this dialogue."""
+        """Raise `DataError` for a verdict that the kind does not offer of this dialogue."""
+        self.result(judgment.verdict)
 
 
 @dataclass(frozen=True)
@@ -113,19 +107,18 @@ class Detection(AnswerKind):
     name = "place"
     has_n = True
     names_ai = True
-    passing = "No"
     of_annotators = frozenset({UNDECIDED})
 
     def reading(self, utterances: Utterances, language: Language) -> ReplyReader:
         """Return how a reply about a dialogue with these utterances is read."""
         return detection_reader(len(utterances), language)
 
-    def values(self, verdict: Verdict, where: str) -> Numbers:
-        """Return 1 for a dialogue in which nothing is found, else 0; ½ if that is undecided."""
-        index = first_ai_index(verdict, where)
+    def lead(self, verdict: Verdict) -> float:
+        """Return ½ for a dialogue in which nothing is found, else -½; 0 if that is undecided."""
+        index = first_ai_index(verdict, "a dialogue")
         if index == UNTOLD:
-            return (0.5,)
-        return (float(index == 0),)
+            return 0.0
+        return float(index == 0) - 0.5
 
     def code(self, verdict: Verdict | None) -> PageCode:
         """Return the index, 0 for ``"No"``, -1 for none to read, -3 for `UNKNOWN_INDEX`."""
@@ -136,7 +129,8 @@ class Detection(AnswerKind):
         return first_ai_index(verdict, "a dialogue")
 
     def check(self, judgment: Judgment) -> None:
-        """Raise `DataError` for an utterance that was not shown."""
+        """Raise `DataError` also for an utterance that was not shown."""
+        super().check(judgment)
         place = judgment.verdict or ""
         if place.isdecimal() and int(place) > judgment.shown:
             raise DataError(
@@ -206,6 +200,10 @@ class Graded(AnswerKind):
         numbers = self.scores(verdict)
         return [int(n) if n is not None and n.is_integer() else n for n in numbers]
 
+    def check(self, judgment: Judgment) -> None:
+        """Raise `DataError` for a verdict that is no score."""
+        self.scores(judgment.verdict)
+
 
 @dataclass(frozen=True)
 class Score(Graded):
@@ -253,16 +251,6 @@ class Score(Graded):
         half = len(numbers) // 2
         return sum(numbers[:half]) - sum(numbers[half:])
 
-    def values(self, verdict: Verdict, where: str) -> Numbers:
-        """Return the mean of the numbers, the ends of the scale as 0 and 1; of two the results."""
-        if self.n_texts == 2:
-            return super().values(verdict, where)
-        numbers = self.numbers(verdict)
-        if not numbers:
-            return ()
-        lowest = self.scale.lowest
-        return ((sum(numbers) / len(numbers) - lowest) / (self.scale.highest - lowest),)
-
 
 @dataclass(frozen=True)
 class Report(Graded):
@@ -273,7 +261,6 @@ class Report(Graded):
     n_numbers = 1
     english_only = True
     report = "asked"
-    passing = "0"
 
     def shown(self, utterances: Utterances, language: Language) -> str:
         """Return a dialogue with the numbers that errors are named by."""
@@ -283,14 +270,6 @@ class Report(Graded):
         """Return how a reply about a dialogue with these utterances is read."""
         read = partial(reports.read_report, utterances=utterances)
         return ReplyReader(reports.choices(len(utterances)), read)
-
-    def values(self, verdict: Verdict, where: str) -> Numbers:
-        """Return 1 for a dialogue in which nothing is found, else 0."""
-        return (float(verdict == self.passing),)
-
-    def check(self, judgment: Judgment) -> None:
-        """Raise `DataError` for a verdict that is no score."""
-        self.scores(judgment.verdict)
 
 
 # Every kind there is.

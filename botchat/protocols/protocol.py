@@ -263,30 +263,17 @@ class Protocol:
             values["examples"] = "\n\n".join(wordings[1:])
         return prompts.fill(wordings[0], values)
 
-    def values(self, judgment: Judgment) -> list[tuple[str, float]]:
-        """Return what a verdict gives each contestant, 0 to 1; empty if it is unreadable.
-
-        A comparison gives its result; a place or a report 1 where nothing is found, else 0; a score
-        the mean of its numbers, the ends of the scale as 0 and 1. Raises `DataError` for a verdict
-        that the protocol does not offer, or of another number of contestants.
-        """
-        names = judgment.contestants
-        if len(names) != self.orders:
-            raise DataError(
-                f"{len(names)} contestants where {self.name} shows {self.orders}; delete that "
-                "line and judge again"
-            )
-        if judgment.verdict is None:
-            return []
-        where = f"{judgment.judge} on seed {judgment.seed_id}"
-        return list(zip(names, self.answer.values(judgment.verdict, where), strict=False))
-
     def check(self, judgments: Sequence[Judgment]) -> None:
-        """Raise `DataError` for a verdict that no judge can have given."""
+        """Raise `DataError` for a verdict, or a number of contestants, that cannot be."""
         kinds = {(judgment.verdict, judgment.shown): judgment for judgment in judgments}
         for judgment in kinds.values():
+            n = len(judgment.contestants)
             try:
-                self.values(judgment)
+                if n != self.orders:
+                    raise DataError(
+                        f"{n} contestants where {self.name} shows {self.orders}; delete that line "
+                        "and judge again"
+                    )
                 self.answer.check(judgment)
             except DataError as error:
                 raise DataError(f"seed {judgment.seed_id}: {error}") from None
@@ -320,8 +307,7 @@ def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairV
     verdicts = []
     for judgment in judgments:
         first, second = (judgment.contestants + (NO_CONTESTANT,))[:2]
-        values = protocol.values(judgment)
-        result = values[0][1] if values else math.nan
+        result = protocol.answer.result(judgment.verdict)
         verdicts.append(PairVerdict(judgment.seed_id, first, second, judgment.judge, result))
     return verdicts
 

@@ -48,17 +48,14 @@ def known_words(language: Language, key: str) -> list[str]:
 
     Raises `KeyError` for a name that no list has: it would be a list without words.
     """
-    lists = []
+    words: list[str] = []
     for pack in dict.fromkeys((language, ENGLISH)):
         for part in (pack.labels, pack.reading, pack.pack.report):
             if part is not None:
-                fields = asdict(part)
-                if key in fields:
-                    lists.append(fields[key])
-    if not lists:
+                words += asdict(part).get(key, ())
+    if not words:
         raise KeyError(key)
-    lists.append(ENGLISH.reading.foreign.get(key, ()))
-    return list(chain.from_iterable(lists))
+    return words + list(ENGLISH.reading.foreign.get(key, ()))
 
 
 class _Template(TomlTable, frozen=True):

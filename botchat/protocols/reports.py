@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, zip_longest
@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from botchat.frames import TomlTable, package_toml
+from botchat.frames import TomlTable, fill, package_toml
 from botchat.interfaces import Cells, VerdictReason
 from botchat.languages import ENGLISH
 from botchat.protocols.frame import END, neutralise
@@ -133,26 +133,7 @@ def reports(judgment: Judgment, parse: Callable[[str], Report]) -> dict[str, Rep
 
 def as_text(report: Report) -> str:
     """Write questions and answers, which are read back as the same report."""
-    lines = []
-    for result in report.results:
-        answer = {True: "Yes", False: "No", None: "Not judged"}[result.present]
-        of_dialogue = result.type in ERRORS
-        if of_dialogue:
-            lines.append(f"{ERRORS[result.type]}? {answer}")
-        else:
-            lines.append(f"Question: {result.type}?")
-            if result.present is not None:
-                lines.append(f"Answer: {answer}")
-        for error in result.errors:
-            line = json.dumps(error.quote, ensure_ascii=False)
-            if of_dialogue:
-                line = f"Utterance {error.place or '?'}: {line}"
-            if error.explanation:
-                line += f" - {error.explanation}"
-            lines.append(f"- {line}")
-        if result.score is not None:
-            lines.append(f"Score: {result.score:g}")
-    return "\n".join(lines)
+    return fill("protocols/report.txt", report=report, titles=ERRORS).rstrip("\n")
 
 
 def as_prose(report: Report) -> str:
@@ -162,25 +143,17 @@ def as_prose(report: Report) -> str:
     words = _DATA.dialogue
     if report.is_of_text:
         words = _DATA.text
-    sentences = []
-    absent = []
-    silent = dict(words.titles)
-    for result in report.results:
-        title = words.titles[result.type]
-        if result.errors:
-            errors = "; ".join([_in_words(error, words) for error in result.errors])
-            sentences.append(f"{title}: {errors}.")
-        if result.present is False:
-            absent.append(title)
-        if result.score is not None:
-            del silent[result.type]
-    if absent:
-        sentences.append(f"No {_enumerate(absent, 'or')}.")
-    if silent:
-        sentences.append(f"{words.silent}: {_enumerate(silent.values(), 'and')}.")
-    if len(report.results) == len(words.titles) and len(silent) <= words.most_silent:
-        sentences.append(f"Score: {report.points:g}.")
-    return " ".join(sentences)
+    scored = [result.type for result in report.results if result.score is not None]
+    silent = [type_ for type_ in words.titles if type_ not in scored]
+    prose = fill(
+        "protocols/prose.txt",
+        report=report,
+        words=words,
+        absent=[result.type for result in report.results if result.present is False],
+        silent=silent,
+        is_scored=len(report.results) == len(words.titles) and len(silent) <= words.most_silent,
+    )
+    return " ".join(prose.split())
 
 
 def as_records(report: Report) -> list[Cells]:
@@ -206,26 +179,6 @@ def as_records(report: Report) -> list[Cells]:
 
 
 _NO_ERROR = ReportedError(None, "", "none", "")
-_EVIDENCE = {"elsewhere": " (not in this utterance)", "not found": " (not in the {})"}
-
-
-def _in_words(error: ReportedError, words: _Words) -> str:
-    text = f"no {words.unit} named"
-    if error.place is not None:
-        text = f"{words.unit} {error.place}"
-    if error.quote:
-        note = _EVIDENCE.get(error.evidence, "").format(words.whole)
-        text += f', "{" ".join(error.quote.split())}"{note}'
-    if error.explanation:
-        text += f": {error.explanation.rstrip('. ')}"
-    return text
-
-
-def _enumerate(titles: Iterable[str], joint: str) -> str:
-    names = [title if title[:2].isupper() else title.lower() for title in titles]
-    if len(names) > 1:
-        return f"{', '.join(names[:-1])} {joint} {names[-1]}"
-    return names[0]
 
 
 _TYPES = {plain_name(name): type_ for type_, name in ERRORS.items()}

@@ -221,14 +221,17 @@ class _Rows(Comparisons):
 
     def gradient(self, residual: Floats) -> Floats:
         """Sum over rows of the residual times the regressors, shape (m + 1,)."""
-        return np.append(self._by_model(residual), self.length @ residual)
+        slopes = sums(self.first, residual, self.m) - sums(self.second, residual, self.m)
+        return np.append(slopes, self.length @ residual)
 
     def information(self, weight: Floats) -> Floats:
         """Sum over rows of the weight times the regressors' outer product, (m + 1, m + 1)."""
         pairs = sums(self.first * self.m + self.second, weight, self.m**2).reshape(self.m, self.m)
-        cross = self._by_model(weight * self.length)[:, None]
-        own = np.array([[self.length @ (weight * self.length)]])
-        return np.block([[laplacian(pairs + pairs.T), cross], [cross.T, own]])
+        matrix = np.zeros((self.m + 1, self.m + 1))
+        matrix[:-1, :-1] = laplacian(pairs + pairs.T)
+        matrix[-1] = self.gradient(weight * self.length)
+        matrix[:, -1] = matrix[-1]
+        return matrix
 
     def curvature(self, parameters: Floats, ties: Floats) -> Floats:
         """Minus the Hessian of the log-likelihood, made invertible, shape (m + 1, m + 1).
@@ -242,10 +245,6 @@ class _Rows(Comparisons):
         level = np.diag(matrix)[: self.m].mean()
         matrix[: self.m, : self.m] += (1 - ties[: self.m].max()) * level / self.m
         return np.asarray(matrix + _RIDGE * level * np.eye(len(matrix)))
-
-    def _by_model(self, values: Floats) -> Floats:
-        """Each model's sum as first less its sum as second, shape (m,)."""
-        return sums(self.first, values, self.m) - sums(self.second, values, self.m)
 
 
 def _rows(comparisons: Comparisons, length: Floats | None = None) -> _Rows:

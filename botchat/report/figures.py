@@ -289,7 +289,8 @@ def judge_charts(report: AgreementReport) -> Iterator[Chart]:
             6 + len(points),
         )
     if report.agreement.pairs:
-        same = pd.DataFrame(math.nan, list(names.values()), list(names.values()))
+        shown = list(names.values())
+        same = pd.DataFrame(math.nan, shown, shown)
         for pair in report.agreement.pairs:
             a = names[pair.judge_a]
             b = names[pair.judge_b]
@@ -301,7 +302,7 @@ def judge_charts(report: AgreementReport) -> Iterator[Chart]:
             "How often the judge of the row and that of the column give the same verdict.",
             [report.signature],
             partial(matrix, same),
-            cells=list(names.values()),
+            cells=shown,
         )
 
 

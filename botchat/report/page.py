@@ -177,7 +177,10 @@ def _page(
         if not each.trust.failed:  # judge, rows of its main table, and how alike it ranks
             rows = main_table(each.board, Links(), {})[1]
             rankings.append((each.board.judge, rows, _tau(board, each.board)))
-    checks = [check_lines(each.trust) for each in judges.values()]
+    checks: dict[str, Check] = {}
+    for each in judges.values():
+        for check in each.trust.checks:
+            checks.setdefault(check.name, check)
     signatures = chain.from_iterable(table.signatures for table in board.tables)
     script = join_files(SCRIPTS)
     return template("page.html").render(
@@ -189,13 +192,14 @@ def _page(
         version=VERSION,
         view=view,
         gist=re.split(r"(\d+ of 100|(?<=people in )\d+|\d+ %)", view.headline.lead),
-        done=_done(view),
+        date=date.fromisoformat,
         heads=heads,
         lines=lines,
         curve=success_curve(board, view.headline.leader, ranked=not view.trust.failed),
         links=links,
-        main_checks=checks[place].values(),
-        check_rows=_check_rows(checks),
+        checks=checks,
+        Bar=Bar,
+        percent=percent,
         explained=protocols,
         # Without the version that last asked otherwise: the page names one version.
         signatures=list(dict.fromkeys(text.partition("|")[2] for text in signatures)),
@@ -213,18 +217,6 @@ def _tau(board: Board, other: Board) -> float:
     ranks = board.main.by_model[["rank"]].join(other.main.by_model["rank"].rename("other"))
     both = ranks.dropna().to_numpy(float).T
     return float(rank_correlations(both[0], both[1])[1])
-
-
-def _done(view: View) -> str:
-    """Return what was done, its cost and when it ended."""
-    done = [view.headline.scope.rstrip(".")]
-    if view.usd is not None:
-        done.append(f"USD\u00a0{view.usd:,.2f}")
-    days = [row.last[:10] for row in view.board.provenance if row.last]
-    if days:
-        last = date.fromisoformat(max(days))
-        done.append(f"{last.day}\u00a0{last:%b\u00a0%Y}")
-    return ", ".join(done)
 
 
 def text(name: str) -> str:
@@ -277,43 +269,3 @@ def _prompts(board: Board, protocols: Sequence[Protocol]) -> list[Prompt]:
 def _language(protocols: Sequence[Protocol]) -> Language:
     """Return the language of a board with these protocols."""
     return protocols[0].language if protocols else ENGLISH
-
-
-class CheckLine(NamedTuple):
-    """One check of the judge, with its number drawn."""
-
-    check: Check
-    text: str
-    bar: Bar | None
-    line: float  # that it should be on the good side of, in percent
-
-
-def check_lines(trust: JudgeTrust) -> dict[str, CheckLine]:
-    """Return the checks of a judge by name, with bars of their numbers."""
-    lines = {}
-    for check in trust.checks:
-        scale = (-1.0, 1.0)
-        number = check.estimate
-        line = check.words.line
-        unit = ""
-        if check.key == "unreadable_rate":  # it counts the bad, and its name the good
-            scale = (0.0, 1.0)
-            number = (-number).stretched(1.0, 1.0)
-            line = 1 - line
-            unit = " %"
-        text = f"{100 * number.value:z.0f}{unit}".replace("-", "−")
-        if check.state == "unknown":
-            text = "not tested"
-        bar = None
-        if number.is_bounded:
-            bar = Bar.of(number, scale)
-        lines[check.name] = CheckLine(check, text, bar, percent(line, scale))
-    return lines
-
-
-def _check_rows(checks: Sequence[Mapping[str, CheckLine]]) -> dict[str, list[CheckLine | None]]:
-    """Return the checks by name, each judge's beside the others'; None where it has none."""
-    rows = {}
-    for name in dict.fromkeys(chain.from_iterable(checks)):
-        rows[name] = [lines.get(name) for lines in checks]
-    return rows

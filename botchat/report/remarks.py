@@ -14,6 +14,7 @@ from botchat.boards.board import Board
 from botchat.boards.protocols import DetectionResult
 from botchat.boards.skill import is_misplaced
 from botchat.boards.tables import models_of
+from botchat.frames import fill
 from botchat.metrics.statistics import level_of_best, level_of_pairs, rank_correlations
 from botchat.protocols.catalogue import RANKING, VOTES
 from botchat.records import HUMAN
@@ -56,26 +57,23 @@ def judge_remarks(board: Board, leader: str | None) -> list[str]:
 
     The paper's prompt counts length against a dialogue, so this is a result and no fault.
     """
-    remarks = []
-    for facts in board.judge_facts.values():
-        placed = facts.cases.placed
-        if is_misplaced(placed):
-            wrong = f"{100 - 100 * placed.value:.0f} of 100 shuffled dialogues"
-            remarks.append(f"Its index is wrong in {wrong}: read passes 16 only.")
     arena = board.leading
-    if arena is None or arena.protocol.name not in board.judge_facts:
-        return remarks
-    longer = board.judge_facts[arena.protocol.name].rate("longer_preferred")
-    if longer.high < SHORTER:
-        called = f"{100 - 100 * longer.value:.0f} % of decided pairs"
-        remarks.append(f"The longer dialogue is called AI in {called}.")
-    models = models_of(arena.ranks.index)
-    if leader is not None and arena.controlled is not None:
+    ahead = ""
+    if arena is not None and arena.controlled is not None:
+        models = models_of(arena.ranks.index)
         above = arena.controlled.above(models, level_of_best(len(models)))
         for best in np.flatnonzero(above.sum(axis=1) == len(models) - 1):
-            if models[best] != leader:
-                remarks.append(f"At equal length {models[best]} leads.")
-    return remarks
+            ahead = models[best]
+    text = fill(
+        "report/remarks.txt",
+        judge_facts=board.judge_facts,
+        is_misplaced=is_misplaced,
+        arena=arena,
+        shorter=SHORTER,
+        leader=leader,
+        ahead=ahead,
+    )
+    return text.splitlines()
 
 
 def stopped_remarks(board: Board) -> list[str]:

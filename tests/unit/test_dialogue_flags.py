@@ -64,10 +64,8 @@ def test_flags_carry_criterion_place_value_limit_and_evidence():
     first, second = flags(talk, limits)
     assert (first.criterion, first.index, first.value, first.threshold) == ("ai_phrases", 3, 2, 1)
     assert first.evidence == '"as an ai, i\'m an ai"'
-    assert first.strength == 2
     assert (second.criterion, second.index) == ("layout_marks", 6)
     assert second.evidence == '"1. a 2. b ' + "x" * 49 + '…"'
-    assert flags((*SEED, "I'm an AI."), FLOORS)[0].strength == math.inf
     again = flags((*SEED, "Oh.", SEED[1]), FLOORS)
     assert [f.criterion for f in again] == ["exact_repeat", "verbatim_run"]
     assert again[0].evidence == f'"{SEED[1]}" (as utterance 2)'

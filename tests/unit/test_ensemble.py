@@ -167,9 +167,8 @@ def test_labels_go_to_the_most_frequent_and_splits_to_each_dialogue_by_itself(vo
     assert aggregate(votes.split(), ARENA.reading().choices) == verdict
 
 
-def test_missing_votes_are_not_counted_and_even_splits_need_a_tie():
-    """Nobody's vote is no verdict; a question that offers no tie is left without one."""
-    assert aggregate(["1", "2"], {"1", "2", "tie"}) == "tie"
+def test_missing_votes_are_not_counted_and_even_splits_decide_nothing():
+    """Nobody's vote is no verdict; of two choices an even split is none."""
     assert aggregate(["1", "2"], {"1", "2"}) is None
     assert aggregate(["1", "2", "2"], {"1", "2"}) == "2"
     assert aggregate([None, None], ARENA.reading().choices) is None
@@ -200,7 +199,7 @@ def test_scores_are_averaged_each_for_itself():
     assert aggregate(["8", "8.5"], SCALE | {"8.5"}) == "8.25"
 
 
-@pytest.mark.parametrize("choices", [ARENA.reading().choices, PAIRS, frozenset({"1", "2", "tie"})])
+@pytest.mark.parametrize("choices", [ARENA.reading().choices, PAIRS, frozenset({"1", "2"})])
 @given(data=st.data())
 def test_swapping_the_sides_of_every_vote_swaps_the_verdict(choices, data):
     """No position is preferred, also not by the rule for even splits."""

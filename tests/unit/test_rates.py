@@ -18,7 +18,6 @@ from botchat.boards.protocols import (
     results,
     with_missing,
 )
-from botchat.boards.skill import SkillCases
 from botchat.boards.success import passes
 from botchat.metrics.verdicts import PairVerdicts
 from botchat.protocols.catalogue import ARENA, UNIEVAL
@@ -127,7 +126,7 @@ def test_verdict_rates_of_a_judge_by_hand(verdicts, expected):
     rows = [row.split() for row in verdicts.split(", ")]
     judgments = [judgment("arena-n8", s, (p[0], p[1]), None if v == "-" else v) for s, p, v in rows]
     seen = PairVerdicts.of_judgments(judgments, ARENA.answer)
-    facts = pair_facts(seen, seen.item)
+    facts = pair_facts(seen, seen.item, seen.item)
     names = ("consistency", "first_preferred", "ties", "unreadable_rate")
     values = tuple(facts.rate(name).value for name in names)
     assert values == pytest.approx(expected, nan_ok=True)
@@ -151,8 +150,9 @@ DIALOGUES = {
 
 def row_of(judgments: list[Judgment]) -> dict[str, object]:
     """The row of one pairwise protocol."""
-    judged = ProtocolVerdicts(ARENA.at(8), (), PairVerdicts.of_judgments(judgments, ARENA.answer))
-    (row,) = judge_table([judge_facts(judged, DIALOGUES, SkillCases())], ["x"]).records
+    verdicts = PairVerdicts.of_judgments(judgments, ARENA.answer)
+    judged = ProtocolVerdicts(ARENA.at(8), (), verdicts, dialogues=DIALOGUES)
+    (row,) = judge_table([judge_facts(judged)], ["x"]).records
     return row
 
 
