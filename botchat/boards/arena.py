@@ -30,7 +30,7 @@ from botchat.ratings.bradley_terry import BradleyTerryResult, fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloResult, EloSettings, bootstrap_elo
 
-MOST_ELO = 100
+MOST_ELO = 40
 """Contestants up to which Elo is played: of more it takes most of the time, and orders them as
 Bradley-Terry does."""
 

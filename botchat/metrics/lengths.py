@@ -54,7 +54,7 @@ def counter() -> Counter:
     return Counter("tokens", lambda text: len(encoding.encode_ordinary(text)))
 
 
-@lru_cache(maxsize=1 << 16)  # each protocol, and each judge, counts the same dialogues
+@lru_cache(maxsize=1 << 19)  # each protocol, and each judge, counts the same dialogues
 def words_of(text: str) -> list[str]:
     """Split a text into runs of letters and digits, and each Han or kana character."""
     return _WORD.findall(text)
