@@ -331,13 +331,6 @@ class JudgeId(NamedTuple):
         return self.name.partition("@")[2]
 
     @property
-    def annotator(self) -> str:
-        """Name of the person of an annotator's labels; empty where there is none."""
-        if self.role == "annotator":
-            return self.name.partition(":")[2]
-        return ""
-
-    @property
     def is_control(self) -> bool:
         """Whether it shows what a panel's debate adds, or its calls."""
         return self.role in _ENDINGS

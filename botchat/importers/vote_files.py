@@ -53,9 +53,9 @@ _CELLS: dict[str, list[str]] = _NAMES["cells"]
 READ_COLUMNS = set(_NAMES["rates"]).union(chain.from_iterable(_CELLS.values()))
 for _shape in _SHAPES:
     READ_COLUMNS |= _shape.needs
-_WORDS: dict[str, tuple[float, float]] = {"": (np.nan, 1.0)}
+WORDS: dict[str, tuple[float, float]] = {"": (np.nan, 1.0)}
 for _key, _meaning in _NAMES["meanings"].items():
-    _WORDS |= dict.fromkeys(_NAMES[_key], _meaning)
+    WORDS |= dict.fromkeys(_NAMES[_key], _meaning)
 """Word for a winner -> result of the first model, and how often it counts."""
 _UNKNOWN = (np.inf, 1.0)
 
@@ -253,14 +253,14 @@ def _results(
 
 
 def _meaning_of(word: str, shape: _Shape) -> tuple[float, float]:
-    """Return what `_WORDS` has; of a preference, a number from 1, the first, to 2, or 0, a tie."""
-    if word not in _WORDS and "preference" in shape.needs:
+    """Return what `WORDS` has; of a preference, a number from 1, the first, to 2, or 0, a tie."""
+    if word not in WORDS and "preference" in shape.needs:
         number = pd.to_numeric(word, errors="coerce")
         if number == 0:
             return TIE, 1.0
         if 1 <= number <= 2:
             return 2 - number, 1.0
-    return _WORDS.get(word, _UNKNOWN)
+    return WORDS.get(word, _UNKNOWN)
 
 
 def _numbered(cells: pd.Series[Any]) -> tuple[Names, Indices]:
