@@ -50,9 +50,7 @@ class _Shape(msgspec.Struct, frozen=True):
 _NAMES = COLUMNS["votes"]
 _SHAPES = msgspec.convert(_NAMES["shapes"], list[_Shape])
 _CELLS: dict[str, list[str]] = _NAMES["cells"]
-READ_COLUMNS = set(_NAMES["rates"]).union(chain.from_iterable(_CELLS.values()))
-for _shape in _SHAPES:
-    READ_COLUMNS |= _shape.needs
+READ_COLUMNS = set(_NAMES["rates"]).union(*_CELLS.values(), *[each.needs for each in _SHAPES])
 WORDS: dict[str, tuple[float, float]] = {"": (np.nan, 1.0)}
 for _key, _meaning in _NAMES["meanings"].items():
     WORDS |= dict.fromkeys(_NAMES[_key], _meaning)
