@@ -1,7 +1,5 @@
 """`botchat.importers.hub`: dataset rows, and the download of MuTual, from a real local server."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

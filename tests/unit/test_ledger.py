@@ -1,7 +1,5 @@
 """The call ledger: keys, replies, accounts, calls of a published run."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import re
