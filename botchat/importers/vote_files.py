@@ -19,6 +19,7 @@ import pandas as pd
 
 from botchat.errors import DataError, MissingDataError, listed, one_line, quoted
 from botchat.estimates import Floats, Indices, Names
+from botchat.frames import TomlTable
 from botchat.importers.tables import COLUMNS, FileTable, read_table
 from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 from botchat.workspace import jsonl
@@ -29,7 +30,7 @@ NAMELESS = "votes"
 """Judge of votes that name none."""
 
 
-class _Game(msgspec.Struct, frozen=True):
+class _Game(TomlTable, frozen=True):
     """Columns of one vote of a row; see ``columns.toml``."""
 
     first: str
@@ -39,7 +40,7 @@ class _Game(msgspec.Struct, frozen=True):
     at: int | None = None
 
 
-class _Shape(msgspec.Struct, frozen=True):
+class _Shape(TomlTable, frozen=True):
     """A layout of files; see ``columns.toml``."""
 
     name: str
