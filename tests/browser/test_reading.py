@@ -1,7 +1,5 @@
 """Head to head and the reader: every number opens its evidence, which is on the screen."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

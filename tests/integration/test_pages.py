@@ -1,7 +1,5 @@
 """`report` and `plot` on a workspace, as a user runs them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
