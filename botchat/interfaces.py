@@ -276,18 +276,15 @@ def settings_digest(*settings: Any) -> str:
 
 def round_floats(value: Any) -> Any:
     """Round a JSON-ready value's numbers to 12 digits: further ones differ between processors."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, float):
         return float(f"{value:.12g}")
+    if isinstance(value, list | tuple):
+        return [round_floats(each) for each in value]
     if isinstance(value, Mapping):
         return {key: round_floats(each) for key, each in value.items()}
-    if not isinstance(value, list | tuple) or {type(each) for each in value} <= {
-        str,
-        int,
-        bool,
-        type(None),
-    }:
-        return value
-    return [round_floats(each) for each in value]
+    return value
 
 
 @dataclass(frozen=True)

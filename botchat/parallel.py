@@ -23,15 +23,15 @@ def seldom_collected() -> Iterator[None]:
 
     In the main thread only, since all threads share one collector.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     before = gc.get_threshold()
-    ours = threading.current_thread() is threading.main_thread()
-    if ours:
-        gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(100_000, 20, 20)
     try:
         yield
     finally:
-        if ours:
-            gc.set_threshold(*before)
+        gc.set_threshold(*before)
 
 
 async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

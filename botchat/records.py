@@ -93,7 +93,11 @@ _SAMPLES = re.compile(r" \(\d+ samples\)$")
 """Ends the name of a single judge that is asked several times a case."""
 
 
-class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True):
+class StageRecord(msgspec.Struct, frozen=True, gc=False):
+    """A line of a stage file, or a part of one."""
+
+
+class Seed(StageRecord, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A human dialogue; its first two utterances are the ChatSEED. A text has no utterances."""
 
     id: str
@@ -114,7 +118,7 @@ class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, om
                 raise ValueError(f"seed {self.id}: utterance {n} is empty")
 
 
-class Utterance(msgspec.Struct, frozen=True, gc=False):
+class Utterance(StageRecord, frozen=True):
     """Facts about one generated utterance; `Dialogue.facts` has one for each of them."""
 
     outcome: Outcome = "ok"
@@ -126,7 +130,7 @@ class Utterance(msgspec.Struct, frozen=True, gc=False):
     """Key of the reply in the ledger."""
 
 
-class Dialogue(msgspec.Struct, frozen=True, gc=False):
+class Dialogue(StageRecord, frozen=True):
     """A ChatSEED extended by a model, or by two (cross-play)."""
 
     seed_id: str
@@ -181,7 +185,7 @@ Dialogues: TypeAlias = Mapping[str, Mapping[str, Dialogue]]
 """Contestant -> seed id -> dialogue."""
 
 
-class Remark(msgspec.Struct, frozen=True, gc=False):
+class Remark(StageRecord, frozen=True):
     """One contribution to a panel's talk; ``text`` is empty where the reply failed."""
 
     speaker: str
@@ -194,7 +198,7 @@ class Remark(msgspec.Struct, frozen=True, gc=False):
     """Characters behind ``text`` in which the reply spoke for another speaker; absent if 0."""
 
 
-class Judgment(msgspec.Struct, frozen=True, gc=False):
+class Judgment(StageRecord, frozen=True):
     """Verdict of one judge on one case."""
 
     protocol: str
@@ -221,14 +225,14 @@ Judged: TypeAlias = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments in one protocol."""
 
 
-class RemarkEnd(msgspec.Struct, frozen=True, gc=False):
+class RemarkEnd(StageRecord, frozen=True):
     """The part of a `Remark` that tells why a vote is missing."""
 
     outcome: Outcome = "ok"
     verdict: Verdict | None = None
 
 
-class PairJudgment(msgspec.Struct, frozen=True, gc=False):
+class PairJudgment(StageRecord, frozen=True):
     """The part of a `Judgment` of two dialogues that a board needs, read from the same line."""
 
     seed_id: str
@@ -241,7 +245,7 @@ class PairJudgment(msgspec.Struct, frozen=True, gc=False):
     transcript: tuple[RemarkEnd, ...] = ()
 
 
-class Provenance(msgspec.Struct, frozen=True, gc=False):
+class Provenance(StageRecord, frozen=True):
     """Calls of one model that a contestant's dialogues or a judge's verdicts rest on, in sum."""
 
     stage: str
@@ -329,13 +333,6 @@ class JudgeId(NamedTuple):
     def model(self) -> str:
         """Model of a panel's agents that name none; empty where there is none."""
         return self.name.partition("@")[2]
-
-    @property
-    def annotator(self) -> str:
-        """Name of the person of an annotator's labels; empty where there is none."""
-        if self.role == "annotator":
-            return self.name.partition(":")[2]
-        return ""
 
     @property
     def is_control(self) -> bool:

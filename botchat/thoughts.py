@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from botchat.frames import Tables, package_toml
+from botchat.frames import Tables, TomlTable, package_toml
 
 
-class ThoughtMarks(msgspec.Struct, forbid_unknown_fields=True):
+class ThoughtMarks(TomlTable, frozen=True):
     """Marks of one kind of thoughts; a group holds the name, where there is one."""
 
     open: re.Pattern[str]
@@ -26,7 +26,7 @@ class ThoughtMarks(msgspec.Struct, forbid_unknown_fields=True):
     """A thought that never opened begins where the text does."""
 
 
-class _Data(msgspec.Struct, forbid_unknown_fields=True):
+class _Data(TomlTable, frozen=True):
     """The whole file."""
 
     names: list[str]

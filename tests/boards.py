@@ -4,8 +4,6 @@ Every model has a skill between 0 and 1 that decides how late it is accused and 
 so a test knows how the board must come out.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Commands in this process: what they print with ``--json``, and the line of those that refuse."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

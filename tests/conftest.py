@@ -1,7 +1,5 @@
 """Fixtures for every test: local endpoints that answer, and fail, as the test says."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import importlib.util

@@ -4,8 +4,6 @@ Each import of botchat takes half a second of CPU; signals, pipes and exit codes
 ``python -m botchat``, which `benchmarks/kills.py` and some tests start.
 """
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

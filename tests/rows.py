@@ -1,7 +1,5 @@
 """Tables of examples that are data: ``tests/data/rows``, a JSON value a line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Models that answer by script and remember what they were asked, and cases to ask them."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

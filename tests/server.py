@@ -6,8 +6,6 @@ Prints its base URL on the first line and serves until SIGTERM or SIGINT. ``--lo
 line for each request received (``model, digest``) before it is answered.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

@@ -95,8 +95,8 @@ class Board:
     test: JudgeTest = field(default_factory=JudgeTest)
     self_judged: Names = ()
     """Contestants that are the judge itself."""
-    topics: tuple[Table, ...] = ()
-    """One of one row a topic and contestant, where seeds have topics."""
+    groups: tuple[Table, ...] = ()
+    """One of one row a topic and contestant, or a length and contestant; none of one group."""
 
     def __repr__(self) -> str:
         """Name the tables, in one line."""
@@ -169,7 +169,7 @@ class Board:
     def tables(self) -> list[Table]:
         """The tables that a reader wants, most important first."""
         tables = [part.table for part in self.parts]
-        tables += (self.lengths, self.judge_table) + self.topics
+        tables += (self.lengths, self.judge_table) + self.groups
         return [self.main] + [each for each in tables if len(each.frame)]
 
     @property
@@ -240,9 +240,17 @@ def build_board(
     )
 
 
-def with_topics(board: Board, by_topic: Mapping[str, Board]) -> Board:
-    """Return the board with a table of its topics, each a board of that topic's dialogues alone."""
-    columns = [Column("topic", "Topic", "name"), MODEL, N]
+def with_groups(board: Board, parts: Mapping[str, Board], group_of: Mapping[str, str]) -> Board:
+    """Return the board with a table of groups, each a board of that group's dialogues alone.
+
+    ``group_of``: seed id -> its topic, or where seeds have none its length.
+    """
+    word = "length"
+    title = "By length of the human dialogue"
+    if board.test.topics:
+        word = "topic"
+        title = "By topic"
+    columns = [Column(word, word.capitalize(), "name"), MODEL, N]
     for column in board.main.columns:
         if column.kind in ("rate", "rating") and column.interval and column.key[:3] != "elo":
             columns.append(column)
@@ -253,17 +261,18 @@ def with_topics(board: Board, by_topic: Mapping[str, Board]) -> Board:
         values += facts.cases.values.tolist()
         seeds += facts.cases.seeds
     cases = pd.Series(values, seeds, dtype=float)
-    topic_of = cases.index.map(board.test.topics)
+    cases_of = cases.index.map(group_of)
     frames = []
-    for topic, part in by_topic.items():
-        frame = part.frame.assign(topic=topic, n=part.frame["complete"])
+    for group, part in parts.items():
+        frame = part.frame.assign(n=part.frame["complete"])
+        frame[word] = group
         # Of its shuffled dialogues, alone and in pairs.
-        own = cases[topic_of == topic]
+        own = cases[cases_of == group]
         frame[columns[-1].keys] = list(vars(proportion(own, list(own.index), SPAN)).values())
         frames.append(frame)
-    note = "Each topic by its own dialogues alone; of fewer than 20 draw no conclusion."
-    topics = table("by-topic", "By topic", columns, pd.concat(frames), board.main.signatures, note)
-    return replace(board, topics=(topics.filled(),))
+    note = f"Each {word} by its own dialogues alone; of fewer than 20 draw no conclusion."
+    groups = table(f"by-{word}", title, columns, pd.concat(frames), board.main.signatures, note)
+    return replace(board, groups=(groups.filled(),))
 
 
 def _main_table(

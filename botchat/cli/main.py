@@ -213,8 +213,8 @@ def _usage(error: Exception, words: Texts) -> str:
     from difflib import get_close_matches  # at an error only
 
     text = re.sub(r"\s+", " ", str(error)).strip().removesuffix(".")
-    for pattern, said in package_toml("cli/usage.toml", Tables).items():
-        text = re.sub(pattern, said, text)
+    for pattern, words_for in package_toml("cli/usage.toml", Tables).items():
+        text = re.sub(pattern, words_for, text)
     # cyclopts does not know the flags of every command.
     option = re.match(r"Unknown option: (--[^ .=]+)", text)
     if option:

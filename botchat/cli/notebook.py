@@ -1,4 +1,4 @@
-"""What Python has and the command line has not: one figure, and the stages as data frames."""
+"""Python beside the commands: one figure, and the stages as data frames."""
 
 from __future__ import annotations
 

@@ -60,15 +60,15 @@ def _is_allowed(path: str, seed_set: str) -> bool:
     part = r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}"
     name = re.escape(seed_set)
     stage = rf"generations/{name}/{part}\.jsonl|judgments/{name}/{part}/{part}\.jsonl"
-    if re.fullmatch(rf"leaderboards/{name}(?:/{part})+", path):
-        is_allowed = PurePosixPath(path).suffix in _DATA
-    else:
-        own = rf"(?:seeds|measured)/{name}\.jsonl|seeds/{name}\.toml|{stage}"
-        is_allowed = re.fullmatch(own, path) is not None
+    own = rf"(?:seeds|measured)/{name}\.jsonl|seeds/{name}\.toml|{stage}"
+    if PurePosixPath(path).suffix in _DATA:
+        own += rf"|leaderboards/{name}(?:/{part})+"
+    if not re.fullmatch(own, path):
+        return False
     for each in path.split("/"):
-        if is_allowed and not re.fullmatch(PORTABLE + ".+", each):
+        if not re.fullmatch(PORTABLE + ".+", each):
             raise ConfigError(f"{path}: Windows can have no file {each!r}, so nothing is taken")
-    return is_allowed
+    return True
 
 
 def publish(

@@ -152,23 +152,23 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(each)
 
 
-def fetch_mutual(cache_dir: Path, *, url: str = MUTUAL_URL, digest: str = MUTUAL_DIGEST) -> Path:
+def fetch_mutual(cache_dir: Path) -> Path:
     """Download BotChat's table of MuTual into ``cache_dir`` once and return its path."""
     target = cache_dir / "MuTual_test.xlsx"
-    if target.exists() and sha256(target.read_bytes()).hexdigest() == digest:
+    if target.exists() and sha256(target.read_bytes()).hexdigest() == MUTUAL_DIGEST:
         return target
     try:
-        with urlopen(url, timeout=60.0) as response:
+        with urlopen(MUTUAL_URL, timeout=60.0) as response:
             content = response.read(MAX_MUTUAL_BYTES)
-        if sha256(content).hexdigest() != digest:
-            raise DataError(f"not the file expected (SHA-256 {digest[:12]}...)")
+        if sha256(content).hexdigest() != MUTUAL_DIGEST:
+            raise DataError(f"not the file expected (SHA-256 {MUTUAL_DIGEST[:12]}...)")
         write_atomic(target, content)
     except (OSError, HTTPException, BotChatError) as error:
         if isinstance(error, HTTPError):
             error.close()
         raise DataError(
-            f"cannot download {url}: {one_line(error)}; download {MUTUAL_URL} by hand and give "
-            "the file's path instead of 'mutual'"
+            f"cannot download {MUTUAL_URL}: {one_line(error)}; download {MUTUAL_URL} by hand and "
+            "give the file's path instead of 'mutual'"
         ) from error
     return target
 

@@ -19,6 +19,7 @@ import pandas as pd
 
 from botchat.errors import DataError, MissingDataError, listed, one_line, quoted
 from botchat.estimates import Floats, Indices, Names
+from botchat.frames import TomlTable
 from botchat.importers.tables import COLUMNS, FileTable, read_table
 from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 from botchat.workspace import jsonl
@@ -29,7 +30,7 @@ NAMELESS = "votes"
 """Judge of votes that name none."""
 
 
-class _Game(msgspec.Struct, frozen=True):
+class _Game(TomlTable, frozen=True):
     """Columns of one vote of a row; see ``columns.toml``."""
 
     first: str
@@ -39,7 +40,7 @@ class _Game(msgspec.Struct, frozen=True):
     at: int | None = None
 
 
-class _Shape(msgspec.Struct, frozen=True):
+class _Shape(TomlTable, frozen=True):
     """A layout of files; see ``columns.toml``."""
 
     name: str
@@ -50,12 +51,10 @@ class _Shape(msgspec.Struct, frozen=True):
 _NAMES = COLUMNS["votes"]
 _SHAPES = msgspec.convert(_NAMES["shapes"], list[_Shape])
 _CELLS: dict[str, list[str]] = _NAMES["cells"]
-READ_COLUMNS = set(_NAMES["rates"]).union(chain.from_iterable(_CELLS.values()))
-for _shape in _SHAPES:
-    READ_COLUMNS |= _shape.needs
-_WORDS: dict[str, tuple[float, float]] = {"": (np.nan, 1.0)}
+READ_COLUMNS = set(_NAMES["rates"]).union(*_CELLS.values(), *[each.needs for each in _SHAPES])
+WORDS: dict[str, tuple[float, float]] = {"": (np.nan, 1.0)}
 for _key, _meaning in _NAMES["meanings"].items():
-    _WORDS |= dict.fromkeys(_NAMES[_key], _meaning)
+    WORDS |= dict.fromkeys(_NAMES[_key], _meaning)
 """Word for a winner -> result of the first model, and how often it counts."""
 _UNKNOWN = (np.inf, 1.0)
 
@@ -253,14 +252,14 @@ def _results(
 
 
 def _meaning_of(word: str, shape: _Shape) -> tuple[float, float]:
-    """Return what `_WORDS` has; of a preference, a number from 1, the first, to 2, or 0, a tie."""
-    if word not in _WORDS and "preference" in shape.needs:
+    """Return what `WORDS` has; of a preference, a number from 1, the first, to 2, or 0, a tie."""
+    if word not in WORDS and "preference" in shape.needs:
         number = pd.to_numeric(word, errors="coerce")
         if number == 0:
             return TIE, 1.0
         if 1 <= number <= 2:
             return 2 - number, 1.0
-    return _WORDS.get(word, _UNKNOWN)
+    return WORDS.get(word, _UNKNOWN)
 
 
 def _numbered(cells: pd.Series[Any]) -> tuple[Names, Indices]:

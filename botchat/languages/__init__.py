@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
@@ -243,7 +243,8 @@ def load(folder: Traversable, code: str) -> Language:
         file = inside / f"{name}.txt"
         if file.is_file():
             contents[name] = _read(file)
-            _check_places(file, contents[name], prompts.places(prompts.text(name)))
+            places = prompts.places(prompts.text(name))
+            prompts.refuse_places(contents[name], places, f"{file}: it must have the places")
     if inside.is_dir():
         for file in inside.iterdir():
             if file.name.endswith(".txt") and file.name[:-4] not in contents:
@@ -259,13 +260,6 @@ def load(folder: Traversable, code: str) -> Language:
         raise ConfigError(f"{folder / FILE}: {error}; see docs/languages.md") from None
     texts = {name: text.strip("\n") for name, text in contents.items()}
     return Language(code, digest, str(folder), pack, texts)
-
-
-def _check_places(file: Traversable, text: str, places: Set[str]) -> None:
-    """Raise `ConfigError` for a prompt without the places of the English one."""
-    if prompts.places(text) != places:
-        needed = ", ".join(f"{{{{{place}}}}}" for place in sorted(places))
-        raise ConfigError(f"{file}: it must have the places {needed}")
 
 
 def _digest(text: str) -> str:

@@ -14,11 +14,9 @@ from functools import partial
 from glob import glob
 from pathlib import Path
 
-import msgspec
-
 from botchat.boards.judge_agreement import HUMAN_LABELS, AgreementReport
 from botchat.errors import DataError, LimitReached, MissingDataError, UsageError, did_you_mean
-from botchat.frames import package_toml
+from botchat.frames import TomlTable, package_toml
 from botchat.judges.function import JudgeFunction
 from botchat.languages import ENGLISH
 from botchat.papers.benchmarks import Answered, Benchmark, Judgments, own_file, tables_of
@@ -46,7 +44,7 @@ BENCHMARKS = {
 """Name -> the benchmark in upstream's files."""
 
 
-class _Source(msgspec.Struct, forbid_unknown_fields=True):
+class _Source(TomlTable, frozen=True):
     """Entry of ``sources.toml``."""
 
     files: list[str]

@@ -32,8 +32,8 @@ from botchat.boards.judge_agreement import (
 from botchat.boards.tables import COLUMNS, Column, Table, spread, table
 from botchat.errors import ConfigError, DataError, MissingDataError, listed
 from botchat.estimates import UNKNOWN, VerdictPrice
-from botchat.importers.tables import COLUMNS as COLUMN_NAMES
 from botchat.importers.tables import SUFFIXES, read_text, rows
+from botchat.importers.vote_files import WORDS
 from botchat.interfaces import Cells
 from botchat.metrics import lengths
 from botchat.metrics.agreement import ItemScore, ScoreAgreement, compare, compare_scores
@@ -276,10 +276,7 @@ NUMBERS = {"_".join(kind.lower().split()): plain_name(kind) for kind in KINDS} |
 _PLACES = {key: place for place, key in enumerate(NUMBERS)} | {"score": None}
 _LABELS: Mapping[float | None, str] = {WIN: "1", TIE: "tie", LOSS: "2"}
 """Result -> the label of a file that means it."""
-LABEL_WORDS: dict[str, float] = {}
-_VOTES = COLUMN_NAMES["votes"]
-for _key, (_result, _) in _VOTES["meanings"].items():
-    LABEL_WORDS |= dict.fromkeys([plain_label(word) for word in _VOTES[_key]], _result)
+LABEL_WORDS = {plain_label(word): result for word, (result, _) in WORDS.items() if word}
 """Plain word of a file's label, as `rank` reads it -> the result; NaN: unreadable."""
 
 

@@ -44,6 +44,7 @@ from botchat.records import (
     Seed,
     Seeds,
     Texts,
+    natural_sort_key,
 )
 from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, JudgmentFiles, Workspace, judgment_key
@@ -94,21 +95,23 @@ class SeedSetData:
 
     def board(self, judge: str) -> Board:
         """Return one judge's numbers, which do not depend on what others judged."""
-        from botchat.boards.board import JudgedSet, build_board, with_topics
+        from botchat.boards.board import JudgedSet, build_board, with_groups
         from botchat.ratings.elo import EloSettings
 
         verdicts = self.verdicts[judge]
         seeds, dialogues = _in_use(self.seeds, self.dialogues, [verdicts])
         asked = JudgedSet(self.seed_set, seeds, dialogues, self.catalogue, self.test)
         board = build_board(asked, judge, verdicts)
-        by_topic = {}
-        for topic in sorted({seed.topic for seed in seeds if seed.topic}):
+        group_of = self._group_of(seeds)
+        parts = {}
+        for group in sorted(set(group_of.values()), key=natural_sort_key):
             # Inside of a topic its dialogues are the clusters.
-            own = [msgspec.structs.replace(seed, topic="") for seed in seeds if seed.topic == topic]
+            of_group = [seed for seed in seeds if group_of.get(seed.id) == group]
+            own = [msgspec.structs.replace(seed, topic="") for seed in of_group]
             part = JudgedSet(self.seed_set, own, dialogues_on(own, dialogues), self.catalogue)
-            by_topic[topic] = build_board(part, judge, verdicts, EloSettings(shuffles=1, runs=1))
-        if by_topic:
-            board = with_topics(board, by_topic)
+            parts[group] = build_board(part, judge, verdicts, EloSettings(shuffles=1, runs=1))
+        if len(parts) > 1 and len(board.main.frame):
+            board = with_groups(board, parts, group_of)
         # Of a contestant on the board, or of the judge's verdicts.
         names = {"generate": set(self.dialogues)}
         provenance = [row for row in self.measured if row.name in names.get(row.stage, {judge})]
@@ -119,6 +122,19 @@ class SeedSetData:
             provenance=tuple(provenance),
             self_judged=tuple(self_judged_models(self.workspace, judge, dialogues)),
         )
+
+    def _group_of(self, seeds: Seeds) -> dict[str, str]:
+        """Return seed id -> topic, or length of the human dialogue in a set without topics.
+
+        Of a large set none by length.
+        """
+        groups = {seed.id: seed.topic for seed in seeds if seed.topic}
+        if groups or self.large:
+            return groups
+        for seed in seeds:
+            least = 1 << (len(seed.utterances).bit_length() - 1)
+            groups[seed.id] = f"{least}–{2 * least - 1} utterances"
+        return groups
 
     def _notes(self, board: Board) -> list[str]:
         """Return at most five notes; the last is on lost calls."""
@@ -330,9 +346,9 @@ def _dialogues(
 def judged_by(name: str, known: Collection[str]) -> str:
     """Return who of the known is meant by a name, a unique beginning, or PACKAGE:FUNCTION."""
     begin = name.rpartition(":")[2]
-    found = [each for each in known if each.startswith(begin)]
-    if name not in known and len(found) == 1:
-        return found[0]
+    matches = [each for each in known if each.startswith(begin)]
+    if name not in known and len(matches) == 1:
+        return matches[0]
     return name
 
 

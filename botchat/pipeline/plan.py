@@ -66,7 +66,7 @@ class PlannedCalls(NamedTuple):
     cost_usd: float | None
     """None: the price is unknown."""
     settings: ModelSettings | None
-    """Of an endpoint; limits of a run count no calls of bots."""
+    """None: a bot, whose calls the limits of a run do not count."""
 
 
 class ReplyLengths(NamedTuple):

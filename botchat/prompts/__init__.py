@@ -8,10 +8,11 @@ of it. Prompts in other languages are in their packs.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from functools import cache
 from importlib import resources
 
+from botchat.errors import ConfigError
 from botchat.frames import package_text
 
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
@@ -44,3 +45,10 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 def places(template: str) -> set[str]:
     """Return the names of the ``{{placeholder}}``s of a wording."""
     return set(_PLACEHOLDER.findall(template))
+
+
+def refuse_places(template: str, wanted: Set[str], fault: str) -> None:
+    """Raise `ConfigError` for other places than are wanted; ``fault`` begins its message."""
+    if places(template) != wanted:
+        needed = " and ".join(f"{{{{{place}}}}}" for place in sorted(wanted))
+        raise ConfigError(f"{fault} {needed}, and no other place")

@@ -138,7 +138,7 @@ botchat.dialogues = (() => {
         paragraph(dialogue.utterances[i], options.term),
         options.errors?.[at]),
       options.prompts && !isHuman
-        ? button(String(at), ({ target }) => prompted(target.parentElement, dialogue, i), { class: "no", title: `Prompt of utterance ${at}`, "aria-label": `Prompt of utterance ${at}` })
+        ? button([el("span", { class: "hidden" }, "utterance "), String(at)], ({ currentTarget }) => prompted(currentTarget.parentElement, dialogue, i), { class: "no", title: "Its prompt" })
         : el("span", { class: "no" }, el("span", { class: "hidden" }, isHuman ? "human, utterance " : "utterance "), String(at)),
       marks.length ? el("ul", { class: "flags", "aria-label": "Marks" }, marks) : null);
   };

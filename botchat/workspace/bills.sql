@@ -7,7 +7,6 @@ WITH found AS (
     FROM json_each(?) AS k CROSS JOIN calls ON calls.key = k.value
 )
 SELECT
-    key,
     iif(is_free, 0, prompt_tokens + completion_tokens),
     iif(is_free, 0.0, cost_usd) AS cost_usd,
     latency_s

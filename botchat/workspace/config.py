@@ -255,7 +255,7 @@ def _read_prompt(file: TomlFile, name: str, settings: CriterionSettings) -> Crit
         fault = f"cannot read {settings.prompt}: {error.strerror}"
     except UnicodeDecodeError as error:
         fault = f"cannot read {settings.prompt}: {error}"
-    except ValueError as error:
+    except (ConfigError, ValueError) as error:
         fault = str(error)
     raise file.error(table, "prompt", fault)
 

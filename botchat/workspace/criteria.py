@@ -89,12 +89,12 @@ def is_reserved(name: str) -> bool:
 
 
 def with_prompt(settings: CriterionSettings, text: str) -> CriterionSettings:
-    """Return the entry with the text of its prompt file; raises ValueError for an unfit text."""
+    """Return the entry with the text of its prompt file; raises ValueError for an unfit text.
+
+    `ConfigError` for other places than its kind has.
+    """
     text = text.strip("\n")
-    wanted = PLACES[settings.shows]
-    if prompts.places(text) != wanted:
-        needed = " and ".join(f"{{{{{name}}}}}" for name in sorted(wanted))
-        raise ValueError(f"{settings.prompt} must have {needed}, and no other place")
+    prompts.refuse_places(text, PLACES[settings.shows], f"{settings.prompt} must have")
     folded = " ".join(re.sub(r"\{\{.*?\}\}", "", text).casefold().split())
     for label in settings.labels:
         if settings.kind == "pairwise" and " ".join(label.casefold().split()) not in folded:

@@ -9,7 +9,7 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from botchat.frames import of_kind, package_text
@@ -44,15 +44,6 @@ class Bill(NamedTuple):
     latency_s: float | None
 
 
-def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
-    """Return the usage of the calls ``keys`` that the ledger has.
-
-    A failed call for which the endpoint counted no tokens is taken to have cost nothing.
-    """
-    rows = ledger.select(package_text("workspace/bills.sql"), json.dumps(sorted(set(keys))))
-    return {key: Bill(*usage) for key, *usage in rows}
-
-
 PACE = "SELECT CAST(value AS REAL) AS pace FROM meta WHERE name = 'pace'"
 """Query for the seconds that a call of the last run took, in all, if there was one."""
 
@@ -68,12 +59,16 @@ def keep_pace(ledger: Ledger, started: float) -> None:
 
 
 def share(ledger: Ledger, calls: Collection[str], n: float) -> Bill:
-    """Return the usage of several calls in sum, over n; None what is not known of each."""
-    paid = bills(ledger, calls)
-    unknown = Bill(None, None, None)
-    known = [paid.get(call, unknown) for call in calls]
+    """Return the usage of several calls in sum, over n; None what is not known of each.
+
+    A failed call for which the endpoint counted no tokens is taken to have cost nothing.
+    """
+    keys = set(calls)
+    rows = ledger.select(package_text("workspace/bills.sql"), json.dumps(sorted(keys)))
+    if len(rows) < len(keys):
+        return Bill(None, None, None)
     shares = []
-    for figures in zip(Bill(0, 0.0, 0.0), *known, strict=True):
+    for figures in zip(Bill(0, 0.0, 0.0), *rows, strict=True):
         is_known = None not in figures
         shares.append(math.fsum(each or 0.0 for each in figures) / n if is_known else None)
     return Bill._make(shares)

@@ -1,7 +1,5 @@
 """Pages of made-up records: hostile text in every place, and somebody's own criteria."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

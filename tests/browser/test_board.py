@@ -1,7 +1,5 @@
 """The first screen: what it shows at once, what its table and menus do, and each part's form."""
 
-from __future__ import annotations
-
 import dataclasses
 import random
 import re

@@ -1,7 +1,5 @@
 """Every number of the first screen opens exactly the cases that it counts."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """From the page of blind cases to filed labels, as an annotator does it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What no page does at any width: text over text, cut names, empty halves, lost headings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a reader of the page does, and what the page must never do."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Head to head and the reader: every number opens its evidence, which is on the screen."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path
@@ -297,6 +295,18 @@ def test_keys_go_through_dialogues(browser: Browser, shown: Path, known: Any) ->
     assert browser.run(opened) is True
     members = "return [...document.querySelector('.votes tbody').rows].map((r) => r.innerText)"
     assert browser.run(members) == ["critic\thuman\tat 5", "author\tat 5\tat 5"]
+
+
+def test_an_utterance_shows_its_prompt(browser: Browser, shown: Path) -> None:
+    """At its number, and a second time hides it: the other side is the user."""
+    browser.open(shown, f"#view=unieval&a=alpha&seed={LATE}")
+    browser.text(".reading button.no")
+    assert len(browser.texts(".reading .dialogue > li > button.no")) == 14  # none of humans
+    browser.click('.reading [data-at="4"] button.no')
+    lines = browser.text(".reading .asked").splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["system", "user", "assistant", "user"]
+    browser.click('.reading [data-at="4"] button.no')
+    assert browser.texts(".reading .asked") == []
 
 
 def test_filter_and_search_are_in_the_address(browser: Browser, shown: Path) -> None:

@@ -5,8 +5,6 @@ beginning anywhere; ``FROM=7`` begins there, so that what a failure names can be
 suite tries the same few each time. What is found becomes a small test of its own where it belongs.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import secrets

@@ -1,7 +1,5 @@
 """Small changes at random, as broken programs and disks make them: of JSON values and of bytes."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Files from elsewhere, changed anywhere: one line or what they hold; bounded time and memory."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

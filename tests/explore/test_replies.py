@@ -1,7 +1,5 @@
 """Replies changed in any field: each is typed, no failure is said, nothing is paid twice."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

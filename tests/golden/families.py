@@ -1,7 +1,5 @@
 """Runs whose every file is digested: one function a family, which leaves files under a folder."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import hashlib

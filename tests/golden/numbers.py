@@ -1,7 +1,5 @@
 """Numbers of a run's tables, by file, row and column."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections import Counter

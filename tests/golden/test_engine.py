@@ -4,8 +4,6 @@ Recorded at 57ab8067: 72 request bodies with their ledger keys, requests after a
 MuTual. ``pytest tests/golden/test_engine.py --update-golden`` records anew; a key must never move.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

@@ -6,8 +6,6 @@ away): a table or a column may go, a number that stays does not change.
 ``pytest tests/golden --update-golden`` writes the digests anew and prints which moved.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -5,8 +5,6 @@ seeds of the sample, three contestants, a single judge, a panel, the rules judge
 criterion; half of what `rules` has in the Arena was chosen adaptively.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path

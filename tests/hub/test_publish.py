@@ -1,7 +1,5 @@
 """A run goes to a hub and comes back: the same bytes, nothing sent again, nothing tampered with."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """`botchat agree`: judges against people, against what is known, and against each other."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

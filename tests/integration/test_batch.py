@@ -1,7 +1,5 @@
 """Runs through a Batch API: the same bytes, and nothing paid twice whatever happens on the way."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """Batch APIs that depart from OpenAI's: what they give is read, and nothing is paid for twice."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from dataclasses import replace

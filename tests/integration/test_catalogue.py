@@ -1,7 +1,5 @@
 """Every protocol there is, built in or somebody's own, from plan to page; and the docs' example."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

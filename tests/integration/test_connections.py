@@ -1,7 +1,5 @@
 """Connections that come to nothing: a sentence for each kind, and what cannot help is not tried."""
 
-from __future__ import annotations
-
 import os
 import socket
 import threading

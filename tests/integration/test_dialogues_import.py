@@ -1,7 +1,5 @@
 """`botchat import`: dialogues of four formats, judged and ranked like generated ones."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

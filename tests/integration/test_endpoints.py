@@ -1,7 +1,5 @@
 """The real client against a real server that fails in every way: what becomes of each fault."""
 
-from __future__ import annotations
-
 import asyncio
 import pickle
 from dataclasses import replace

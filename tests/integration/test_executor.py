@@ -1,7 +1,5 @@
 """Calls by workers: the same bytes, limits that hold, and a lost worker is a lost connection."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """Faults: each row of the module's table is a member, has an example, and ends as it says."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

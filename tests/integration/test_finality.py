@@ -1,7 +1,5 @@
 """What is kept for good and what is asked again: an outcome is final only on evidence."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import pytest

@@ -1,7 +1,5 @@
 """``botchat ledger --forget``: wrongly final calls are asked again, and nothing else is."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import zlib

@@ -1,7 +1,5 @@
 """A whole answer in another frame than ours is an answer, paid for once; half of one is none."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Who was asked: a preflight that fails, new weights under an old name, files that were changed."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

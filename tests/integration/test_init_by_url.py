@@ -1,7 +1,5 @@
 """``init URL``: what a server lists is read in any layout, and its key goes nowhere else."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 

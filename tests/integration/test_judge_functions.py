@@ -1,7 +1,5 @@
 """Whatever can be called with a case is a judge; what cannot, or fails, is one line."""
 
-from __future__ import annotations
-
 import html
 import inspect
 import os

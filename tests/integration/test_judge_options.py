@@ -1,7 +1,5 @@
 """Single judges that are asked several times: whole runs on a server."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The judge is tested once, by calls that the plan names, and the board says what it found."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

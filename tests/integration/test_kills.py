@@ -1,7 +1,5 @@
 """`benchmarks/kills.py` in short: nothing is lost or paid twice, whenever a run is ended."""
 
-from __future__ import annotations
-
 from benchmarks import kills
 from tests.processes import Started
 

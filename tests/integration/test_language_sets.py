@@ -1,7 +1,5 @@
 """Sets in other languages, from import to board, with models that answer in them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

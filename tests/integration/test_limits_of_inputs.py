@@ -1,7 +1,5 @@
 """Inputs that would take all memory or time, or end in a traceback: one line, and nothing sent."""
 
-from __future__ import annotations
-
 import pytest
 
 from botchat.cli.main import main

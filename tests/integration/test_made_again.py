@@ -1,7 +1,5 @@
 """What a run makes again, at what cost, and what it counts as new."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """What beginners get wrong, and the one line that each gets: what, where, and what to do."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

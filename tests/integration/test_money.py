@@ -1,7 +1,5 @@
 """Limits, prices and first calls against a real server: requests counted, nothing above a limit."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import signal

@@ -1,7 +1,5 @@
 """Interrupting a cell of a notebook, where an event loop runs already, ends what it began."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import threading

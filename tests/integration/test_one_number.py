@@ -4,8 +4,6 @@ Everything that a run with two judges writes and prints is walked. A number is k
 in which protocol or table, of whom, and by its key; on the page by its heading.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import random

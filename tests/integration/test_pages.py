@@ -1,7 +1,5 @@
 """`report` and `plot` on a workspace, as a user runs them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -48,24 +46,38 @@ def test_a_board_without_contestants(tmp_path: Path) -> None:
     assert (board.rows, board.data["notes"][-1]) == ([], "0 of 40 dialogues.")
 
 
-def test_a_set_with_topics_has_a_table_of_them(tmp_path: Path) -> None:
-    """Each by its own dialogues alone, in csv, json and page; no topic, no table."""
+@pytest.mark.parametrize(
+    ("key", "title", "groups"),
+    [
+        ("topic", "By topic", ["a", "b"]),
+        ("length", "By length of the human dialogue", ["4–7 utterances", "8–15 utterances"]),
+    ],
+)
+def test_a_board_has_a_table_of_its_groups(
+    tmp_path: Path, key: str, title: str, groups: list[str]
+) -> None:
+    """Each by its own dialogues alone, in csv, json and page; by length where no topics are."""
     place = Workspace(tmp_path)
-    seeds = [replace(seed, topic="ab"[i % 2]) for i, seed in enumerate(place.seeds(SAMPLE)[:7])]
+    seeds = []
+    for i, seed in enumerate(place.seeds(SAMPLE)[:22]):
+        own = {"topic": "ab"[i % 2]} if key == "topic" else {}
+        seeds.append(replace(seed, utterances=seed.utterances[: (5, 9)[i % 2]], **own))
     place.write_seeds("mine", seeds)
     models = ["bot:parrot", "bot:retrieval"]
     botchat.generate(seeds="mine", model=models, workspace=place)
     botchat.judge("unieval", seeds="mine", judge="rules", workspace=place)
     tables = botchat.leaderboard(seeds="mine", workspace=place).data["tables"]
-    rows = [(row["topic"], row["model"], row["n"]) for row in tables["by-topic"]["rows"]]
-    assert sorted(rows)[-3:] == [
-        ("b", "bot:parrot", 3),
-        ("b", "bot:retrieval", 3),
-        ("b", "human", 3),
-    ]
-    assert len(rows) == 6
-    assert (place.out("mine") / "by-topic.csv").exists()
-    assert ">By topic<" in (place.out("mine") / "index.html").read_text("utf-8")
+    rows = [(row[key], row["model"], row["n"]) for row in tables[f"by-{key}"]["rows"]]
+    n_short = sum(len(seed.utterances) < 8 for seed in seeds)
+    sizes = [11, 11] if key == "topic" else [n_short, 22 - n_short]
+    expected = [(group, name, n) for group, n in zip(groups, sizes, strict=True)
+                for name in [*models, "human"]]  # fmt: skip
+    assert sorted(rows) == sorted(expected)
+    assert (place.out("mine") / f"by-{key}.csv").exists()
+    page = (place.out("mine") / "index.html").read_text("utf-8")
+    assert f"<h2>{title}</h2>" in page
+    # Groups of fewer than ten are in the files alone.
+    assert [f"<b>{group}</b>" in page for group in groups] == [n >= 10 for n in sizes]
 
 
 def written(workspace: Workspace, *words: object, **more: object) -> list[Path]:

@@ -1,7 +1,5 @@
 """What may be billed and brings nothing: few attempts a call, few calls a run, at any time."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

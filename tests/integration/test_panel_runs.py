@@ -1,7 +1,5 @@
 """Panels over real HTTP: who heard what, how many calls, killed in mid-debate, their controls."""
 
-from __future__ import annotations
-
 import threading
 import tomllib
 from contextlib import closing

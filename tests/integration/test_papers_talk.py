@@ -3,8 +3,6 @@
 A request is (who is asked, for what, what it hears of whom); "A2" is A's second message.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

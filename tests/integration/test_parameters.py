@@ -1,7 +1,5 @@
 """Parameters that an endpoint refuses: left out once, named, and never only for their value."""
 
-from __future__ import annotations
-
 import pytest
 
 from botchat.interfaces import Decoding

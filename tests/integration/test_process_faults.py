@@ -1,7 +1,5 @@
 """What the machine does to a run: full disk, signals, clocks, two writers, folders that refuse."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

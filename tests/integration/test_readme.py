@@ -1,7 +1,5 @@
 """The README's commands run, its numbers are the demo's, its links lead somewhere."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy

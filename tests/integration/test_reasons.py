@@ -1,7 +1,5 @@
 """The reason of an error: what the server said deepest, in one line, wherever it stands."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Whole runs against a real server: replayed, interrupted, limited, locked, planned."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -1,7 +1,5 @@
 """A second answer on a kept connection is nobody's: every reply is the one to its own request."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from contextlib import asynccontextmanager

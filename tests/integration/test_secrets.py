@@ -3,8 +3,6 @@
 What a secret is looked for in is first decoded by other means than the redactor's own.
 """
 
-from __future__ import annotations
-
 import gzip
 import html
 import json

@@ -1,7 +1,5 @@
 """What would make the ranking another's, in silence: another model, a prompt that is cut."""
 
-from __future__ import annotations
-
 import pytest
 
 from botchat.cli.main import main

@@ -1,7 +1,5 @@
 """What servers, names and files say cannot steer the terminal: no escape sequence gets there."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

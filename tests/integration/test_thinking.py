@@ -1,7 +1,5 @@
 """Models that think: a reply without visible text is asked once with room, and that is learnt."""
 
-from __future__ import annotations
-
 import pytest
 
 from botchat.cli.main import main

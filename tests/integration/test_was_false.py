@@ -1,7 +1,5 @@
 """What a page, a figure or a line once said and was false: none of it comes back."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`botchat run` and `init`: a plan, a board, and nothing that is asked twice, under one budget."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -9,8 +9,6 @@ A *script* looks at a `Call` and returns an `Answer`; `faults` has constructors 
 prompts. A `Gate` holds answers until the test opens it, so no test needs to sleep.
 """
 
-from __future__ import annotations
-
 from tests.openai_server import faults, templates
 from tests.openai_server.answers import Answer, Cut, completion, text
 from tests.openai_server.gates import Gate

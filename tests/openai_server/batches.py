@@ -9,8 +9,6 @@ at a look of the client, never by time, so a test decides how slow it is. `Fate`
 of a batch, `refuse`, `lose` and `gates` what becomes of the exchanges about it.
 """
 
-from __future__ import annotations
-
 import email
 import email.policy
 import time

@@ -1,7 +1,5 @@
 """Constructors of answers by which an endpoint fails; error texts as real servers word them."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What an answer waits at: opened from any thread, awaited in the server's event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import deque

@@ -4,8 +4,6 @@
 order, the number or the timing of its requests.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping

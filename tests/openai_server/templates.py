@@ -1,7 +1,5 @@
 """Models that refuse: role layouts (chat templates), parameters, prompts beyond their window."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """`botchat bench`: judges on benchmarks and in the papers' experiments, over real HTTP."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """BotChat's Figures 3 to 6 from its published numbers, at a paper's sizes."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Answer comparison and aspect rating: questions, replies, what the scores amount to, files."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """MATEval's stories: five scores in a reply, strategies over HTTP, recorded discussions."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

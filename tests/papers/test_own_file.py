@@ -1,7 +1,5 @@
 """`botchat bench FILE`: reports on own texts, verdicts on own pairs, over real HTTP."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """`botchat bench turing`: judges, annotators and traps on dialogues with known truth."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

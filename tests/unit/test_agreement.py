@@ -1,7 +1,5 @@
 """Judges beside human labels and beside each other: figures by hand and by other people's code."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

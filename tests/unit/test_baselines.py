@@ -1,7 +1,5 @@
 """The offline speakers: deterministic, each with the failing it is there to show."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

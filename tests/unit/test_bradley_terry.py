@@ -1,7 +1,5 @@
 """Bradley-Terry: other people's estimates, honest intervals and ranks, length control."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import evalica

@@ -1,7 +1,5 @@
 """Money: limits that hold whatever endpoints say, prices, and the call that goes alone."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from functools import partial

@@ -1,7 +1,5 @@
 """Commands: few, each with one screen of help, and the same as functions of Python."""
 
-from __future__ import annotations
-
 import inspect
 import json
 

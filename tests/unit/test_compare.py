@@ -1,7 +1,5 @@
 """Two boards beside each other: which model fell, paired by seed, and how often wrongly so."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

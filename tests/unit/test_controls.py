@@ -1,7 +1,5 @@
 """Shuffled dialogues: human in form, equal in length, and of two halves that do not fit."""
 
-from __future__ import annotations
-
 import pytest
 
 from botchat.metrics.lengths import words

@@ -1,7 +1,5 @@
 """Diagnosis: the question, reading a report, checking its quotes, panels, rules, error rates."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """Measures of dialogues without a model: hand-counted values, fitted thresholds, flags."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

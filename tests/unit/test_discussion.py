@@ -1,7 +1,5 @@
 """MATEval's discussion: parts, statements, reflection, feedback, report."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from functools import partial

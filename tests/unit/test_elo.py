@@ -1,7 +1,5 @@
 """Bootstrap Elo: the paper's definition, though only the end of each shuffle is played."""
 
-from __future__ import annotations
-
 import joblib
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Agents that are asked once each and never talk."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Reports on errors, live or recorded, are read by one reader: forms, languages, signs, gaps."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

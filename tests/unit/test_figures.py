@@ -1,7 +1,5 @@
 """Figures: nothing overlaps or is cut, the same bytes each time, inert whatever names are."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import itertools

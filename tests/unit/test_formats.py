@@ -1,7 +1,5 @@
 """What tables look like elsewhere: LaTeX, Parquet, notebooks."""
 
-from __future__ import annotations
-
 import io
 import re
 from functools import reduce

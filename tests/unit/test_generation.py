@@ -1,7 +1,5 @@
 """Stage 1: who speaks, what is dropped, when a dialogue stops."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The first sentence of a board claims what its comparisons say, and no more."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Sequence

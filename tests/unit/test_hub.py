@@ -1,7 +1,5 @@
 """`botchat.importers.hub`: dataset rows, and the download of MuTual, from a real local server."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -46,15 +44,23 @@ def server():
         yield running
 
 
-def test_a_download_is_kept_and_not_made_again(server, tmp_path):
+@pytest.fixture
+def table(server, monkeypatch):
+    """The server has BotChat's table of MuTual."""
+    monkeypatch.setattr(hub, "MUTUAL_URL", f"{server.url}/a")
+    monkeypatch.setattr(hub, "MUTUAL_DIGEST", DIGEST)
+    return server
+
+
+def test_a_download_is_kept_and_not_made_again(table, tmp_path):
     """Behind a redirect; a copy that was damaged is replaced, a good one asks nobody."""
-    server.answers["/a"] = (302, {"Location": f"{server.url}/b"}, b"")
-    server.answers["/b"] = (200, {}, MUTUAL)
+    table.answers["/a"] = (302, {"Location": f"{table.url}/b"}, b"")
+    table.answers["/b"] = (200, {}, MUTUAL)
     (tmp_path / "MuTual_test.xlsx").write_bytes(b"damaged")
     for _ in range(2):
-        found = hub.fetch_mutual(tmp_path, url=f"{server.url}/a", digest=DIGEST)
+        found = hub.fetch_mutual(tmp_path)
         assert (found.name, found.read_bytes()) == ("MuTual_test.xlsx", MUTUAL)
-    assert server.asked == ["/a", "/b"]
+    assert table.asked == ["/a", "/b"]
     assert list(tmp_path.iterdir()) == [found]
 
 
@@ -69,11 +75,11 @@ def test_a_download_is_kept_and_not_made_again(server, tmp_path):
         ((302, {"Location": "http://127.0.0.1:9/"}, b""), "refused"),
     ],
 )
-def test_a_bad_answer_leaves_nothing_behind(answer, reason, server, tmp_path):
+def test_a_bad_answer_leaves_nothing_behind(answer, reason, table, tmp_path):
     """One line says what came back and how to get the table by hand."""
-    server.answers["/m.zip"] = answer
+    table.answers["/a"] = answer
     with pytest.raises(DataError) as caught:
-        hub.fetch_mutual(tmp_path, url=f"{server.url}/m.zip", digest=DIGEST)
+        hub.fetch_mutual(tmp_path)
     assert reason in str(caught.value)
     assert f"download {hub.MUTUAL_URL} by hand" in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -1,7 +1,5 @@
 """Files of seeds: the seeds in them, or a fault in one line."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Confidence intervals: Wilson's for shares, a bootstrap of sums for everything else."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import astuple
 

@@ -1,7 +1,5 @@
 """Judges whose quality is known get the level and the sentences that they deserve."""
 
-from __future__ import annotations
-
 import random
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The label page and its labels: what is drawn, filed and refused, and that no name is told."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

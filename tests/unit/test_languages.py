@@ -1,7 +1,5 @@
 """Language packs: what they hold, how answers in Chinese are read, and what a pack lacks."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

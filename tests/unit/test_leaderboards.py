@@ -1,7 +1,5 @@
 """From records to tables: ranks, coverage, what is left out, and files that read back."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The call ledger: keys, replies, accounts, calls of a published run."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import re
@@ -26,7 +24,7 @@ from botchat.records import Seed
 from botchat.workspace import ledger as storage
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, identity_key, read_calls, request_json, request_key
-from botchat.workspace.usage import bills, call_facts, keep_pace, stats
+from botchat.workspace.usage import call_facts, keep_pace, share, stats
 from tests.rows import rows
 
 ASK = [{"role": "user", "content": "hi"}]
@@ -215,7 +213,7 @@ def use(ledger, workspace, key):
     yield lambda: ledger.quirks(identity_key({"model": "m"}))
     yield lambda: ledger.missing([key])
     yield lambda: stats(ledger)
-    yield lambda: bills(ledger, [key])
+    yield lambda: share(ledger, [key], 1)
     yield lambda: [call_facts(call) for call in ledger.calls("WHERE key=?", key)]
     yield lambda: record_provenance(workspace, ledger, "s", "judge", {"j": [key]}, ["j"])
     yield lambda: minutes_note(ledger, 600)

@@ -1,7 +1,5 @@
 """Published calls that nobody published: one line with file and line, and nothing is taken in."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

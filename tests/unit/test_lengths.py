@@ -1,7 +1,5 @@
 """Lengths in tokens where the encoding is there, in words and labelled so where it is not."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Iterator

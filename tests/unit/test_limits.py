@@ -1,7 +1,5 @@
 """Bounded retries, and how hard a server is pushed."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from types import SimpleNamespace

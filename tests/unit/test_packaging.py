@@ -1,7 +1,5 @@
 """What is shipped, pinned and documented is whole; `make test-dist` and `make docs` do the rest."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

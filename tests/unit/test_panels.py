@@ -1,7 +1,5 @@
 """``[panels.NAME]``, the presets, and the judges that come of them."""
 
-from __future__ import annotations
-
 import asyncio
 import tomllib
 from pathlib import Path

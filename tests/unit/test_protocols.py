@@ -1,7 +1,5 @@
 """What is asked, what is read, and how often dialogues pass: cases, wording, success curves."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Published rate tables become the comparisons they summarise, or an error with the row."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Verdicts to results, rates and counts: what counts, and what is missing."""
 
-from __future__ import annotations
-
 import math
 from itertools import permutations
 

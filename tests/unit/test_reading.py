@@ -1,7 +1,5 @@
 """A set read from disk: in columns it gives the board that it gives in records."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

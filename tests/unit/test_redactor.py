@@ -1,7 +1,5 @@
 """Secrets are found in any spelling, and nothing else is touched."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

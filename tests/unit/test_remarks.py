@@ -1,7 +1,5 @@
 """What stands under a board's first sentence has the sign, the share and the silence it should."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The page: complete, self-contained, and inert whatever models say and are called."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import hashlib

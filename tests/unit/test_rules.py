@@ -1,7 +1,5 @@
 """The rules judge: what it accuses, where, why, and whom it leaves in peace."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """botchat.toml and names on the command line."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

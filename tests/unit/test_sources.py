@@ -1,7 +1,5 @@
 """``prompts/sources.toml``: every prompt is in it and quotes what it says; `SOURCES.md` of it."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import tomllib

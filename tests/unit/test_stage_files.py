@@ -1,7 +1,5 @@
 """Lines of stage files: a torn one is cut and said, a whole one is never lost, whoever wrote it."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Statistics of agreement and rank against other people's, and the sign-flip test."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

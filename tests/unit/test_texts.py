@@ -1,7 +1,5 @@
 """MATEval's report on any text, and the rows of files that hold texts or pairs."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path

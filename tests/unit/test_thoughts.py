@@ -1,7 +1,5 @@
 """What a model thinks is no part of what it says, whatever marks it has; all else is."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

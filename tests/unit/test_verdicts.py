@@ -1,7 +1,5 @@
 """The reader of verdicts: hard replies in four languages, and what may not change a verdict."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Votes of every format, as columns: what is read, what is left out, what is refused."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Names and docstrings of `botchat`: nouns of the field, and a verb or noun first."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path
