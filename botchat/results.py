@@ -67,8 +67,8 @@ class Result:
         return DataFrame(self.rows)
 
     def __repr__(self) -> str:
-        """The printed lines, or how many rows there are."""
-        return "\n".join(self.lines) or f"<Result {len(self.rows)} rows>"
+        """The printed lines, or the rows."""
+        return "\n".join(self.lines) or self.frame.to_string(index=False)
 
     def _repr_html_(self) -> str:
         """HTML for notebooks: tables and lines, or else the rows."""

@@ -58,6 +58,10 @@ ByProtocol: TypeAlias = dict[str, PairVerdicts | list[Judgment]]
 """Protocol -> verdicts on pairs, in columns, or judgments of single dialogues."""
 
 
+MOST_GROUPED = 2_000
+"""Dialogues up to which a board has groups by length."""
+
+
 @dataclass(frozen=True)
 class SeedSetData:
     """A set as it is on disk, without verdicts on dialogues that have changed since."""
@@ -126,10 +130,10 @@ class SeedSetData:
     def _group_of(self, seeds: Seeds) -> dict[str, str]:
         """Return seed id -> topic, or length of the human dialogue in a set without topics.
 
-        Of a large set none by length.
+        Above `MOST_GROUPED` seeds and contestants none by length: each group is a board.
         """
         groups = {seed.id: seed.topic for seed in seeds if seed.topic}
-        if groups or self.large:
+        if groups or len(seeds) * len(self.dialogues) > MOST_GROUPED:
             return groups
         for seed in seeds:
             least = 1 << (len(seed.utterances).bit_length() - 1)

@@ -50,6 +50,8 @@ class PromptFrame:
         if not language.english:
             frame = parts.filled(TEMPLATES.frame)
         self._like = re.compile(f"(?im){frame}")
+        # Each utterance stands in many cases.
+        self.neutralise = lru_cache(1 << 16)(self._neutralised)
 
     def conversation(self, utterances: Utterances) -> str:
         """Return lines ``A: … <chat_end>`` and ``B: … <chat_end>`` (BotChat Appendix B)."""
@@ -58,7 +60,7 @@ class PromptFrame:
             lines.append(f"{'AB'[n % 2]}: {self.neutralise(utterance)} {self.end}")
         return "\n".join(lines)
 
-    def neutralise(self, utterance: str) -> str:
+    def _neutralised(self, utterance: str) -> str:
         """Neutralise the marks of the language's own frame as well as the English ones."""
         text = neutralise(utterance)
         matches = list(self._like.finditer(text.translate(PLAIN)))

@@ -195,6 +195,9 @@ class _Packed:
     def _add_verdict(self, number: int, protocol: Protocol, judgment: Judgment) -> None:
         at = self._places[judgment.seed_id]
         reason = judgment.reason
+        remarks: list[PageRemark] = []
+        if judgment.transcript:
+            remarks = convert(judgment.transcript, list[PageRemark], from_attributes=True)
         speakers = self._speakers(protocol, judgment)
         if speakers:
             reason = ""  # it is the errors once more
@@ -207,7 +210,7 @@ class _Packed:
                 reason=reason,
                 shown=judgment.shown,
                 outcome=judgment.outcome,
-                remarks=convert(judgment.transcript, list[PageRemark], from_attributes=True),
+                remarks=remarks,
                 speakers=speakers,
             )
         )

@@ -99,8 +99,10 @@ def matrix(rates: pd.DataFrame, axes: Axes) -> None:
     """Draw shares as shaded cells with their percent."""
     n = len(rates)
     percent = 100 * rates.to_numpy(dtype=float)
-    axes.imshow(percent, cmap="Greys", vmin=0, vmax=180, aspect="equal")
-    axes.set_anchor("W")
+    edges = np.arange(n + 1) - 0.5
+    axes.pcolormesh(edges, edges, percent, cmap="Greys", vmin=0, vmax=180)
+    axes.invert_yaxis()
+    axes.set_aspect("equal", anchor="W")
     size = min(7.5, 0.28 * axes.figure.bbox.width / (n + 6))
     if size >= 4:
         for i, j in np.argwhere(np.isfinite(percent)):

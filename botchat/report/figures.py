@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from textwrap import wrap
 
@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from matplotlib import style
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from botchat.boards.arena import Arena
@@ -47,6 +48,7 @@ MOST_DRAWN = 40  # contestants; of more the first, and the human dialogues
 
 FORMATS = ("svg", "png", "pdf")
 
+_LINE = 0.16  # inches of a line of the title
 _LEAST = 1  # inches of a side
 _MOST = 100
 
@@ -68,13 +70,18 @@ class Chart:
 
     def figure(self, width: float = WIDTH, height: float | None = None) -> Figure:
         """Draw it in a size in inches; by default as high as it needs."""
-        lines = wrap(self.title, int(12.5 * width)) if self.titled else []
+        lines = self._title_lines(width)
         with style.context(["default", _STYLE]):
-            figure = Figure((width, height or self._height(width) + 0.16 * len(lines)))
+            figure = Figure((width, height or self._height(width) + _LINE * len(lines)))
             if lines:
-                figure.suptitle("\n".join(lines), x=0.01, ha="left")
+                figure.suptitle("\n".join(lines), x=0.01, ha="left", gid="title")
             self.draw(figure.subplots())
         return figure
+
+    def _title_lines(self, width: float) -> list[str]:
+        if not self.titled:
+            return []
+        return wrap(self.title, int(12.5 * width))
 
     def _height(self, width: float) -> float:
         """Height without the title."""
@@ -85,8 +92,14 @@ class Chart:
 
     def inline(self, prefix: str) -> str:
         """Return the svg as a part of a page, which has the title; ``prefix`` makes ids unique."""
-        svg = replace(self, titled=False).svg
-        svg = svg[svg.index("<svg") :]
+        root, rest = re.split(r' *<g id="title">.*?\n  </g>\n', self.svg, flags=re.DOTALL)
+        top = 72 * _LINE * len(self._title_lines(WIDTH))
+        height = 72 * self._height(WIDTH)
+        svg = re.sub(
+            r'height="[^"]*" (viewBox="0) 0 (\S+) [^"]*"',
+            rf'height="{height:g}pt" \1 {top:g} \2 {height:g}"',
+            root[root.index("<svg") :] + rest,
+        )
         prefix = re.sub(r"\s+", "-", prefix)
         return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", svg)
 
@@ -104,7 +117,16 @@ class Chart:
         figure = self.figure(width, height)
         with style.context(["default", _STYLE]), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a script that the font does not have
-            figure.savefig(file, format=form, metadata={**facts, **dates})
+            if form != "svg":
+                figure.savefig(file, format=form, metadata={**facts, **dates})
+                return file.getvalue()
+            # Of a page there are ten, and `savefig` would draw and lay out all of it twice.
+            canvas = FigureCanvasSVG(figure)
+            engine = figure.get_layout_engine()
+            if engine is not None:
+                engine.execute(figure)
+                figure.set_layout_engine("none")
+            canvas.print_svg(file, metadata={**facts, **dates})  # type: ignore[no-untyped-call]
         return file.getvalue()
 
 
