@@ -20,7 +20,7 @@ from botchat.boards.success import passes, success_curves
 from botchat.boards.tables import COLUMNS, Column, N, Table, TableRow, share, table, with_ends
 from botchat.estimates import Estimate, Flags, Floats, Indices
 from botchat.metrics.statistics import (
-    clustered_proportions,
+    ClusteredCases,
     distinct,
     level_of_best,
     level_of_pairs,
@@ -359,9 +359,9 @@ def results(comparisons: Comparisons, *, of_pairs: bool = False) -> pd.DataFrame
     if comparisons.is_soft:
         # The win rate is the mean result, as AlpacaEval's; ties are half of it.
         hits = {"win": result, "tie": result * np.nan, "lose": 1 - result, "win_or_tie": result}
-    weight = np.tile(comparisons.weights, 2)
+    cases = ClusteredCases(row, cluster, len(numbers), np.tile(comparisons.weights, 2))
     for key, hit in hits.items():
-        shares = clustered_proportions(row, cluster, hit.astype(np.float64), len(numbers), weight)
+        shares = cases.proportions(hit.astype(np.float64))
         columns |= with_ends(key, shares.value, shares.low, shares.high)
     return pd.DataFrame(columns, index=names[numbers])
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from botchat.estimates import UNKNOWN, Estimate, Estimates, Flags, Floats
-from botchat.metrics.statistics import LEAST, clustered_proportions, wilson
+from botchat.metrics.statistics import LEAST, ClusteredCases, wilson
 from botchat.protocols.verdicts import NOT_SAID, UNTOLD
 from botchat.records import HUMAN, N_SEED
 
@@ -89,7 +89,7 @@ def _shares(ends: pd.DataFrame, counts: Flags, passed: Flags) -> Estimates:
     row, dialogue = np.nonzero(counts)
     cluster = np.unique(ends["topic"].to_numpy(str), return_inverse=True)[1]
     hits = passed[row, dialogue].astype(np.float64)
-    return clustered_proportions(row, cluster[dialogue], hits, len(counts))
+    return ClusteredCases(row, cluster[dialogue], len(counts)).proportions(hits)
 
 
 def success_curves(ends: pd.DataFrame) -> dict[str, SuccessCurve]:

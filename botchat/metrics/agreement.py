@@ -23,9 +23,9 @@ from botchat.estimates import UNKNOWN, Codes, Estimate, Flags, Floats, Indices
 from botchat.metrics import statistics
 from botchat.metrics.statistics import (
     LEVEL,
+    ClusteredCases,
     SkillDifference,
     bootstrap,
-    clustered_proportions,
     proportion,
     rank_correlations,
     ratio,
@@ -289,7 +289,7 @@ def _annotator_kappa(table: JudgedPairs) -> AnnotatorKappa:
 def _ranking(table: JudgedPairs, name: str, codes: Codes) -> list[Placed]:
     """Return the contestants by their mean result with one judge, best first."""
     side, cluster, (score,) = _results(table, codes < PairOutcome.UNREADABLE, codes)
-    shares = clustered_proportions(side, cluster, score, len(table.contestants))
+    shares = ClusteredCases(side, cluster, len(table.contestants)).proportions(score)
     order = sorted(_contestants(table, side), key=lambda i: -shares.value[i])
     ranking = []
     for i in order:

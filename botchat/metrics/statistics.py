@@ -216,52 +216,64 @@ def skill_difference(
     return SkillDifference(mean.sum(), math.sqrt(variance), len(sums), n_items, of_class)
 
 
-def clustered_proportions(
-    row: Indices,
-    cluster: Indices | None,
-    value: Floats,
-    n_rows: int,
-    weight: Floats | None = None,
-) -> Estimates:
-    """Mean of the values (0 to 1) of each row, with intervals clustered by ``cluster``.
+class ClusteredCases:
+    """Cases by row and cluster, of which means are taken."""
 
-    All arguments have shape (cases,). ``cluster``: numbers from 0; None: every case is independent.
-    ``weight``: how often each case counts; None: once.
-    """
-    if weight is None:
-        weight = np.ones(len(row))
-    if cluster is None:
-        cluster = np.arange(len(row))
-    size = cluster.max(initial=0) + 1
-    cells, cell = distinct(row * size + cluster)
-    row_of = cells // size
-    total = np.bincount(row, weight, n_rows)
-    square = total**2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.bincount(row, weight * value, n_rows) / total
-        distance = value - mean[row]
-        apart = weight * distance
-        own = np.bincount(row, apart * distance, n_rows) / total
-        # 1 / the cases, and 1 / the clusters of one size that would say as much.
-        each_case = np.bincount(row, weight**2, n_rows) / square
-        each_cluster = np.bincount(row_of, np.bincount(cell, weight) ** 2, n_rows) / square
-        variance = np.bincount(row_of, np.bincount(cell, apart) ** 2, n_rows) / square
-        alike = (variance / own - each_case) / (each_cluster - each_case)
-        seen = np.minimum(mean, 1 - mean) / each_cluster
-        alike = np.where(np.isfinite(alike), alike, 1.0).clip(0, 1)
-        alike = (seen * alike + _ALIKE) / (seen + _ALIKE)
-        each = own / (mean * (1 - mean)) * (each_case + alike * (each_cluster - each_case))
-        n = np.bincount(row_of, minlength=n_rows)
+    def __init__(
+        self, row: Indices, cluster: Indices | None, n_rows: int, weight: Floats | None = None
+    ) -> None:
+        """Take arguments of shape (cases,).
+
+        ``cluster``: numbers from 0; None: every case is independent. ``weight``: how often each
+        case counts; None: once.
+        """
+        if weight is None:
+            weight = np.ones(len(row))
+        if cluster is None:
+            cluster = np.arange(len(row))
+        size = cluster.max(initial=0) + 1
+        cells, self._cell = distinct(row * size + cluster)
+        self._row_of = cells // size
+        self._row = row
+        self._weight = weight
+        self._total = np.bincount(row, weight, n_rows)
+        square = self._total**2
+        n = np.bincount(self._row_of, minlength=n_rows)
         t = np.array([student_t(LEVEL, int(df)) if df > 0 else math.inf for df in n - 1])
-        each = np.fmin(each * (t / Z) ** 2 * n / (n - 1), each_cluster)
-    same = (own <= _NOTHING) & ~np.isnan(mean)
-    each[same] = each_cluster[same]
-    low, high = wilson(mean, each)
-    # Cases that are all the same show no spread: as many others as can go unseen may be at an end.
-    unseen = wilson(np.zeros(int(same.sum())), each_cluster[same])[1]
-    low[same] = mean[same] * (1 - unseen)
-    high[same] = mean[same] + unseen * (1 - mean[same])
-    return Estimates(mean, low, high, 1 / each)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # 1 / the cases, and 1 / the clusters of one size that would say as much.
+            self._each_case = np.bincount(row, weight**2, n_rows) / square
+            sizes = np.bincount(self._cell, weight) ** 2
+            self._each_cluster = np.bincount(self._row_of, sizes, n_rows) / square
+            self._wider = (t / Z) ** 2 * n / (n - 1)
+
+    def proportions(self, value: Floats) -> Estimates:
+        """Return the mean of the values (0 to 1) of each row, with intervals by cluster."""
+        n_rows = len(self._total)
+        each_case = self._each_case
+        each_cluster = self._each_cluster
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = np.bincount(self._row, self._weight * value, n_rows) / self._total
+            distance = value - mean[self._row]
+            apart = self._weight * distance
+            own = np.bincount(self._row, apart * distance, n_rows) / self._total
+            spread = np.bincount(self._cell, apart) ** 2
+            variance = np.bincount(self._row_of, spread, n_rows) / self._total**2
+            alike = (variance / own - each_case) / (each_cluster - each_case)
+            seen = np.minimum(mean, 1 - mean) / each_cluster
+            alike = np.where(np.isfinite(alike), alike, 1.0).clip(0, 1)
+            alike = (seen * alike + _ALIKE) / (seen + _ALIKE)
+            each = own / (mean * (1 - mean)) * (each_case + alike * (each_cluster - each_case))
+            each = np.fmin(each * self._wider, each_cluster)
+        same = (own <= _NOTHING) & ~np.isnan(mean)
+        each[same] = each_cluster[same]
+        low, high = wilson(mean, each)
+        # Cases that are all the same show no spread: as many others as can go unseen may be at an
+        # end.
+        unseen = wilson(np.zeros(int(same.sum())), each_cluster[same])[1]
+        low[same] = mean[same] * (1 - unseen)
+        high[same] = mean[same] + unseen * (1 - mean[same])
+        return Estimates(mean, low, high, 1 / each)
 
 
 def wilson(share: npt.ArrayLike, each: npt.ArrayLike) -> tuple[Floats, Floats]:
@@ -294,7 +306,7 @@ def proportion(
     if cluster is not None:
         number = np.unique(np.asarray(cluster), return_inverse=True)[1]
     row = np.zeros(len(cases), np.intp)
-    return clustered_proportions(row, number, cases, 1).at(0).stretched(lowest, width)
+    return ClusteredCases(row, number, 1).proportions(cases).at(0).stretched(lowest, width)
 
 
 def level_of_pairs(m: int) -> float:

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from msgspec import convert
 
-from botchat.metrics.statistics import clustered_proportions
+from botchat.metrics.statistics import ClusteredCases
 from botchat.metrics.verdicts import LOSS, TIE, WIN, PairVerdicts
 from botchat.protocols import kinds
 from botchat.protocols.catalogue import Catalogue
@@ -273,7 +273,7 @@ def _scores(verdicts: PairVerdicts, numbers: Mapping[str, int]) -> dict[str, Pag
     }
     pairs = pd.DataFrame(columns).groupby(["smaller", "larger"])
     row = np.asarray(pairs.ngroup(), np.intp)
-    share = clustered_proportions(row, verdicts.item, (outcome + 1) / 2, pairs.ngroups)
+    share = ClusteredCases(row, verdicts.item, pairs.ngroups).proportions((outcome + 1) / 2)
     counts = pairs[["won", "tied", "lost"]].sum().assign(seeds=pairs["seed"].nunique())
     scores = {}
     for i, ((smaller, larger), won, tied, lost, seeds) in enumerate(counts.itertuples(name=None)):

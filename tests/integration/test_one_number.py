@@ -22,7 +22,7 @@ from botchat.workspace.folder import Workspace
 from tests.commands import said
 
 JUDGES = ("rules", "noisy")
-SUBJECTS = ("model", "model_a", "model_b", "contestant", "judge_a", "judge_b")
+SUBJECTS = ("length", "model", "model_a", "model_b", "contestant", "judge_a", "judge_b")
 ENDS = ("", "_low", "_high")
 _ROUNDED = 0.51, 0.51, 0.51
 """How far a number and its ends on the page, rounded for people, may be from those in files."""

@@ -11,9 +11,9 @@ from scipy.stats import binomtest, t
 
 from botchat.metrics import statistics
 from botchat.metrics.statistics import (
+    ClusteredCases,
     Z,
     bootstrap,
-    clustered_proportions,
     level_of_pairs,
     proportion,
     ratio,
@@ -59,7 +59,7 @@ CASES = st.lists(
 def test_ends_hold_the_share_and_never_meet(cases):
     """Whatever was said: no less sure than the seeds, no surer than the cases, never certain."""
     row, seed, value = (np.array(column) for column in zip(*cases, strict=True))
-    shares = clustered_proportions(row, seed, value, 3)
+    shares = ClusteredCases(row, seed, 3).proportions(value)
     for i in range(3):
         n = int((row == i).sum())
         if not n:
