@@ -68,8 +68,9 @@ def boards(workspace: Workspace) -> list[Board]:
 
 
 def tables(board: Board) -> dict[str, object]:
-    """Every table and signature."""
-    return {part.name: (part.records, part.signatures) for part in board.every_table}
+    """Every table and signature, but for groups, which are boards of their own."""
+    every = [part for part in board.every_table if part.name != "by-length"]
+    return {part.name: (part.records, part.signatures) for part in every}
 
 
 def change_dialogue(workspace: Workspace, records: Records, seed_id: str) -> Dialogue:
