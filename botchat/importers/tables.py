@@ -94,7 +94,7 @@ def named(value: object, place: str) -> Mapping[str, Any]:
     return value
 
 
-@lru_cache(1 << 12, typed=True)
+@lru_cache(4096, typed=True)
 def column_name(name: object) -> str:
     """Return a name in small letters, words joined by ``_``; ``dialogueId`` is two words."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(name))
@@ -181,8 +181,8 @@ def _has_value(cell: object) -> bool:
 
 
 def _csv(data: bytes, where: str) -> pd.DataFrame:
-    import pyarrow as pa
     from pyarrow import csv as arrow_csv
+    from pyarrow import string
 
     data = data.removeprefix(b"\xef\xbb\xbf").rstrip(b"\n")
     head, _, last = data.rpartition(b"\n")
@@ -195,7 +195,7 @@ def _csv(data: bytes, where: str) -> pd.DataFrame:
         raise DataError(f"{where}: the file is empty; its first row names columns")
     # The names of columns are read as a row, since a name that is no number makes its column text;
     # ``column_types`` is for names that are numbers.
-    texts = {f"f{i}": pa.string() for i in range(header.count(separator.encode()) + 1)}
+    texts = {f"f{i}": string() for i in range(header.count(separator.encode()) + 1)}
     try:
         cells = arrow_csv.read_csv(
             BytesIO(data + b"\n"),

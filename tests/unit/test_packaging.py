@@ -71,6 +71,7 @@ def test_the_sdist_has_every_file_of_the_repository() -> None:
             "requirements.lock",
             [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["dev"]],
         ),
+        ("requirements-run.lock", PROJECT["project"]["dependencies"]),
         ("requirements-docs.lock", PROJECT["dependency-groups"]["docs"]),
         ("requirements-tokens.lock", ["llama-index-core"]),
     ],
