@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PY := $(BIN)/python
 PYTHON ?= python3
-# uv is used where it is; what needs it gets it into an environment of its own.
+# uv is used where it is; else it is fetched into build/uv.
 UV := $(shell command -v uv 2>/dev/null)
 OWN_UV := $(or $(UV),build/uv/bin/uv)
 # tiktoken's vocabulary comes in a wheel, so that tokens are counted without a download.
@@ -28,7 +28,7 @@ PAGES := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs seeds/README.md
 
 .PHONY: demo test check lint explore test-real demo-real docs dist test-dist test-lowest lock clean
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.runs
 	TIKTOKEN_CACHE_DIR=$(VOCABULARY) $(BIN)/botchat demo --dir demo
 
 test: $(VENV)/.installed check
@@ -50,18 +50,17 @@ FROM ?=
 explore: $(VENV)/.installed
 	EXPLORE=$(N) EXPLORE_FROM=$(FROM) $(PY) -m pytest -rP -m "hypothesis or explore"
 
-$(VENV)/.installed: pyproject.toml requirements.lock $(TOKENS)
-ifdef UV
-	[ -x $(PY) ] || uv venv --quiet --python '>=3.11' $(VENV)
-	uv pip install --quiet --python $(PY) --require-hashes -r requirements.lock
-	uv pip install --quiet --python $(PY) --require-hashes --no-deps -r $(TOKENS)
-	uv pip install --quiet --python $(PY) --no-deps --no-build-isolation -e .
-else
-	[ -x $(PY) ] || $(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
-	$(PY) -m pip install -qq --disable-pip-version-check --require-hashes --no-deps -r $(TOKENS)
-	$(PY) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
-endif
+# The demo needs what the product needs; every other target what its checks need, too.
+INSTALL = $(OWN_UV) pip install --quiet --python $(PY)
+$(VENV)/.runs: pyproject.toml requirements-run.lock $(TOKENS) | $(OWN_UV)
+	[ -x $(PY) ] || $(OWN_UV) venv --quiet --python '>=3.11' $(VENV)
+	$(INSTALL) --require-hashes -r requirements-run.lock
+	$(INSTALL) --require-hashes --no-deps -r $(TOKENS)
+	$(INSTALL) --no-deps --no-build-isolation -e .
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.runs requirements.lock
+	$(INSTALL) --require-hashes -r requirements.lock
 	touch $@
 
 REAL := build/real
@@ -97,8 +96,8 @@ test-dist: dist
 	.ci/dist dist
 
 $(OWN_UV):
-	$(PYTHON) -m venv build/uv
-	build/uv/bin/pip install -qq --disable-pip-version-check uv
+	$(PYTHON) -m pip install -qq --disable-pip-version-check --target build/uv uv || \
+	  { $(PYTHON) -m venv build/uv && build/uv/bin/pip install -qq --disable-pip-version-check uv; }
 
 test-lowest: $(OWN_UV)
 	mkdir -p build
@@ -112,6 +111,7 @@ test-lowest: $(OWN_UV)
 
 lock: $(OWN_UV)
 	$(LOCKED) pyproject.toml --group dev -o requirements.lock
+	printf 'editables\nhatchling\n' | $(LOCKED) pyproject.toml - -c requirements.lock -o requirements-run.lock
 	$(LOCKED) --group docs -o requirements-docs.lock
 	echo llama-index-core | $(LOCKED) - --no-deps --python-version 3.11 -o $(TOKENS)
 

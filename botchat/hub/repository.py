@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
+import zlib
 from collections.abc import Container, Iterable, Iterator
 from contextlib import closing, suppress
 from hashlib import sha256
@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from botchat.boards.files import to_json
 from botchat.errors import ConfigError, DataError, UsageError, log
@@ -29,6 +30,8 @@ from botchat.workspace.secrets import Redactor, secrets_in
 MANIFEST = "botchat-run.json"
 MAX_RUN_BYTES = 2**30
 """Size of a run that is fetched, which is checked in memory before anything is written."""
+_GZIP = 31
+"""Of zlib: a header and a trailer of gzip, without a time."""
 NAME = r"[\w.-]+/[\w.-]+"
 _DATA = (".csv", ".json", ".jsonl", ".md", ".txt", ".tex", ".parquet", ".png")
 _PAGE = (*_DATA, ".html", ".js", ".svg")
@@ -82,16 +85,17 @@ def publish(
     if not re.fullmatch(NAME, name):
         raise UsageError(f"{name!r} is not ORG/NAME: your name on the hub and one for the run")
     out = workspace.out(seed_set)
-    dataset = _dataset(workspace, seed_set)
+    redactor = _redactor(workspace)
+    dataset = _dataset(workspace, seed_set, redactor)
     repositories = {"dataset": dataset}
     if (out / "index.html").exists():
         page = _page(out)
+        inside = f"leaderboards/{seed_set}/"
+        _refuse_secrets(redactor, {f: page[f] for f in page if dataset.get(inside + f) != page[f]})
         readme = fill("hub/space.md", seed_set=seed_set, repository=name)
         page["README.md"] = readme.encode()
         page[MANIFEST] = dataset[MANIFEST]
         repositories["space"] = page
-    for files in repositories.values():
-        _refuse_secrets(workspace, files)
     rows: list[Row] = []
     lines = []
     for kind, files in repositories.items():
@@ -119,8 +123,11 @@ def _page(out: Path) -> Files:
     return {p.relative_to(out).as_posix(): jsonl.content(p) for p in paths if p.is_file()}
 
 
-def _dataset(workspace: Workspace, seed_set: str) -> Files:
-    """Return the files of the dataset; a torn last line of a stage file is left out."""
+def _dataset(workspace: Workspace, seed_set: str, redactor: Redactor) -> Files:
+    """Return the files of the dataset; a torn last line of a stage file is left out.
+
+    Raises ConfigError for one that holds a key.
+    """
     workspace.seeds(seed_set)  # raises for an unknown set
     paths = {f"seeds/{seed_set}.jsonl": workspace.seed_sets()[seed_set]}
     paths[f"seeds/{seed_set}.toml"] = workspace.about_path(seed_set)  # the sample is elsewhere
@@ -133,9 +140,11 @@ def _dataset(workspace: Workspace, seed_set: str) -> Files:
             contents[file] = jsonl.content(path)
             if path.suffix == ".jsonl":
                 contents[file] = jsonl.whole_lines(contents[file])
-    calls = _calls(workspace, contents)
+    _refuse_secrets(redactor, contents)
+    ledger_file = f"ledger/{seed_set}.jsonl.gz"
+    calls = _calls(workspace, contents, redactor, ledger_file)
     if calls:
-        contents[f"ledger/{seed_set}.jsonl.gz"] = calls
+        contents[ledger_file] = calls
     stages = dict.fromkeys(f.split("/")[0] for f in contents if f.startswith(("s", "g", "j")))
     readme = fill(
         "hub/dataset.md",
@@ -175,15 +184,24 @@ def _commit(seed_set: str, name: str, kind: str, files: Files, private: bool) ->
         return str(api.create_commit(name, changes, repo_type=kind, commit_message=message).oid)
 
 
-def _calls(workspace: Workspace, contents: Files) -> bytes:
-    """Return the calls that the records of a run name, as lines."""
+def _calls(workspace: Workspace, contents: Files, redactor: Redactor, name: str) -> bytes:
+    """Return the calls that the records of a run name, as lines of the packed file ``name``."""
     keys = set()
     for file, content in contents.items():
         keys |= _named_calls(_records(file, content))
+    packer = zlib.compressobj(9, wbits=_GZIP)
+    packed = bytearray()
+    n = 0
     with closing(workspace.ledger(readonly=True)) as ledger:
-        calls = [call for call in ledger.calls("ORDER BY key, at") if call.key in keys]
-    if calls:
-        return gzip.compress(msgspec.json.Encoder().encode_lines(calls), mtime=0)
+        for call in ledger.calls("ORDER BY key, at"):
+            if call.key in keys:
+                n += 1
+                packed += packer.compress(msgspec.json.encode(call) + b"\n")
+                rest = msgspec.json.encode(replace(call, raw=""))
+                for text in (call.raw, rest.decode()):
+                    _refuse_secret(redactor, name, n, text)
+    if n:
+        return bytes(packed + packer.flush())
     return b""
 
 
@@ -219,21 +237,27 @@ def _named_rows(path: Path, named: Container[str], place: str) -> Iterator[Cells
         log.warning(f"{place}: left out {n_others} calls that none of its records names")
 
 
-def _refuse_secrets(workspace: Workspace, files: Files) -> None:
-    """Raise ConfigError for a text with a key of the environment, or with the form of one."""
+def _redactor(workspace: Workspace) -> Redactor:
+    """Return what knows the keys of the environment and of the settings."""
     keys: list[str | None] = list(secrets_in(os.environ))
     for settings in workspace.config.models.values():
         with suppress(ConfigError):  # not set, so nowhere
             keys.append(api_key(settings))
-    redactor = Redactor(keys)
+    return Redactor(keys)
+
+
+def _refuse_secrets(redactor: Redactor, files: Files) -> None:
+    """Raise ConfigError for a text with a known key, or with the form of one."""
     for name, content in files.items():
         if Path(name).suffix in (".png", ".parquet", ".js"):
             continue  # rendered from the other files
-        if name.endswith(".gz"):
-            content = gzip.decompress(content)
         for n, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
-            if redactor.clean(line) != line:
-                raise ConfigError(f"{name}:{n} holds a key, so nothing is sent; take it out")
+            _refuse_secret(redactor, name, n, line)
+
+
+def _refuse_secret(redactor: Redactor, name: str, n: int, line: str) -> None:
+    if not redactor.is_clean(line):
+        raise ConfigError(f"{name}:{n} holds a key, so nothing is sent; take it out")
 
 
 def fetch(workspace: Workspace, source: str) -> Result:

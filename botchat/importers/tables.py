@@ -9,18 +9,18 @@ import re
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from io import BytesIO
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-import pandas as pd
-import pyarrow as pa
-from pyarrow import csv as arrow_csv
-from pyarrow import parquet
 
 from botchat.errors import DataError, one_line, quoted
 from botchat.frames import Tables, package_toml
+
+if TYPE_CHECKING:
+    import pandas as pd  # half a second, for commands that read no table
 
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".parquet")
 COLUMNS = package_toml("importers/columns.toml", Tables)
@@ -94,6 +94,7 @@ def named(value: object, place: str) -> Mapping[str, Any]:
     return value
 
 
+@lru_cache(4096, typed=True)
 def column_name(name: object) -> str:
     """Return a name in small letters, words joined by ``_``; ``dialogueId`` is two words."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(name))
@@ -106,6 +107,8 @@ def read_table(data: bytes, where: str, columns: Collection[str] | None = None) 
     Names of columns are in small letters, words joined by ``_``, and of equal ones the first is
     read; cells of csv are text. None of ``columns``: all are read. Raises `DataError`.
     """
+    import pandas as pd
+
     suffix = PurePath(where).suffix.lower()
     if suffix not in SUFFIXES:
         raise DataError(f"{where}: none of {', '.join(SUFFIXES)}; convert it")
@@ -164,17 +167,23 @@ def rows_of(
     records: Iterable[Mapping[Any, object]], where: str, start: int = 1
 ) -> Iterator[FileRow]:
     """Yield records of any origin as rows, the first with the number ``start``."""
+    import pandas as pd
+
     for number, record in enumerate(records, start):
-        fields = {column_name(name): cell for name, cell in record.items() if _has_value(cell)}
+        cells = {name: cell for name, cell in record.items() if cell is not pd.NA}
+        fields = {column_name(name): cell for name, cell in cells.items() if _has_value(cell)}
         if any(cell != "" for cell in fields.values()):
             yield FileRow(f"{where} row {number}", fields)
 
 
 def _has_value(cell: object) -> bool:
-    return not (cell is None or cell is pd.NA or (isinstance(cell, float) and cell != cell))
+    return not (cell is None or (isinstance(cell, float) and cell != cell))
 
 
 def _csv(data: bytes, where: str) -> pd.DataFrame:
+    from pyarrow import csv as arrow_csv
+    from pyarrow import string
+
     data = data.removeprefix(b"\xef\xbb\xbf").rstrip(b"\n")
     head, _, last = data.rpartition(b"\n")
     if last.startswith(b"# botchat:") and head.count(b'"') % 2 == 0:
@@ -186,7 +195,7 @@ def _csv(data: bytes, where: str) -> pd.DataFrame:
         raise DataError(f"{where}: the file is empty; its first row names columns")
     # The names of columns are read as a row, since a name that is no number makes its column text;
     # ``column_types`` is for names that are numbers.
-    texts = {f"f{i}": pa.string() for i in range(header.count(separator.encode()) + 1)}
+    texts = {f"f{i}": string() for i in range(header.count(separator.encode()) + 1)}
     try:
         cells = arrow_csv.read_csv(
             BytesIO(data + b"\n"),
@@ -208,6 +217,10 @@ def _objects(data: bytes, where: str) -> list[Mapping[str, object]]:
 
 
 def _parquet(data: bytes, columns: Collection[str] | None) -> tuple[pd.DataFrame, list[str]]:
+    import pandas as pd
+    import pyarrow as pa
+    from pyarrow import parquet
+
     schema = parquet.read_schema(pa.BufferReader(data))
     texts = [field.name for field in schema if field.type in (pa.string(), pa.large_string())]
     file = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
@@ -234,6 +247,8 @@ def _xlsx(data: bytes) -> pd.DataFrame:
 
     Cells count, not bytes: a frame has all of them between the first and the last.
     """
+    import pandas as pd
+
     with zipfile.ZipFile(BytesIO(data)) as archive:
         size = sum(member.file_size for member in archive.infolist())
         if size > MAX_UNPACKED:

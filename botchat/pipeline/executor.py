@@ -1,21 +1,24 @@
 """Model calls made by other processes or machines, through any executor of `concurrent.futures`.
 
-Workers hold nothing: a task brings the requests, with what lets them in, and gives back responses.
-All else stays here, as for any other server. A lost worker is a lost connection: its calls may have
-been billed, count as what they had reserved, and are tried again.
+A worker keeps connections alone: a task brings requests, with what lets them in, and gives back
+responses. All else stays here, as for any other server. A lost worker is a lost connection: its
+calls may have been billed, count as what they had reserved, and are tried again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
+from math import ceil
+from threading import Thread
 from typing import Any, TypeAlias
 
+import msgspec
 from joblib.externals.loky import get_reusable_executor
 
 from botchat.errors import ConfigError, UsageError
@@ -23,10 +26,17 @@ from botchat.models.connection import Failure, Response, Server
 from botchat.parallel import together
 from botchat.workspace.model_settings import Access
 
-REQUESTS_PER_TASK = 16
-"""Most requests that one lost worker takes with it."""
+GATHER_S = 0.002
+"""Seconds without another request after which a task is sent: a worker does one at a time, and a
+task of few requests would keep it for as long as one of many."""
 
-NO_WORKER_S = 120.0
+LOOK_S = 2.0
+"""Seconds between two looks whether there are workers."""
+
+NO_WORKER_S = 20.0
+"""Seconds in which a scheduler without workers must get one."""
+
+NO_TASK_S = 120.0
 """Seconds, beyond the deadline of a call, in which a task must come back."""
 
 Request: TypeAlias = tuple[str, bytes | None, float]
@@ -38,13 +48,16 @@ class WorkerPool:
 
     def __init__(self, executor: str | Executor) -> None:
         """Open ``loky:N`` or ``dask://HOST:PORT``. Raises `ConfigError` for another name."""
-        self.seen_at = 0.0  # when a task came back
+        self.seen_at = time.monotonic()  # when a task went or came back, or a worker was there
+        self.n_workers = 1
         self._processes: Callable[[], Any] | None = None  # of loky
         self._client: Any = None  # of dask
         kind, _, place = str(executor).partition(":")
         if isinstance(executor, Executor):
             self._executor = executor
+            self.n_workers = getattr(executor, "_max_workers", 2)
         elif kind == "loky" and place.isdigit() and int(place):
+            self.n_workers = int(place)
             # They outlive a killed command for 20 s.
             self._processes = partial(get_reusable_executor, int(place), timeout=20)
         elif kind == "dask" and place.startswith("//"):
@@ -55,11 +68,13 @@ class WorkerPool:
             except (ImportError, OSError) as error:
                 raise ConfigError(f"--executor {executor}: {error}") from None
             self._executor = self._client.get_executor(pure=False)
+            self._count()
         else:
             raise UsageError(f"--executor {executor!r}: write loky:N or dask://HOST:PORT")
 
     def submit(self, access: Access, requests: list[Request]) -> Future[Responses]:
         """Let a worker send requests."""
+        self.seen_at = time.monotonic()
         if self._processes is not None:  # others, if one was lost
             self._executor = self._processes()
         if self._client is None:
@@ -67,6 +82,20 @@ class WorkerPool:
         from distributed import Event
 
         return self._executor.submit(_send_once, Event(client=self._client), access, requests)
+
+    def is_gone(self, longest_s: float) -> bool:
+        """Return whether nothing came back for so long; dask is asked whether it has workers."""
+        if self._client is not None:
+            longest_s = NO_WORKER_S
+            self._count()
+        return time.monotonic() - self.seen_at > longest_s
+
+    def _count(self) -> None:
+        """Count the workers of dask, which come and go."""
+        n_workers = sum(self._client.nthreads().values())
+        if n_workers:
+            self.n_workers = n_workers
+            self.seen_at = time.monotonic()
 
     def close(self) -> None:
         """End what was begun here; an executor of somebody else goes on."""
@@ -89,34 +118,45 @@ class WorkerServer(Server):
     """A server to which the workers of a pool send the requests."""
 
     pool: WorkerPool
+    _n_out: int = field(default=0, init=False)
     _requests: list[Request] = field(default_factory=list, init=False)
-    """Requests of the task that is submitted next."""
+    """Requests of the tasks that are submitted next."""
 
     async def send(self, path: str, body: bytes | None, deadline_s: float) -> Response:
         """Let a worker send a request."""
-        if len(self._requests) in (0, REQUESTS_PER_TASK):
-            self._requests = []
-            self._task = asyncio.create_task(self._submit(self._requests))
+        if not self._requests:
+            self._gathering = asyncio.create_task(self._gather())
         number = len(self._requests)
         self._requests.append((path, body, deadline_s))
-        responses = await asyncio.shield(self._task)
-        return responses[number]
+        self._n_out += 1
+        try:
+            share, tasks = await asyncio.shield(self._gathering)
+            responses = await asyncio.shield(tasks[number // share])
+        finally:
+            self._n_out -= 1
+        return responses[number % share]
+
+    async def _gather(self) -> tuple[int, list[asyncio.Task[Responses]]]:
+        """Once nobody joins any more, submit a worker's share of all in flight as a task."""
+        n_before = 0
+        while n_before < len(self._requests):
+            n_before = len(self._requests)
+            await asyncio.sleep(GATHER_S)
+        requests = self._requests
+        self._requests = []
+        share = ceil(self._n_out / self.pool.n_workers) or 1
+        parts = [requests[start : start + share] for start in range(0, len(requests), share)]
+        return share, [asyncio.create_task(self._submit(part)) for part in parts]
 
     async def _submit(self, requests: list[Request]) -> Responses:
-        """Send ``requests``, to which others are added for one pass of the event loop."""
-        await asyncio.sleep(0)
-        if self._requests is requests:
-            self._requests = []
         access = self.open()
-        longest_s = NO_WORKER_S + max(deadline_s for _, _, deadline_s in requests)
+        longest_s = NO_TASK_S + max(deadline_s for _, _, deadline_s in requests)
         try:
             task = asyncio.wrap_future(self.pool.submit(access, requests))
-            while not (await asyncio.wait([task], timeout=longest_s))[0]:
-                if time.monotonic() - self.pool.seen_at > longest_s:
-                    return [
-                        Failure("setting", f"{self.name}: no worker of --executor answers")
-                        for _ in requests
-                    ]
+            while not (await asyncio.wait([task], timeout=LOOK_S))[0]:
+                if await asyncio.to_thread(self.pool.is_gone, longest_s):
+                    text = f"{self.name}: no worker of --executor answers"
+                    return [Failure("setting", text) for _ in requests]
             self.pool.seen_at = time.monotonic()
             return task.result()
         except Exception as error:  # each executor has its own for a lost worker
@@ -126,9 +166,15 @@ class WorkerServer(Server):
 
 def send_all(access: Access, requests: list[Request]) -> Responses:
     """Send requests from a worker."""
+    loop, server = _kept(os.getpid(), msgspec.json.encode(access))
+    job = together(server.send(*request) for request in requests)
+    return asyncio.run_coroutine_threadsafe(job, loop).result()
 
-    async def send() -> Responses:
-        async with aclosing(Server(access.base_url, lambda: access)) as server:
-            return await together(server.send(*request) for request in requests)
 
-    return asyncio.run(send())
+@lru_cache(64)
+def _kept(process: int, access: bytes) -> tuple[asyncio.AbstractEventLoop, Server]:
+    """Return the connections of a process to a server, in a thread that lives as long as it."""
+    known = msgspec.json.decode(access, type=Access)
+    loop = asyncio.new_event_loop()
+    Thread(target=loop.run_forever, name=f"botchat-{process}", daemon=True).start()
+    return loop, Server(known.base_url, lambda: known)

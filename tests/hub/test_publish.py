@@ -4,6 +4,8 @@ import gzip
 import hashlib
 import json
 import shutil
+import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -155,6 +157,17 @@ def test_a_key_is_not_published(
     path.write_bytes(path.read_bytes().replace(b"So?", b"My token is " + said))
     with pytest.raises(BotChatError, match=r"^seeds/s\.jsonl:1 holds a key, so nothing is sent"):
         botchat.publish(NAME, workspace=Workspace(run.root), seeds="s")
+    assert hub.asked == []
+
+
+def test_a_key_behind_an_escape_in_a_call_is_not_published(run: Workspace, hub: Hub) -> None:
+    """In what a server said, as in what it was sent; the line of the packed file is named."""
+    hidden = "".join(f"\\u{ord(letter):04x}" for letter in TOKEN)
+    said = json.dumps([{"a": 1}, {"b": "so " + hidden}])
+    with sqlite3.connect(run.hidden / "ledger.sqlite3") as db:
+        db.execute("UPDATE calls SET raw = ?", (zlib.compress(said.encode()),))
+    with pytest.raises(BotChatError, match=r"^ledger/s\.jsonl\.gz:1 holds a key, so nothing is"):
+        botchat.publish(NAME, workspace=run, seeds="s")
     assert hub.asked == []
 
 

@@ -13,6 +13,7 @@ from joblib.externals.loky import reusable_executor
 import botchat
 from botchat.cli.main import main
 from botchat.errors import FatalModelError
+from botchat.models import endpoint
 from botchat.pipeline import executor
 from tests.integration.test_runs import KEY, stage_files, workspace
 from tests.openai_server import Server
@@ -25,7 +26,8 @@ PRICED = {"price_input": 1.0, "price_output": 1.0, "timeout_s": 5.0}
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(executor, "NO_WORKER_S", 3.0)
+    monkeypatch.setattr(executor, "NO_TASK_S", 3.0)
+    monkeypatch.setattr(executor, "LOOK_S", 0.1)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
@@ -37,7 +39,7 @@ def expected(server, folder):
 
 def kill_some(pids):
     """Kill some of the processes, a while after each other."""
-    for _ in range(6):
+    for _ in range(3):
         time.sleep(0.1)
         for pid in [*pids()][:1]:
             with contextlib.suppress(ProcessLookupError):
@@ -73,8 +75,8 @@ def test_loky_workers_make_the_same_bytes(tmp_path, pids):
         assert sent >= N_SEEDS * 4 if pids else sent == N_SEEDS * 4
 
 
-def test_dask_workers_make_the_same_bytes_also_where_one_is_killed(tmp_path):
-    """A task of a lost worker is sent again by us alone, and counted."""
+def test_dask_workers_make_the_same_bytes_also_where_one_is_killed(tmp_path, capsys, monkeypatch):
+    """A task of a lost worker is sent again by us alone, and counted; without any it ends."""
     distributed = pytest.importorskip("distributed")
     workers = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with (
@@ -82,12 +84,17 @@ def test_dask_workers_make_the_same_bytes_also_where_one_is_killed(tmp_path):
         distributed.LocalCluster(processes=True, **workers) as cluster,
     ):
         files = expected(server, tmp_path / "plain")
-        executor = f"dask:{cluster.scheduler_address.removeprefix('tcp:')}"
+        by_dask = f"dask:{cluster.scheduler_address.removeprefix('tcp:')}"
         folder = workspace(tmp_path / "w", server, N_SEEDS)
-        assert check(server, folder, files, executor) == N_SEEDS * 4
+        assert check(server, folder, files, by_dask) == N_SEEDS * 4
         pid = next(worker.pid for worker in cluster.workers.values())
         again = workspace(tmp_path / "v", server, N_SEEDS, **PRICED)
-        check(server, again, files, executor, pids=lambda: [pid])
+        check(server, again, files, by_dask, pids=lambda: [pid])
+        cluster.scale(0)
+        monkeypatch.setattr(executor, "NO_WORKER_S", 0.5)
+        alone = workspace(tmp_path / "u", server, N_SEEDS)
+        assert main([*GENERATE, "--executor", by_dask, "--dir", str(alone)]) == 1
+        assert "no worker of --executor answers" in capsys.readouterr().err
 
 
 def generate(folder, executor):
@@ -119,7 +126,8 @@ class Nobody(ThreadPoolExecutor):
 
 def test_without_a_worker_a_run_ends_with_one_line(tmp_path, monkeypatch):
     """After a time, and not never."""
-    monkeypatch.setattr(executor, "NO_WORKER_S", 0.1)
+    monkeypatch.setattr(executor, "NO_TASK_S", 0.1)
+    monkeypatch.setattr(endpoint, "_WINDOW_TIMEOUT_S", 0.1)
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server, 2, timeout_s=0.1)
         with pytest.raises(FatalModelError, match=r"no worker of --executor answers"):

@@ -5,6 +5,7 @@ import inspect
 import re
 import shlex
 import subprocess
+import sys
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
@@ -68,6 +69,7 @@ def test_the_sdist_has_every_file_of_the_repository() -> None:
             "requirements.lock",
             [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["dev"]],
         ),
+        ("requirements-run.lock", PROJECT["project"]["dependencies"]),
         ("requirements-docs.lock", PROJECT["dependency-groups"]["docs"]),
         ("requirements-tokens.lock", ["llama-index-core"]),
     ],
@@ -164,3 +166,12 @@ def test_a_block_is_read_by_botchats_own_loader(tmp_path, block):
         assert settings.base_url.startswith(("https://", "http://localhost:"))
     for entry in block.strip().split("\n\n"):
         assert len(entry.splitlines()) <= 6
+
+
+@pytest.mark.parametrize("command", ["models", "seeds", "init"])
+def test_a_small_command_imports_neither_pandas_nor_aiohttp(tmp_path: Path, command: str) -> None:
+    """They take most of a second, for nothing."""
+    code = "import sys; from botchat.cli.main import main; main(sys.argv[1:])"
+    code += "; print({'pandas', 'aiohttp', 'pyarrow'} & {*sys.modules}, file=sys.stderr)"
+    run = [sys.executable, "-c", code, command, "--dir", str(tmp_path)]
+    assert subprocess.run(run, capture_output=True, text=True).stderr.endswith("set()\n")
