@@ -109,6 +109,23 @@ def test_all_games_where_all_count(comparisons, k):
     assert np.isfinite(bootstrap_elo(comparisons, s).rating).all()
 
 
+@pytest.mark.parametrize("winners", ["m000", ""])
+def test_ends_are_those_of_whole_shuffles(monkeypatch, winners):
+    """Also where a model always wins, whose rating never settles: the same but for the noise."""
+    games = simulated(4, 500)
+    result = np.where(games.first == 0, 1.0, games.result) if winners else games.result
+    comparisons = Comparisons(games.models, games.first, games.second, result)
+    s = EloSettings(shuffles=600, runs=4)
+    monkeypatch.setattr(engine, "_MOST_GAMES", 10**9)
+    monkeypatch.setattr(engine, "_TOLERANCE", 1e-300)  # every game is played
+    whole = bootstrap_elo(comparisons, s)
+    monkeypatch.undo()
+    monkeypatch.setattr(engine, "_MOST_GAMES", 700)
+    ends = bootstrap_elo(comparisons, s)
+    assert abs(ends.rating - whole.rating).max() < 4 * max(whole.run_std.max(), ends.run_std.max())
+    assert abs(ends.rating - whole.rating).max() < 8
+
+
 def test_nothing_to_rate():
     """No comparison is an expected error, not an empty table."""
     with pytest.raises(MissingDataError, match="no comparison to rate"):
