@@ -184,17 +184,22 @@ class DryRunModels:
     async def walk(
         self, items: Sequence[T], most: int, ask: Callable[[T], Awaitable[object]]
     ) -> None:
-        """Ask about items; of more than ``most``, which are alike, about so many for all."""
+        """Ask about items; of more than ``most``, which are alike, about so many for all.
+
+        Two neighbours, such as both orders of a pair, go together: they may share calls.
+        """
         n = len(items)
         # The golden ratio's multiples are spread evenly, in whatever period the items repeat.
-        few = sorted({int(n * (i * 0.6180339887 % 1)) for i in range(most)})
+        begins = sorted({2 * int(n // 2 * (i * 0.6180339887 % 1)) for i in range(most // 2)})
         if n <= most:
-            few = list(range(n))
+            begins = list(range(0, n, 2))
+        few = [items[begin : begin + 2] for begin in begins]
         numbers = set()
-        self.weight = n / max(1, len(few))
-        for i in few:
+        self.weight = n / max(1, sum(map(len, few)))
+        for neighbours in few:
             before = self.n_counted
-            await ask(items[i])
+            for item in neighbours:
+                await ask(item)
             numbers.add(self.n_counted - before)
         self.weight = 1.0
         if n > most and numbers == {0}:  # the ledger answered them all: does it the others?

@@ -12,6 +12,8 @@ import botchat
 from botchat.cli.main import main
 from botchat.errors import LimitReached
 from botchat.models.limits import Retry
+from botchat.pipeline import generate as generating
+from botchat.pipeline import judge as judging
 from botchat.pipeline.models import settings_text, templates
 from botchat.records import Seed
 from botchat.workspace.config import load
@@ -196,6 +198,28 @@ def test_an_outage_of_the_judge_is_not_judged_never_unreadable(place, server, ca
     assert checks["unreadable_rate"]["value"] == 0
     assert sum(one["unreadable"] for one in whole["judged"]) == 0
     assert "judge has failed 8 times in a row: HTTP 503: " in said.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "panel",
+    [(), ("--protocol", "gteval", "--judge", "chateval-same-role", "--judge-model", "judge")],
+)
+def test_a_plan_of_some_is_the_plan_of_all(place, capsys, monkeypatch, panel):
+    """Of many dialogues and cases some stand for all: the same calls, dollars within 2 % of 40."""
+    seeds = [Seed(f"t{n}", tuple(f"{'word ' * (1 + n * k % 9)}{n}" for k in range(6)))
+             for n in range(40)]  # fmt: skip
+    place.write_seeds("many", seeds)
+    plans = []
+    for dialogues, cases in ((8, 20), (10**6, 10**6)):
+        monkeypatch.setattr(generating, "WALKED", dialogues)
+        monkeypatch.setattr(judging, "WALKED", cases)
+        run(botchat.Workspace(place.root), "--seeds", "many", "--limit", "40", "--plan", "--json",
+            *panel)  # fmt: skip
+        plans.append(json.loads(capsys.readouterr().out)["rows"])
+    for few, whole in zip(*plans, strict=True):
+        assert few["calls"] == whole["calls"] > 0
+        for key in ("cost_usd", "cost_usd_high"):
+            assert few[key] == pytest.approx(whole[key], rel=0.02)
 
 
 @pytest.mark.parametrize("provider", [None, *templates()])
