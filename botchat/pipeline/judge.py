@@ -113,7 +113,8 @@ async def walk_jobs(jobs: Sequence[JudgingJob], session: Session, models: DryRun
 
 
 async def _answer(judge: Judge, make: MakeCase) -> None:
-    await judge.answer(make())
+    """Answer as a plan does: no made-up reply has a verdict, and none is looked for."""
+    await judge.answer(replace(make(), read=lambda text: (None, text)))
 
 
 async def ask_jobs(
