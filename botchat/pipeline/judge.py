@@ -218,9 +218,7 @@ def _controls(run: ResolvedRun, protocol: Protocol, n_seeds: int) -> list[MakeCa
         return []
     if protocol.is_pair and GTEVAL.name in [each.name for each in run.protocols]:
         return []  # GTEval's are the same dialogues, in both orders too
-    seed_set = run.seed_set
-    shuffled = seed_set.shuffled(run.workspace.config.run.shuffled)
-    return list(control_cases(protocol, seed_set.seeds, shuffled))
+    return list(control_cases(protocol, run.seed_set.seeds, run.shuffled_dialogues()))
 
 
 def _without(controls: Sequence[MakeCase], makers: Sequence[MakeCase]) -> list[MakeCase]:

@@ -301,7 +301,7 @@ def plan(run: ResolvedRun, walk: Walk) -> Plan:
         is_exact=counter.exact,
     )
     notes += text.splitlines()
-    n_shuffled = len(run.seed_set.shuffled(run.workspace.config.run.shuffled))
+    n_shuffled = len(run.shuffled_dialogues())
     return Plan(expected, high, notes, not models.n_replayed, n_shuffled)
 
 

@@ -47,13 +47,6 @@ class SeedSet:
             )
         return self._bots[name]
 
-    def shuffled(self, most: int) -> dict[str, Dialogue]:
-        """Return the first shuffled dialogues, or none where they are too few to test a judge."""
-        shuffled = shuffled_dialogues(self.seeds, most)
-        if len(shuffled) < LEAST:
-            return {}
-        return shuffled
-
     @cached_property
     def rules(self) -> RulesJudge:
         """The offline judge. Raises `ConfigError` for a set that is not English."""
@@ -125,6 +118,13 @@ class ResolvedRun:
             limit = usual.limit
         models = tuple(dict.fromkeys(self.models or usual.models))
         return replace(self, models=models, judge=self.judge.or_usual(usual), limit=limit)
+
+    def shuffled_dialogues(self) -> dict[str, Dialogue]:
+        """Return the shuffled dialogues that test a judge; none where they are too few."""
+        shuffled = shuffled_dialogues(self.seed_set.seeds, self.workspace.config.run.shuffled)
+        if len(shuffled) < LEAST:
+            return {}
+        return shuffled
 
     def stored_dialogues(self) -> Dialogues:
         """Read the dialogues of every generated contestant of the set."""
