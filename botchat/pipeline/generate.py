@@ -85,8 +85,7 @@ async def ask(session: Session, stops: EarlyStop) -> list[Generated]:
     generated = await together(job.run(stops) for job in jobs)
     calls = {job.contestant: calls_of(job.dialogues.values()) for job in jobs}
     new = {each.model for each in generated if each.new}
-    run = session.run
-    record_provenance(run.workspace, session.ledger, run.seed_set.name, "generate", calls, new)
+    record_provenance(session, "generate", calls, new)
     return generated
 
 

@@ -431,12 +431,4 @@ class JudgmentWriter:
         judge = self.judge.name
         calls = judged_calls(self.judgments.values())
         changed = [judge] if self._new else []
-        run = self._session.run
-        record_provenance(
-            run.workspace,
-            self._session.ledger,
-            run.seed_set.name,
-            self.protocol.name,
-            {judge: calls},
-            changed,
-        )
+        record_provenance(self._session, self.protocol.name, {judge: calls}, changed)

@@ -160,7 +160,7 @@ def board_result(
     if page is not None:
         pieces.append(f"Page: {page}")
         data.update(out=str(page.parent), page=str(page))
-    return Result(data, pieces, is_billed=True, table=view.board.main)
+    return Result(data, pieces, table=view.board.main)
 
 
 def write_charts(folder: Path, charts: Iterable[Chart]) -> None:

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cache, partial
-from statistics import median
+from statistics import fmean, median
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from botchat.errors import DataError, MissingDataError
@@ -215,8 +215,8 @@ class DryRunModels:
             return ReplyLengths(tokens, tokens, 1.0)
         factor = (1.0, 2.0)[self.level]
         count = self.counter.estimate
-        counted = sum(count(reply.text) for _, reply in recent) / len(recent)
-        billed = sum(reply.usage.completion_tokens or 0 for _, reply in recent) / len(recent)
+        counted = fmean(count(reply.text) for _, reply in recent)
+        billed = fmean(reply.usage.completion_tokens or 0 for _, reply in recent)
         prompts = sum(prompt_tokens(messages, count) for messages, _ in recent)
         billed_prompts = sum(reply.usage.prompt_tokens or 0 for _, reply in recent)
         return ReplyLengths(
