@@ -253,7 +253,6 @@ def _notes(
     for name, judgments in judged.items():
         if JudgeId.parse(name).role != "votes_before_debate":
             n_settings[name] = len({judgment.signature for judgment in judgments})
-    rows = [*compared.judges, *compared.annotators]
     # Utterances of dialogues that are judged by themselves, which are not cut to one length.
     alone = [each for each in chain.from_iterable(judged.values()) if len(each.contestants) == 1]
     human = [each.shown for each in alone if each.contestants[0] == HUMAN]
@@ -263,7 +262,7 @@ def _notes(
         judged=judged,
         outdated=outdated,
         n_settings=n_settings,
-        alike=[row.judge for row in rows if row.n and not row.kappa.is_known],
+        compared=compared,
         labels=labels,
         is_built_in=labels == BUILT_IN and bool(human and generated),
         n_human=median_low(human or [0]),

@@ -414,15 +414,11 @@ class JudgmentWriter:
             most = MOST_UNREADABLE_OWN
         if self._unreadable != most:
             return
-        last = judgment.reason
-        if judgment.transcript:
-            last = judgment.transcript[-1].text
         text = fill(
             "pipeline/unreadable.txt",
             protocol=self.protocol.name,
             judgment=judgment,
             most=most,
-            last=repr(last[:200]),
         )
         raise UnreadableReplies(text.strip())
 

@@ -292,15 +292,7 @@ def plan(run: ResolvedRun, walk: Walk) -> Plan:
         expected, high = levels
         calls = sum(each.calls for each in expected if each.settings)
         notes = minutes_note(ledger, calls)
-    unpriced = dict.fromkeys(each.model for each in expected if each.cost_usd is None)
-    text = fill(
-        "pipeline/plan_notes.txt",
-        models=models.opened.values(),
-        unpriced=unpriced,
-        is_rough=models.is_rough,
-        is_exact=counter.exact,
-    )
-    notes += text.splitlines()
+    notes += fill("pipeline/plan_notes.txt", models=models, expected=expected).splitlines()
     n_shuffled = len(run.shuffled_dialogues())
     return Plan(expected, high, notes, not models.n_replayed, n_shuffled)
 
@@ -340,7 +332,7 @@ def resolution(run: ResolvedRun, planned: Plan) -> list[str]:
         usd = None
     text = fill(
         "pipeline/resolution.txt",
-        humans=[len(seed.utterances) for seed in seeds],
+        seeds=seeds,
         points=points,
         usd=usd,
         is_measured=measured is not None,
