@@ -137,7 +137,7 @@ def sign_flip(sums: Floats) -> float:
         return 2 * NormalDist().cdf(-seen / math.sqrt(sums @ sums))
     chance = np.ones(1)
     for size, n in zip(size_of.tolist(), count.tolist(), strict=True):
-        logs = np.concatenate([np.zeros(1), np.cumsum(np.log(np.arange(1, n + 1)))])
+        logs = np.cumsum(np.log(np.maximum(1, np.arange(n + 1))))  # of 0!, 1!, …
         flipped = np.zeros(size * n + 1)
         flipped[::size] = np.exp(logs[-1] - logs - logs[::-1] - n * math.log(2))
         chance = np.convolve(chance, flipped)

@@ -157,13 +157,13 @@ def _report(
     signed = {"set": "", "protocol": name, "files": "+".join(files)}
     subject = list(files)
     dialogues: Dialogues = {}
-    topics = {}
+    topics: Mapping[str, str] = {}
     outdated: Mapping[str, int] = Counter()
     costs = {}
     if data is not None:
         protocol = data.catalogue.find(name)
         dialogues = data.dialogues
-        topics = {seed.id: seed.topic for seed in data.seeds if seed.topic}
+        topics = data.test.topics
         outdated = data.outdated
         signed["set"] = data.seed_set
         subject.insert(0, f"{name} on {data.seed_set}")

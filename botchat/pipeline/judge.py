@@ -26,7 +26,7 @@ from botchat.pipeline.contestants import (
 )
 from botchat.pipeline.ledger import judged_calls, record_provenance
 from botchat.pipeline.plan import DryRunModels, ask_or_plan
-from botchat.pipeline.resolved import ResolvedRun, first_seeds
+from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.session import Session
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.catalogue import GTEVAL, catalogue
@@ -157,11 +157,10 @@ def judging_job(run: ResolvedRun, protocol: Protocol, generated: Dialogues) -> J
 
     Raises `ConfigError`: N too small, too few contestants; `MissingDataError`: nothing to ask.
     """
-    seed_set = run.seed_set.seeds
     contestants = select_dialogues(run, generated)
-    seeds: Seeds = begun_seeds(seed_set, contestants)
-    if run.limit is not None:
-        seeds = first_seeds(seed_set, run.limit)
+    seeds = run.first_seeds
+    if run.limit is None:
+        seeds = begun_seeds(seeds, contestants)
     asked = _asked(run, protocol)
     compared = _compared(run, protocol, seeds, contestants)
     cases = []

@@ -24,7 +24,7 @@ from botchat.metrics.statistics import LEAST, LEVEL, student_t
 from botchat.models.attempts import Call, EndpointFacts, SenderFacts
 from botchat.models.stored import LedgerModel
 from botchat.parallel import EarlyStop, run_sync
-from botchat.pipeline.resolved import ModelUse, ResolvedRun, SeedSet, first_seeds
+from botchat.pipeline.resolved import ModelUse, ResolvedRun, SeedSet
 from botchat.pipeline.session import Session, run_session, stage_result, token_counter
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.catalogue import RANKING
@@ -317,7 +317,7 @@ def resolution(run: ResolvedRun, planned: Plan) -> list[str]:
     fewer than two models or `LEAST` topics, or without an Arena.
     """
     n_models = sum(name.partition(":")[0] not in ("bot", HUMAN) for name in run.models)
-    seeds = first_seeds(run.seed_set.seeds, run.limit)
+    seeds = run.first_seeds
     eligible = eligible_seeds(seeds)
     n = len({seed.topic or seed.id for seed in eligible})
     if n_models < 2 or n < LEAST or not any(each.is_pair for each in run.protocols or RANKING):

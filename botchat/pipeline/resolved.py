@@ -119,6 +119,14 @@ class ResolvedRun:
         models = tuple(dict.fromkeys(self.models or usual.models))
         return replace(self, models=models, judge=self.judge.or_usual(usual), limit=limit)
 
+    @property
+    def first_seeds(self) -> Seeds:
+        """The first ``limit`` seeds, or all; raises `UsageError` for a limit below 1."""
+        limit = self.limit
+        if limit is not None and limit < 1:
+            raise UsageError(f"--limit {limit}: at least one seed is needed")
+        return self.seed_set.seeds[:limit]
+
     def shuffled_dialogues(self) -> dict[str, Dialogue]:
         """Return the shuffled dialogues that test a judge; none where they are too few."""
         shuffled = shuffled_dialogues(self.seed_set.seeds, self.workspace.config.run.shuffled)
@@ -129,10 +137,3 @@ class ResolvedRun:
     def stored_dialogues(self) -> Dialogues:
         """Read the dialogues of every generated contestant of the set."""
         return self.workspace.all_dialogues(self.seed_set.name, self.seed_set.seeds)
-
-
-def first_seeds(seeds: Seeds, limit: int | None) -> Seeds:
-    """Return the first ``limit`` seeds, or all; raises `UsageError` for a limit below 1."""
-    if limit is not None and limit < 1:
-        raise UsageError(f"--limit {limit}: at least one seed is needed")
-    return seeds[:limit]
