@@ -264,8 +264,8 @@ def _notes(
         n_settings=n_settings,
         compared=compared,
         labels=labels,
-        is_built_in=labels == BUILT_IN and bool(human and generated),
-        n_human=median_low(human or [0]),
+        is_built_in=labels == BUILT_IN,
+        n_human=median_low(human or generated or [0]),
         n_generated=median_low(generated or [0]),
     )
     return text.splitlines()

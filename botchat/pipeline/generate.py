@@ -201,9 +201,8 @@ class _Job:
             before = call_facts(call).settings
         text = fill(
             "pipeline/other_settings.txt",
-            contestant=self.contestant,
-            n=len(others),
-            seed_set=self.seed_set,
+            job=self,
+            others=others,
             before=before,
             now=now,
         )

@@ -297,6 +297,8 @@ class JudgmentWriter:
         gteval = run.workspace.judgments_path(seed_set, GTEVAL.name, judge.name)
         if protocol.is_pair and gteval.exists():
             self.controls = []  # GTEval's are the same dialogues, in both orders too
+        self.makers = [*self.cases, *self.controls]
+        """Makers of every case."""
         self.judge = judge
         base = protocol.base if protocol.template else protocol.name.split("-")[0]
         n = ""
@@ -314,11 +316,6 @@ class JudgmentWriter:
         self._new = self._unreadable = 0
         self.file = jsonl.Appender[Judgment](self.path)
         self.signature = self._sign()
-
-    @property
-    def makers(self) -> list[MakeCase]:
-        """Makers of every case."""
-        return [*self.cases, *self.controls]
 
     def _sign(self) -> str:
         """Return the signature, with what endpoints have refused by now."""

@@ -92,7 +92,6 @@ def leaderboard(
         is_large=large,
         sizes=sizes,
         most=MOST_IN_READER,
-        n=max(view.board.main.frame["complete"], default=0),
         seeds=seeds,
         judgments=judgments,
         meter=meter,

@@ -142,11 +142,11 @@ def _why_no_models(url: str, response: HttpResponse) -> str:
     return fill(
         "pipeline/no_models.txt",
         url=url,
-        status=response.status,
+        response=response,
         parsed=parsed,
         error=json_get(parsed, "error"),
         target=public_url(response.headers.get("location", "")),
-        reason=read_error(response.content).message[:120],
+        fault=read_error(response.content),
     ).strip()
 
 

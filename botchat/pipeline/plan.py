@@ -258,9 +258,8 @@ class Plan(NamedTuple):
         text = fill(
             "pipeline/plan.txt",
             title=public(title),
-            rows=self.rows,
-            n_shuffled=self.n_shuffled,
-            max_usd=spending.max_usd,
+            plan=self,
+            spending=spending,
             over=over,
             notes=notes,
         )
@@ -327,14 +326,11 @@ def resolution(run: ResolvedRun, planned: Plan) -> list[str]:
     # Assumed where nothing was judged yet; topics count once each.
     of_one = measured or _ASSUMED_ERROR * math.sqrt(len(eligible) / n)
     points = of_one * reach * math.sqrt(2 / n_models / len(eligible))
-    _, usd = _cost(planned.expected, "total")
-    if not planned.is_fresh:
-        usd = None
     text = fill(
         "pipeline/resolution.txt",
         seeds=seeds,
         points=points,
-        usd=usd,
+        planned=planned,
         is_measured=measured is not None,
     )
     return text.splitlines()
