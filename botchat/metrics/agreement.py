@@ -364,8 +364,7 @@ def _kappa(codes: Codes, others: Codes, item: Indices) -> Estimate:
     if not ((codes != codes[:1]).any() and (others != others[:1]).any()):
         return UNKNOWN
     cell = codes % 3 * 3 + others % 3
-    (kappa,) = bootstrap(item, np.equal.outer(range(9), cell), _cohen_kappa)
-    return kappa
+    return bootstrap(item, np.equal.outer(range(9), cell), _cohen_kappa)[0]
 
 
 def _cohen_kappa(sums: Floats) -> Floats:
