@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 from cyclopts import CycloptsError
 
-from botchat.cli.output import LogHandler, call, complain, perform, to_stdout
+from botchat.cli.output import LogHandler, call, complain, perform, silence, to_stdout
 from botchat.commands import app
 from botchat.errors import BotChatError
 from botchat.frames import Tables, package_toml
@@ -183,8 +183,7 @@ def main(argv: Texts | None = None) -> int:
             raise
         if error.errno == errno.ENOSPC:
             complain(f"cannot write the output: {error.strerror}")
-        # Silences the flush at the interpreter's exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence()
         return 1
     return 0
 

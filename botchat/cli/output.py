@@ -131,8 +131,12 @@ def to_stdout() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # The rest goes nowhere, the flush at the interpreter's exit too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence()
+
+
+def silence() -> None:
+    """Let the rest of stdout go nowhere, what is flushed at the interpreter's exit too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show(result: Result, as_json: bool, meter: Meter | None = None) -> None:

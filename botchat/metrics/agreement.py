@@ -213,26 +213,31 @@ def _judge(table: JudgedPairs, name: str, truth: Codes, longer: Floats) -> Judge
     if NO_CONTESTANT in table.contestants:
         for label in (-1, 1):
             of_class = known & (truth == label)
-            positives[label] = proportion((codes == -1)[of_class], cluster[of_class])
+            positives[label] = _share(table, codes == -1, of_class)
     return JudgeAgreement(
         judge=name,
         n=int(known.sum()),
         unreadable=int((codes == PairOutcome.UNREADABLE).sum()),
         n_decided=int(labelled.sum()),
         skill=skill(_verdicts(codes[labelled]), truth[labelled], cluster[labelled]),
-        accuracy=proportion((codes == truth)[known], cluster[known]),
-        accuracy_decided=proportion((codes == truth)[decided], cluster[decided]),
+        accuracy=_share(table, codes == truth, known),
+        accuracy_decided=_share(table, codes == truth, decided),
         kappa=_kappa(codes[known], truth[known], cluster[known]),
         spearman=spearman,
         kendall=kendall,
         consistency=consistency,
         first_preferred=first_preferred,
-        ties=proportion((codes == PairOutcome.TIE)[readable], cluster[readable]),
-        unreadable_rate=proportion(~readable[asked], cluster[asked]),
-        longer_preferred=proportion((codes == longer)[unequal], cluster[unequal]),
+        ties=_share(table, codes == PairOutcome.TIE, readable),
+        unreadable_rate=_share(table, ~readable, asked),
+        longer_preferred=_share(table, codes == longer, unequal),
         true_positive_rate=positives.get(-1),
         false_positive_rate=positives.get(1),
     )
+
+
+def _share(table: JudgedPairs, flags: Flags, among: Flags) -> Estimate:
+    """Return the share of the verdicts ``among`` that have a flag."""
+    return proportion(flags[among], table.cluster[among])
 
 
 def _pair(table: JudgedPairs, a: str, b: str, differences: SkillDifferences) -> PairAgreement:
@@ -240,13 +245,12 @@ def _pair(table: JudgedPairs, a: str, b: str, differences: SkillDifferences) -> 
     codes_a = table.outcomes[a]
     codes_b = table.outcomes[b]
     both = (codes_a < PairOutcome.UNREADABLE) & (codes_b < PairOutcome.UNREADABLE)
-    cluster = table.cluster[both]
     return PairAgreement(
         a,
         b,
         int(both.sum()),
-        agreement=proportion((codes_a == codes_b)[both], cluster),
-        kappa=_kappa(codes_a[both], codes_b[both], cluster),
+        agreement=_share(table, codes_a == codes_b, both),
+        kappa=_kappa(codes_a[both], codes_b[both], table.cluster[both]),
         skill_difference=differences[a, b].at(LEVEL),
     )
 
@@ -360,8 +364,7 @@ def _kappa(codes: Codes, others: Codes, item: Indices) -> Estimate:
     if not ((codes != codes[:1]).any() and (others != others[:1]).any()):
         return UNKNOWN
     cell = codes % 3 * 3 + others % 3
-    (kappa,) = bootstrap(item, np.equal.outer(range(9), cell), _cohen_kappa)
-    return kappa
+    return bootstrap(item, np.equal.outer(range(9), cell), _cohen_kappa)[0]
 
 
 def _cohen_kappa(sums: Floats) -> Floats:

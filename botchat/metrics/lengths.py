@@ -5,7 +5,6 @@ Without the encoding's vocabulary, which tiktoken downloads, lengths are in word
 
 from __future__ import annotations
 
-import logging
 import math
 import re
 from collections import defaultdict
@@ -17,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from botchat.errors import log
 from botchat.languages.text import IDEOGRAPHS
 from botchat.records import Dialogue, Dialogues, Texts
 
-log = logging.getLogger("botchat")
 ENCODING = "cl100k_base"
 _WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]+(?:['\u2019][^\W{IDEOGRAPHS}]+)*")
 
@@ -46,10 +45,11 @@ def counter() -> Counter:
 
     try:
         encoding = tiktoken.get_encoding(ENCODING)
-    except (OSError, ValueError) as error:  # requests' errors are OSErrors
-        fault = f"TIKTOKEN_CACHE_DIR has no vocabulary {ENCODING}"
-        log.warning(f"lengths are in words: {fault} (docs/install.md)")
-        log.debug("cannot load %s: %s", ENCODING, error)
+    except (OSError, ValueError):  # requests' errors are OSErrors
+        log.warning(
+            f"lengths are in words: TIKTOKEN_CACHE_DIR has no vocabulary {ENCODING} "
+            "(docs/install.md)"
+        )
         return Counter("words", words)
     return Counter("tokens", lambda text: len(encoding.encode_ordinary(text)))
 

@@ -137,7 +137,7 @@ def sign_flip(sums: Floats) -> float:
         return 2 * NormalDist().cdf(-seen / math.sqrt(sums @ sums))
     chance = np.ones(1)
     for size, n in zip(size_of.tolist(), count.tolist(), strict=True):
-        logs = np.concatenate([np.zeros(1), np.cumsum(np.log(np.arange(1, n + 1)))])
+        logs = np.cumsum(np.log(np.maximum(1, np.arange(n + 1))))  # of 0!, 1!, …
         flipped = np.zeros(size * n + 1)
         flipped[::size] = np.exp(logs[-1] - logs - logs[::-1] - n * math.log(2))
         chance = np.convolve(chance, flipped)
@@ -367,18 +367,18 @@ def bootstrap(
 
 def _percentiles(values: Floats, tail: float) -> Estimate:
     """Return the first of the values, of the data, with the tails of the others, the draws."""
+    value = float(values[0])
     known = values[1:][np.isfinite(values[1:])]
-    estimate = Estimate(float(values[0]))
     if len(known):
         low, high = np.quantile(known, (tail, 1 - tail)).tolist()
         if high - low > _NOTHING:
-            estimate = Estimate(estimate.value, low, high)
-    return estimate
+            return Estimate(value, low, high)
+    return Estimate(value)
 
 
 def skill(verdicts: Codes, labels: Codes, item: Indices) -> Estimate:
     """Return the skill of verdicts, see `skill_difference`; not known of labels all alike."""
-    of_class = np.stack([labels > 0, labels < 0]).astype(np.float64)
+    of_class = np.stack([labels > 0, labels < 0])
     columns = np.concatenate([of_class, labels * verdicts * of_class])
     return bootstrap(item, columns, _mean_of_classes)[0]
 

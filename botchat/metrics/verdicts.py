@@ -254,10 +254,7 @@ class PairVerdicts:
         key = self.cases
         for column in (self.first, self.second, self.judge):
             _, key = np.unique(key * (column.max(initial=-1) + 1) + column, return_inverse=True)
-        _, from_end = np.unique(key[::-1], return_index=True)
-        is_latest = np.zeros(len(self), np.bool_)
-        is_latest[::-1][from_end] = True
-        return is_latest
+        return _is_last(key)
 
     def with_turns_named(self) -> PairVerdicts:
         """Return the same, each turn an item of its own, and each verdict without an item."""
@@ -280,6 +277,14 @@ def _comparisons(case: Indices, first: Indices, second: Indices) -> tuple[Indice
         (case * m + low) * m + high, return_index=True, return_inverse=True
     )
     return seen, comparison
+
+
+def _is_last(key: Indices) -> Flags:
+    """Return flags of the last of each key."""
+    _, from_end = np.unique(key[::-1], return_index=True)
+    is_last = np.zeros(len(key), np.bool_)
+    is_last[::-1][from_end] = True
+    return is_last
 
 
 def _joined(names: Sequence[Names], columns: Sequence[Indices]) -> tuple[Names, Indices]:
@@ -327,18 +332,13 @@ class VerdictsBuilder:
         self._is_current += [is_current for _, is_current in states]
 
     def verdicts(self) -> PairVerdicts:
-        """Return the last on each seed and order, if it is current, as they first appeared."""
+        """Return the last on each seed and order, if it is current."""
         verdicts = PairVerdicts.together(self._blocks)
-        is_current = np.array(self._is_current, np.bool_)
         m = len(verdicts.contestants)
-        key = (verdicts.item * m + verdicts.first) * m + verdicts.second
-        if len(np.unique(key)) < len(key):
-            last = {case: i for i, case in enumerate(key.tolist())}
-            latest = np.array(list(last.values()))
-            verdicts = rows_at(verdicts, latest)
-            is_current = is_current[latest]
-        self.n_outdated = int((~is_current).sum())
-        return verdicts.only(is_current)
+        is_last = _is_last((verdicts.item * m + verdicts.first) * m + verdicts.second)
+        is_kept = is_last & np.array(self._is_current, np.bool_)
+        self.n_outdated = int(is_last.sum() - is_kept.sum())
+        return verdicts.only(is_kept)
 
 
 class Numbers(dict[str, int]):

@@ -157,13 +157,13 @@ def _report(
     signed = {"set": "", "protocol": name, "files": "+".join(files)}
     subject = list(files)
     dialogues: Dialogues = {}
-    topics = {}
+    topics: Mapping[str, str] = {}
     outdated: Mapping[str, int] = Counter()
     costs = {}
     if data is not None:
         protocol = data.catalogue.find(name)
         dialogues = data.dialogues
-        topics = {seed.id: seed.topic for seed in data.seeds if seed.topic}
+        topics = data.test.topics
         outdated = data.outdated
         signed["set"] = data.seed_set
         subject.insert(0, f"{name} on {data.seed_set}")
@@ -253,7 +253,6 @@ def _notes(
     for name, judgments in judged.items():
         if JudgeId.parse(name).role != "votes_before_debate":
             n_settings[name] = len({judgment.signature for judgment in judgments})
-    rows = [*compared.judges, *compared.annotators]
     # Utterances of dialogues that are judged by themselves, which are not cut to one length.
     alone = [each for each in chain.from_iterable(judged.values()) if len(each.contestants) == 1]
     human = [each.shown for each in alone if each.contestants[0] == HUMAN]
@@ -263,10 +262,10 @@ def _notes(
         judged=judged,
         outdated=outdated,
         n_settings=n_settings,
-        alike=[row.judge for row in rows if row.n and not row.kappa.is_known],
+        compared=compared,
         labels=labels,
-        is_built_in=labels == BUILT_IN and bool(human and generated),
-        n_human=median_low(human or [0]),
+        is_built_in=labels == BUILT_IN,
+        n_human=median_low(human or generated or [0]),
         n_generated=median_low(generated or [0]),
     )
     return text.splitlines()

@@ -11,11 +11,12 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from botchat.errors import ConfigError, UsageError, listed, log
+from botchat.frames import fill
 from botchat.interfaces import quirks_suffix, settings_digest
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.ledger import calls_of, record_provenance
 from botchat.pipeline.plan import DryRunModels, ask_or_plan
-from botchat.pipeline.resolved import ResolvedRun, first_seeds
+from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.session import Session, token_counter
 from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import PROMPT, dialogue_faults, generate_dialogue
@@ -85,8 +86,7 @@ async def ask(session: Session, stops: EarlyStop) -> list[Generated]:
     generated = await together(job.run(stops) for job in jobs)
     calls = {job.contestant: calls_of(job.dialogues.values()) for job in jobs}
     new = {each.model for each in generated if each.new}
-    run = session.run
-    record_provenance(run.workspace, session.ledger, run.seed_set.name, "generate", calls, new)
+    record_provenance(session, "generate", calls, new)
     return generated
 
 
@@ -114,7 +114,7 @@ def _jobs(session: Session) -> list[_Job]:
     """Return one job a contestant. Every name is resolved before the first call is sent."""
     run = session.run
     turns = _turns(run)
-    seeds = first_seeds(run.seed_set.seeds, run.limit)
+    seeds = run.first_seeds
     jobs = {}
     for model in run.models:
         job = _Job(session, model, turns, seeds)
@@ -196,18 +196,17 @@ class _Job:
         speaker = self.speakers[0]
         now = {**speaker.model.identity, **speaker.decoding.settings}
         now["system_prompt"] = settings_digest(speaker.system or self.language.text(PROMPT))
-        changes = "unknown"
+        before = {}
         for call in ledger.calls("WHERE key=?", next(filter(None, calls_of(others)), "")):
             before = call_facts(call).settings
-            differ = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
-            lines = [f"{key} {before.get(key)} → {now.get(key)}" for key in differ]
-            changes = ", ".join(lines) or changes
-        raise ConfigError(
-            f"{self.contestant} has {len(others)} dialogues on {self.seed_set} that were made with "
-            f"other settings ({changes}), and nothing was sent; keep both: "
-            "set identity, revision or display_name in its [models] entry; or make them anew with "
-            "--replace"
+        text = fill(
+            "pipeline/other_settings.txt",
+            job=self,
+            others=others,
+            before=before,
+            now=now,
         )
+        raise ConfigError(text.strip())
 
     def _others(self) -> list[Dialogue]:
         """Return the dialogues to make again that were made with other settings."""

@@ -26,7 +26,7 @@ from botchat.pipeline.contestants import (
 )
 from botchat.pipeline.ledger import judged_calls, record_provenance
 from botchat.pipeline.plan import DryRunModels, ask_or_plan
-from botchat.pipeline.resolved import ResolvedRun, first_seeds
+from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.session import Session
 from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.catalogue import GTEVAL, catalogue
@@ -158,11 +158,10 @@ def judging_job(run: ResolvedRun, protocol: Protocol, generated: Dialogues) -> J
 
     Raises `ConfigError`: N too small, too few contestants; `MissingDataError`: nothing to ask.
     """
-    seed_set = run.seed_set.seeds
     contestants = select_dialogues(run, generated)
-    seeds: Seeds = begun_seeds(seed_set, contestants)
-    if run.limit is not None:
-        seeds = first_seeds(seed_set, run.limit)
+    seeds = run.first_seeds
+    if run.limit is None:
+        seeds = begun_seeds(seeds, contestants)
     asked = _asked(run, protocol)
     compared = _compared(run, protocol, seeds, contestants)
     cases = []
@@ -219,9 +218,7 @@ def _controls(run: ResolvedRun, protocol: Protocol, n_seeds: int) -> list[MakeCa
         return []
     if protocol.is_pair and GTEVAL.name in [each.name for each in run.protocols]:
         return []  # GTEval's are the same dialogues, in both orders too
-    seed_set = run.seed_set
-    shuffled = seed_set.shuffled(run.workspace.config.run.shuffled)
-    return list(control_cases(protocol, seed_set.seeds, shuffled))
+    return list(control_cases(protocol, run.seed_set.seeds, run.shuffled_dialogues()))
 
 
 def _without(controls: Sequence[MakeCase], makers: Sequence[MakeCase]) -> list[MakeCase]:
@@ -301,6 +298,8 @@ class JudgmentWriter:
         gteval = run.workspace.judgments_path(seed_set, GTEVAL.name, judge.name)
         if protocol.is_pair and gteval.exists():
             self.controls = []  # GTEval's are the same dialogues, in both orders too
+        self.makers = [*self.cases, *self.controls]
+        """Makers of every case."""
         self.judge = judge
         base = protocol.base if protocol.template else protocol.name.split("-")[0]
         n = ""
@@ -318,11 +317,6 @@ class JudgmentWriter:
         self._new = self._unreadable = 0
         self.file = jsonl.Appender[Judgment](self.path)
         self.signature = self._sign()
-
-    @property
-    def makers(self) -> list[MakeCase]:
-        """Makers of every case."""
-        return [*self.cases, *self.controls]
 
     def _sign(self) -> str:
         """Return the signature, with what endpoints have refused by now."""
@@ -417,15 +411,11 @@ class JudgmentWriter:
             most = MOST_UNREADABLE_OWN
         if self._unreadable != most:
             return
-        last = judgment.reason
-        if judgment.transcript:
-            last = judgment.transcript[-1].text
         text = fill(
             "pipeline/unreadable.txt",
             protocol=self.protocol.name,
             judgment=judgment,
             most=most,
-            last=repr(last[:200]),
         )
         raise UnreadableReplies(text.strip())
 
@@ -434,12 +424,4 @@ class JudgmentWriter:
         judge = self.judge.name
         calls = judged_calls(self.judgments.values())
         changed = [judge] if self._new else []
-        run = self._session.run
-        record_provenance(
-            run.workspace,
-            self._session.ledger,
-            run.seed_set.name,
-            self.protocol.name,
-            {judge: calls},
-            changed,
-        )
+        record_provenance(self._session, self.protocol.name, {judge: calls}, changed)

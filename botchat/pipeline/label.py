@@ -19,6 +19,7 @@ from botchat.interfaces import KnownCase, case_ref
 from botchat.metrics.statistics import LEAST
 from botchat.pipeline.contestants import begun_seeds, in_turn, with_humans
 from botchat.pipeline.session import catalogue_of
+from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import PASS_AT, Protocol
 from botchat.records import (
     BLIND_PAGE,
@@ -73,12 +74,18 @@ def label(
     """
     seeds = workspace.seeds(seed_set)
     dialogues = workspace.all_dialogues(seed_set, seeds)
+    known = catalogue_of(workspace, seed_set)
     if files:
-        labels = _labels(workspace, seed_set, files, seeds, with_humans(seeds, dialogues))
+        labels = _labels(known, seed_set, files, seeds, with_humans(seeds, dialogues))
         return _file_labels(workspace, seed_set, labels)
     if most < 1:
         raise UsageError(f"--cases {most}: give 1 or more")
-    asked = _protocol(workspace, seed_set, protocol)
+    if protocol is None:
+        asked = _judged_protocol(workspace, seed_set, known)
+    else:
+        asked = known.find(protocol) or known.named(protocol)
+        if not asked.answer.is_labelled:
+            raise ConfigError(f"--protocol {protocol}: error reports cannot be labelled")
     if not asked.is_pair:
         dialogues = with_humans(begun_seeds(seeds, dialogues), dialogues)
     if asked.tests_judges and asked.is_alone:
@@ -115,14 +122,8 @@ def annotator_name(name: str) -> str:
     return words
 
 
-def _protocol(workspace: Workspace, seed_set: str, name: str | None) -> Protocol:
-    """Return the protocol to label; by default GTEval, or the Arena, if some judge was asked."""
-    catalogue = catalogue_of(workspace, seed_set)
-    if name is not None:
-        protocol = catalogue.find(name) or catalogue.named(name)
-        if not protocol.answer.is_labelled:
-            raise ConfigError(f"--protocol {name}: error reports cannot be labelled")
-        return protocol
+def _judged_protocol(workspace: Workspace, seed_set: str, catalogue: Catalogue) -> Protocol:
+    """Return the protocol to label by default: GTEval, or the Arena, if some judge was asked."""
     names: set[str] = set()
     for judge, by_protocol in workspace.judgment_files(seed_set).items():
         if not JudgeId.parse(judge).is_annotator():
@@ -181,14 +182,13 @@ def _page(protocol: Protocol, seed_set: str, cases: Sequence[KnownCase]) -> str:
 
 
 def _labels(
-    workspace: Workspace,
+    catalogue: Catalogue,
     seed_set: str,
     files: Sequence[Path],
     seeds: Seeds,
     dialogues: Dialogues,
 ) -> list[Judgment]:
     """Read the labels of exported files, each as a judgment of its case."""
-    catalogue = catalogue_of(workspace, seed_set)
     cases: dict[str, dict[tuple[str, str], KnownCase]] = {}
     labels = []
     for path in files:

@@ -92,7 +92,6 @@ def leaderboard(
         is_large=large,
         sizes=sizes,
         most=MOST_IN_READER,
-        n=max(view.board.main.frame["complete"], default=0),
         seeds=seeds,
         judgments=judgments,
         meter=meter,
@@ -160,7 +159,7 @@ def board_result(
     if page is not None:
         pieces.append(f"Page: {page}")
         data.update(out=str(page.parent), page=str(page))
-    return Result(data, pieces, is_billed=True, table=view.board.main)
+    return Result(data, pieces, table=view.board.main)
 
 
 def write_charts(folder: Path, charts: Iterable[Chart]) -> None:

@@ -15,6 +15,7 @@ from botchat.errors import MissingDataError, UsageError, did_you_mean, listed
 from botchat.estimates import VerdictPrice
 from botchat.models.stored import rough_tokens, visible_reply
 from botchat.pipeline.contestants import stored_name
+from botchat.pipeline.session import Session
 from botchat.records import (
     HUMAN,
     VERSION,
@@ -255,20 +256,17 @@ def _share(workspace: Workspace, calls: Collection[str], n: float) -> usage.Bill
 
 
 def record_provenance(
-    workspace: Workspace,
-    ledger: Ledger,
-    seed_set: str,
-    stage: str,
-    calls: Mapping[str, Collection[str]],
-    changed: Collection[str],
+    session: Session, stage: str, calls: Mapping[str, Collection[str]], changed: Collection[str]
 ) -> None:
     """Record the calls of a stage, by contestant or judge; ``changed`` have new calls."""
+    workspace = session.run.workspace
+    seed_set = session.run.seed_set.name
     known = workspace.measured(seed_set)
     recorded = {row.name for row in known if row.stage == stage}
     new = {name: keys for name, keys in calls.items() if name in changed or name not in recorded}
     rows: list[Provenance] = []
     for name, keys in new.items():
-        rows += _provenance(ledger, stage, name, keys)
+        rows += _provenance(session.ledger, stage, name, keys)
     kept = [row for row in known if row.stage != stage or row.name not in new]
     if rows or len(kept) < len(known):
         jsonl.finish(

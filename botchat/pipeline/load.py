@@ -151,7 +151,6 @@ class SeedSetData:
             data=self,
             board=board,
             invented=INVENTED,
-            changed=[name for name, part in board.verdicts.items() if not part.is_as_asked],
             n_undivided=sum(is_undivided(judgment.transcript) for judgment in judgments),
             imported=imported_contestants(self.dialogues),
             faults=generation.fault_clauses(self.dialogues),

@@ -16,8 +16,6 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from msgspec import UNSET
-
 from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean, listed
 from botchat.frames import Tables, fill, json_get, package_text, package_toml, read_json
 from botchat.languages import ENGLISH
@@ -27,7 +25,7 @@ from botchat.models.watch import is_same_model
 from botchat.parallel import EarlyStop, run_sync, together
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.seeds import import_seeds
-from botchat.pipeline.session import Session, run_session
+from botchat.pipeline.session import Session, first_set, run_session
 from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import PROMPT, chat_messages, find_mark
 from botchat.records import RULES, Texts
@@ -72,12 +70,12 @@ def templates() -> dict[str, dict[str, str]]:
 def init(workspace: Workspace, providers: Texts = (), data: str | None = None) -> Result:
     """Write ``botchat.toml``, for bots and the rules judge where no provider is named."""
     known = templates()
-    unknown = [name for name in providers if name not in known and not _is_url(name)]
-    if unknown:
-        raise UsageError(
-            f"unknown provider {unknown[0]!r}{did_you_mean(unknown[0], known)}; name a server's "
-            f"URL, or one of: {listed(known)} (docs/providers.md)"
-        )
+    for name in providers:
+        if name not in known and not _is_url(name):
+            raise UsageError(
+                f"unknown provider {name!r}{did_you_mean(name, known)}; name a server's URL, or "
+                f"one of: {listed(known)} (docs/providers.md)"
+            )
     path = workspace.root / "botchat.toml"
     if path.exists():
         raise ConfigError(f"{path} already exists and was not changed; edit it")
@@ -144,11 +142,11 @@ def _why_no_models(url: str, response: HttpResponse) -> str:
     return fill(
         "pipeline/no_models.txt",
         url=url,
-        status=response.status,
+        response=response,
         parsed=parsed,
         error=json_get(parsed, "error"),
         target=public_url(response.headers.get("location", "")),
-        reason=read_error(response.content).message[:120],
+        fault=read_error(response.content),
     ).strip()
 
 
@@ -263,23 +261,19 @@ async def _check(session: Session, name: str, settings: ModelSettings) -> Fields
     row: Fields = {"name": name, "ok": False, "answer": "", "what": _described(settings)}
     try:
         speaker = session.speaker(name, CHECK)
-        limit = settings.max_tokens
-        if limit is UNSET:
-            limit = _CHECK_TOKENS
+        limit = first_set(settings.max_tokens, _CHECK_TOKENS)
         # A sample number of its own: the ledger has no answer to it.
         decoding = replace(speaker.decoding, max_tokens=limit, sample=secrets.randbelow(2**31))
         messages = chat_messages(speaker.system or ENGLISH.text(PROMPT), _CHECK_SEED)
         reply = await speaker.model.chat(messages, decoding)
     except BotChatError as error:
         return row | {"answer": str(error)}
-    mark = find_mark(reply.text)
     answer = fill(
         "pipeline/check.txt",
         reply=reply,
-        said=repr(" ".join(reply.text.split())[:60]),
         n_reasoning=reasoning_tokens(reply.raw),
         is_other=reply.model and not is_same_model(settings.model, reply.model),
-        mark=mark and repr(mark),
+        mark=find_mark(reply.text),
         window=speaker.model.context_window,
     )
     return row | {"ok": reply.answered, "answer": answer.strip()}

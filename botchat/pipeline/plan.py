@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cache, partial
-from statistics import median
+from statistics import fmean, median
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from botchat.errors import DataError, MissingDataError
@@ -24,7 +24,7 @@ from botchat.metrics.statistics import LEAST, LEVEL, student_t
 from botchat.models.attempts import Call, EndpointFacts, SenderFacts
 from botchat.models.stored import LedgerModel
 from botchat.parallel import EarlyStop, run_sync
-from botchat.pipeline.resolved import ModelUse, ResolvedRun, SeedSet, first_seeds
+from botchat.pipeline.resolved import ModelUse, ResolvedRun, SeedSet
 from botchat.pipeline.session import Session, run_session, stage_result, token_counter
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.catalogue import RANKING
@@ -220,8 +220,8 @@ class DryRunModels:
             return ReplyLengths(tokens, tokens, 1.0)
         factor = (1.0, 2.0)[self.level]
         count = self.counter.estimate
-        counted = sum(count(reply.text) for _, reply in recent) / len(recent)
-        billed = sum(reply.usage.completion_tokens or 0 for _, reply in recent) / len(recent)
+        counted = fmean(count(reply.text) for _, reply in recent)
+        billed = fmean(reply.usage.completion_tokens or 0 for _, reply in recent)
         prompts = sum(prompt_tokens(messages, count) for messages, _ in recent)
         billed_prompts = sum(reply.usage.prompt_tokens or 0 for _, reply in recent)
         return ReplyLengths(
@@ -263,9 +263,8 @@ class Plan(NamedTuple):
         text = fill(
             "pipeline/plan.txt",
             title=public(title),
-            rows=self.rows,
-            n_shuffled=self.n_shuffled,
-            max_usd=spending.max_usd,
+            plan=self,
+            spending=spending,
             over=over,
             notes=notes,
         )
@@ -297,16 +296,8 @@ def plan(run: ResolvedRun, walk: Walk) -> Plan:
         expected, high = levels
         calls = sum(each.calls for each in expected if each.settings)
         notes = minutes_note(ledger, calls)
-    unpriced = dict.fromkeys(each.model for each in expected if each.cost_usd is None)
-    text = fill(
-        "pipeline/plan_notes.txt",
-        models=models.opened.values(),
-        unpriced=unpriced,
-        is_rough=models.is_rough,
-        is_exact=counter.exact,
-    )
-    notes += text.splitlines()
-    n_shuffled = len(run.seed_set.shuffled(run.workspace.config.run.shuffled))
+    notes += fill("pipeline/plan_notes.txt", models=models, expected=expected).splitlines()
+    n_shuffled = len(run.shuffled_dialogues())
     return Plan(expected, high, notes, not models.n_replayed, n_shuffled)
 
 
@@ -330,7 +321,7 @@ def resolution(run: ResolvedRun, planned: Plan) -> list[str]:
     fewer than two models or `LEAST` topics, or without an Arena.
     """
     n_models = sum(name.partition(":")[0] not in ("bot", HUMAN) for name in run.models)
-    seeds = first_seeds(run.seed_set.seeds, run.limit)
+    seeds = run.first_seeds
     eligible = eligible_seeds(seeds)
     n = len({seed.topic or seed.id for seed in eligible})
     if n_models < 2 or n < LEAST or not any(each.is_pair for each in run.protocols or RANKING):
@@ -340,14 +331,11 @@ def resolution(run: ResolvedRun, planned: Plan) -> list[str]:
     # Assumed where nothing was judged yet; topics count once each.
     of_one = measured or _ASSUMED_ERROR * math.sqrt(len(eligible) / n)
     points = of_one * reach * math.sqrt(2 / n_models / len(eligible))
-    _, usd = _cost(planned.expected, "total")
-    if not planned.is_fresh:
-        usd = None
     text = fill(
         "pipeline/resolution.txt",
-        humans=[len(seed.utterances) for seed in seeds],
+        seeds=seeds,
         points=points,
-        usd=usd,
+        planned=planned,
         is_measured=measured is not None,
     )
     return text.splitlines()

@@ -47,13 +47,6 @@ class SeedSet:
             )
         return self._bots[name]
 
-    def shuffled(self, most: int) -> dict[str, Dialogue]:
-        """Return the first shuffled dialogues, or none where they are too few to test a judge."""
-        shuffled = shuffled_dialogues(self.seeds, most)
-        if len(shuffled) < LEAST:
-            return {}
-        return shuffled
-
     @cached_property
     def rules(self) -> RulesJudge:
         """The offline judge. Raises `ConfigError` for a set that is not English."""
@@ -126,13 +119,21 @@ class ResolvedRun:
         models = tuple(dict.fromkeys(self.models or usual.models))
         return replace(self, models=models, judge=self.judge.or_usual(usual), limit=limit)
 
+    @property
+    def first_seeds(self) -> Seeds:
+        """The first ``limit`` seeds, or all; raises `UsageError` for a limit below 1."""
+        limit = self.limit
+        if limit is not None and limit < 1:
+            raise UsageError(f"--limit {limit}: at least one seed is needed")
+        return self.seed_set.seeds[:limit]
+
+    def shuffled_dialogues(self) -> dict[str, Dialogue]:
+        """Return the shuffled dialogues that test a judge; none where they are too few."""
+        shuffled = shuffled_dialogues(self.seed_set.seeds, self.workspace.config.run.shuffled)
+        if len(shuffled) < LEAST:
+            return {}
+        return shuffled
+
     def stored_dialogues(self) -> Dialogues:
         """Read the dialogues of every generated contestant of the set."""
         return self.workspace.all_dialogues(self.seed_set.name, self.seed_set.seeds)
-
-
-def first_seeds(seeds: Seeds, limit: int | None) -> Seeds:
-    """Return the first ``limit`` seeds, or all; raises `UsageError` for a limit below 1."""
-    if limit is not None and limit < 1:
-        raise UsageError(f"--limit {limit}: at least one seed is needed")
-    return seeds[:limit]

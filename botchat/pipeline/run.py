@@ -17,7 +17,7 @@ from botchat.pipeline.generate import Generated
 from botchat.pipeline.judge import JudgingJob, StageResult, ask_jobs, judge, judging_job, walk_jobs
 from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.plan import DryRunModels, Plan, plan, resolution
-from botchat.pipeline.resolved import ResolvedRun, first_seeds, read_seed_set
+from botchat.pipeline.resolved import ResolvedRun, read_seed_set
 from botchat.pipeline.session import Session, run_session, stage_result
 from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.protocols.catalogue import RANKING, catalogue
@@ -66,7 +66,7 @@ async def _walk(session: Session, models: DryRunModels) -> None:
 
 def _subject(run: ResolvedRun) -> str:
     """Return the subject of a run in words: models, dialogues, judge."""
-    n_seeds = len(first_seeds(run.seed_set.seeds, run.limit))
+    n_seeds = len(run.first_seeds)
     models = "1 model"
     if len(run.models) != 1:
         models = f"{len(run.models)} models"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
 from botchat.errors import ConfigError, MissingDataError, UsageError, listed
+from botchat.frames import fill
 from botchat.importers import dialogues, hub, tables
 from botchat.importers.dialogues import MUTUAL, ImportedDialogue
 from botchat.interfaces import settings_digest
@@ -74,31 +75,32 @@ def import_seeds(
     with workspace.locked():
         workspace.write_seeds(name, seeds, language, origin)
     row = _set_row(workspace, name, path)
-    note = " ".join([note, *_repeats(seeds)]).strip()
+    text = fill(
+        "pipeline/seed_notes.txt",
+        note=note,
+        seeds=seeds,
+        repeats=_repeats(seeds),
+        n_alike=_n_alike(seeds),
+    )
+    note = " ".join(text.splitlines())
     if note:
         return Result(row | {"note": note}, [note, [row]])
     return Result(row)
 
 
-def _repeats(seeds: Seeds) -> Iterator[str]:
-    """Yield a sentence on dialogues whose texts an earlier one has, or else on `_alike` ones."""
+def _repeats(seeds: Seeds) -> list[str]:
+    """Return a clause on each dialogue whose texts an earlier one has."""
     ids = {seed.utterances: seed.id for seed in reversed(seeds)}
     repeats = []
     for seed in seeds:
         first = ids[seed.utterances]
         if seed.id != first:
             repeats.append(f"{seed.id} repeats {first}")
-    if repeats:
-        yield (
-            f"{len(repeats)} of {len(seeds)} dialogues are there twice, and intervals take seeds "
-            f"as independent; keep one of each: {listed(repeats)}"
-        )
-    else:
-        yield from _alike(seeds)
+    return repeats
 
 
-def _alike(seeds: Seeds) -> Iterator[str]:
-    """Yield a sentence if many seeds without a topic share much text with an earlier one.
+def _n_alike(seeds: Seeds) -> int:
+    """Return how many seeds without a topic share much text with an earlier one; 0 if few do.
 
     Takes time in proportion to the text: of each three words the first seed that has them counts.
     """
@@ -112,11 +114,9 @@ def _alike(seeds: Seeds) -> Iterator[str]:
         most = max(shared.values(), default=0)
         if not seed.topic and most > _SHARED * len(words):
             n += 1
-    if n > _ALIKE * len(seeds):
-        yield (
-            f"{n} of {len(seeds)} ChatSEEDs share much text with an earlier one, and intervals "
-            "take seeds as independent; name what belongs together in a column topic"
-        )
+    if n <= _ALIKE * len(seeds):
+        return 0
+    return n
 
 
 def show_seeds(workspace: Workspace, name: str, seed_id: str) -> Result:

@@ -105,7 +105,7 @@ class Session(typing.NamedTuple):
         decoding = Decoding()
         system = None
         if model.settings is not None:
-            longest = _first_set(model.settings.max_tokens, UTTERANCE_TOKENS)
+            longest = first_set(model.settings.max_tokens, UTTERANCE_TOKENS)
             decoding = Decoding(model.settings.temperature, longest)
             system = model.settings.system_prompt
         return Speaker(
@@ -163,7 +163,7 @@ class Session(typing.NamedTuple):
         if entry is None:
             name = model.name
         own = UNSET if model.settings is None else model.settings.max_tokens
-        longest = _first_set(judge.max_tokens, own, VERDICT_TOKENS)
+        longest = first_set(judge.max_tokens, own, VERDICT_TOKENS)
         decoding = Decoding(judge.temperature, longest)
         opened = self._open(ModelUse(model, "judge", step, longest))
         if judge.samples == 1:
@@ -335,7 +335,7 @@ def _judge_model(name: str, settings: Config) -> ModelName:
     return model
 
 
-def _first_set(*limits: int | UnsetType | None) -> int | None:
+def first_set(*limits: int | UnsetType | None) -> int | None:
     """Return the first limit that is set; None is set, to no limit."""
     return next(limit for limit in limits if not isinstance(limit, UnsetType))
 

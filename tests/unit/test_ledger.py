@@ -18,7 +18,8 @@ from botchat.interfaces import Decoding, Quirks, Reply, Usage
 from botchat.pipeline.ledger import record_provenance
 from botchat.pipeline.plan import Plan, PlannedCalls, minutes_note, resolution
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
-from botchat.pipeline.spending import NO_LIMITS, JudgeName
+from botchat.pipeline.session import LiveModels, Session
+from botchat.pipeline.spending import NO_LIMITS, JudgeName, Meter
 from botchat.protocols.catalogue import RANKING
 from botchat.records import Seed
 from botchat.workspace import ledger as storage
@@ -215,7 +216,9 @@ def use(ledger, workspace, key):
     yield lambda: stats(ledger)
     yield lambda: share(ledger, [key], 1)
     yield lambda: [call_facts(call) for call in ledger.calls("WHERE key=?", key)]
-    yield lambda: record_provenance(workspace, ledger, "s", "judge", {"j": [key]}, ["j"])
+    run = ResolvedRun(workspace, SeedSet("s", ()))
+    session = Session(run, LiveModels(run, ledger, Meter()), ledger, Meter())
+    yield lambda: record_provenance(session, "judge", {"j": [key]}, ["j"])
     yield lambda: minutes_note(ledger, 600)
 
 
