@@ -100,6 +100,7 @@ def judge_once(folder: Path, words: str) -> str:
     """Let a server judge, and forget the verdicts: the ledger has the replies."""
     server = [sys.executable, "-m", "tests.server"]
     with subprocess.Popen(server, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
         url = process.stdout.readline().strip()
         (folder / "botchat.toml").write_text(ENTRY.format("judge", url))
         shutil.rmtree(folder / "judgments")

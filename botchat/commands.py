@@ -131,19 +131,14 @@ def figure(
         size: inches: 7x4.5, or the width: 3.3 (half a page wide)
         no_title: captions.md and captions.tex have the titles
     """
-    from botchat.pipeline.leaderboard import write_figures
+    from botchat.cli.notebook import write_figures
+    from botchat.pipeline.leaderboard import charts_of
 
     place = workspace_at(workspace)
-    return write_figures(
-        place,
-        set_named(place, seeds),
-        name,
-        judge,
-        form=format,
-        size=size,
-        titled=not no_title,
-        out=path_of(out),
-    )
+    seed_set = set_named(place, seeds)
+    charts = charts_of(place, seed_set, name, judge)
+    folder = path_of(out) or place.out(seed_set)
+    return write_figures(charts, folder, form=format, size=size, titled=not no_title)
 
 
 @app.command(group=DAILY)

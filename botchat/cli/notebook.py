@@ -1,23 +1,29 @@
-"""Python beside the commands: one figure, and the stages as data frames."""
+"""Figures of a board, and the stages of a set as data frames: of commands and of notebooks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from botchat.cli.flags import Here, set_named, workspace_at
+from botchat.errors import UsageError
 from botchat.pipeline.load import judged_files, load, only_judge
 from botchat.records import Dialogue, Judgment, Seed
+from botchat.results import Result
+from botchat.workspace.jsonl import write_all, write_atomic
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import msgspec
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
     from botchat.boards.board import Board
+    from botchat.report.figures import Chart
     from botchat.workspace.folder import Workspace
 
 
@@ -69,6 +75,38 @@ def _frame(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) -> Dat
     from botchat.boards.tables import record_frame  # pandas
 
     return record_frame(records, kind)
+
+
+def write_figures(
+    charts: Sequence[Chart], out: Path, *, form: str | None, size: str, titled: bool
+) -> Result:
+    """Write figures, several of them with their captions; return the paths.
+
+    ``out``: a folder, or for one figure a file. ``form``: by default that of the file's ending, or
+    svg. The same arguments give the same bytes.
+    """
+    from botchat.report.figures import FORMATS, captions, read_size
+
+    width, height = read_size(size)
+    ending = out.suffix.removeprefix(".")
+    if ending not in FORMATS:
+        ending = ""
+    elif len(charts) > 1:
+        raise UsageError(f"--out {out}: several figures need a folder; name one, such as ratings")
+    elif form not in (None, ending):
+        raise UsageError(f"--format {form}, but --out {out} ends with .{ending}; leave one out")
+    form = form or ending or "svg"
+    if form not in FORMATS:
+        raise UsageError(f"--format {form}: a figure is written as {', '.join(FORMATS)}")
+    paths = [out / f"{chart.name}.{form}" for chart in charts]
+    if ending:
+        paths = [out]
+    for chart, path in zip(charts, paths, strict=True):
+        write_atomic(path, replace(chart, titled=titled).render(form, width, height))
+    if len(charts) > 1:
+        write_all(out, captions(charts, form))
+    lines = [str(path) for path in paths]
+    return Result({"rows": [{"figure": line} for line in lines]}, lines)
 
 
 def plot(

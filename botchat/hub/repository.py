@@ -31,7 +31,7 @@ MANIFEST = "botchat-run.json"
 MAX_RUN_BYTES = 2**30
 """Size of a run that is fetched, which is checked in memory before anything is written."""
 _GZIP = 31
-"""Of zlib: a header and a trailer of gzip, without a time."""
+"""zlib's number for a header and a trailer of gzip, without a time."""
 NAME = r"[\w.-]+/[\w.-]+"
 _DATA = (".csv", ".json", ".jsonl", ".md", ".txt", ".tex", ".parquet", ".png")
 _PAGE = (*_DATA, ".html", ".js", ".svg")

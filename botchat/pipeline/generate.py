@@ -63,14 +63,14 @@ async def walk(session: Session, models: DryRunModels) -> Dialogues:
     """Return the contestants' dialogues, stored or as a plan makes them up; store nothing."""
     dialogues = {}
     for job in _jobs(session):
-        made: dict[str, Dialogue] = {}
+        walked: dict[str, Dialogue] = {}
         # Those that are walked are as long, together, as all are.
         pending = sorted(job.pending, key=lambda seed: sum(map(len, seed.utterances[:N_SEED])))
-        await models.walk(pending, WALKED, partial(job.walk, made))
-        for seed, like in zip(pending, cycle(made.values()), strict=False):
+        await models.walk(pending, WALKED, partial(job.walk, walked))
+        for seed, like in zip(pending, cycle(walked.values()), strict=False):
             utterances = seed.utterances[:N_SEED] + like.utterances[N_SEED:]
             job.dialogues[seed.id] = replace(like, seed_id=seed.id, utterances=utterances)
-        job.dialogues.update(made)
+        job.dialogues.update(walked)
         dialogues[job.contestant] = job.dialogues
     return dialogues
 
@@ -177,9 +177,9 @@ class _Job:
         begins_as_seed = dialogue.utterances[:N_SEED] == seed.utterances[:N_SEED]
         return begins_as_seed and dialogue.outcome not in LOOKED_UP_AGAIN
 
-    async def walk(self, made: dict[str, Dialogue], seed: Seed) -> None:
+    async def walk(self, walked: dict[str, Dialogue], seed: Seed) -> None:
         """Add a dialogue as a plan makes it up."""
-        made[seed.id] = await self.make(seed)
+        walked[seed.id] = await self.make(seed)
 
     def sign(self) -> str:
         return self._signature + quirks_suffix(self.models)

@@ -20,7 +20,7 @@ from botchat.pipeline.spending import Meter
 from botchat.records import JudgeId, Seeds, Texts
 from botchat.results import Piece, Result
 from botchat.workspace.folder import PORTABLE, Workspace
-from botchat.workspace.jsonl import write_all, write_atomic
+from botchat.workspace.jsonl import write_all
 
 if TYPE_CHECKING:
     from botchat.boards.judge_agreement import AgreementReport
@@ -256,49 +256,6 @@ def _panel_prompts(data: SeedSetData, judge: str) -> list[Prompt]:
         return []
     shown = [f"{title}\n\n{text}" for title, text in texts.items()]
     return [pages.Prompt(f"panel {judge}", settings_digest(texts), shown)]
-
-
-def write_figures(
-    workspace: Workspace,
-    seed_set: str,
-    name: str,
-    judge: str | None,
-    *,
-    form: str | None,
-    size: str,
-    titled: bool,
-    out: Path | None,
-) -> Result:
-    """Write one figure, or all of a judge's board with their captions; return the paths.
-
-    ``form``: by default that of the ending of ``out``, or svg. ``out``: a folder, by default that
-    of the board, or for one figure a file. Raises as `botchat.plot`; the same arguments give the
-    same bytes.
-    """
-    from botchat.report.figures import FORMATS, captions, read_size
-
-    width, height = read_size(size)
-    folder = out or workspace.out(seed_set)
-    ending = folder.suffix.removeprefix(".")
-    if ending not in FORMATS:
-        ending = ""
-    elif not name:
-        raise UsageError(f"--out {out}: several figures need a folder; name one, such as ratings")
-    elif form not in (None, ending):
-        raise UsageError(f"--format {form}, but --out {out} ends with .{ending}; leave one out")
-    form = form or ending or "svg"
-    if form not in FORMATS:
-        raise UsageError(f"--format {form}: a figure is written as {', '.join(FORMATS)}")
-    charts = charts_of(workspace, seed_set, name, judge)
-    paths = [folder / f"{chart.name}.{form}" for chart in charts]
-    if ending:
-        paths = [folder]
-    for chart, path in zip(charts, paths, strict=True):
-        write_atomic(path, replace(chart, titled=titled).render(form, width, height))
-    if not name:
-        write_all(folder, captions(charts, form))
-    lines = [str(path) for path in paths]
-    return Result({"rows": [{"figure": line} for line in lines]}, lines)
 
 
 def charts_of(workspace: Workspace, seed_set: str, name: str, judge: str | None) -> list[Chart]:

@@ -98,8 +98,7 @@ class DryRunModel(LedgerModel):
         self._lengths = models.lengths(self.name, use.stage)
         self._counted = models.counted[self.name, use.stage]
         self._n_calls = 0.0
-        self._prompt_tokens = 0.0
-        """As we count."""
+        self._prompt_tokens = 0.0  # as we count
 
     def planned(self) -> PlannedCalls:
         """Return what was counted, as it would be billed."""

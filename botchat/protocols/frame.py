@@ -12,7 +12,6 @@ from botchat.records import Utterances
 END = "<chat_end>"
 
 
-@lru_cache(maxsize=1 << 16)
 def neutralise(utterance: str) -> str:
     """Return an utterance that cannot be taken for the frame around it, its words unchanged.
 

@@ -32,7 +32,7 @@ _MOST_GAMES = 5_000
 """Longest end: where a model always wins, ratings never settle, and a few whole shuffles tell where
 ends start."""
 _PILOTS = 128
-"""Of these shuffles."""
+"""Whole shuffles that tell it."""
 _SIDE_BY_SIDE = 2500
 """Shuffles played together, which hides numpy's cost per call."""
 _CELLS = 1 << 24
