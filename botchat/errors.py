@@ -5,8 +5,6 @@ A model's bad answer (refusal, empty text, overflow, ...) is no exception: it is
 a `botchat.interfaces.Reply` and is recorded.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Concurrent coroutines: groups that end together, jobs that stop at once or early."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import threading

@@ -4,8 +4,6 @@ Their marks are in ``thoughts.toml``. A new kind is an entry of that file, with 
 ``tests/data/rows/thoughts_are_no_speech.jsonl``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """BotChat Arena at one N: comparisons counted, rated by Bradley-Terry and by Elo, tabled."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Two boards side by side: what they share, and what changed between them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from itertools import chain, product

@@ -3,8 +3,6 @@
 A new format is a line of `WRITERS`, and a word in the choices of ``--format``.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re

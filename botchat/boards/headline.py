@@ -4,8 +4,6 @@ The leader is the model with the highest rating; another model is not ruled out 
 best of the models (`ProtocolResult.may_be_best`). Bots and humans are no models.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import compress

@@ -3,8 +3,6 @@
 A new column is a line of ``columns.toml``, and its value in a row of the table.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

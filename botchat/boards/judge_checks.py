@@ -5,8 +5,6 @@ one beside it alone. Each check is a number with its 95 % interval, whose ends d
 docs/judges.md says what the level means, and what it does not.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple

@@ -1,7 +1,5 @@
 """The judge itself as a table: what its verdicts say of it, whoever is right."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple

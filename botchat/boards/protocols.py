@@ -3,8 +3,6 @@
 Every rate has a 95 % interval, clustered by ChatSEED, and its number of cases.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

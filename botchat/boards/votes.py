@@ -1,7 +1,5 @@
 """A board from votes of humans or models on pairs, without seeds or dialogues; pure."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from hashlib import sha256
 

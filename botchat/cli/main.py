@@ -6,8 +6,6 @@ object with ``--json``), stderr has progress and errors. Exit codes: 0 done, 1 e
 terminal that goes away, end a run from outside.
 """
 
-from __future__ import annotations
-
 import argparse
 import codecs
 import errno

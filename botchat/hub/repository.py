@@ -1,7 +1,5 @@
 """A run on the hub: a dataset with stage files, calls and tables; its page is a Space."""
 
-from __future__ import annotations
-
 import os
 import re
 import zlib

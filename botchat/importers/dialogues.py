@@ -7,8 +7,6 @@ out, and of a model's dialogues the thoughts in its texts. Tools are an error. O
 ignored.
 """
 
-from __future__ import annotations
-
 import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence

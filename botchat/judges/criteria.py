@@ -5,8 +5,6 @@ Appendix C, made countable: one number per utterance, from the dialogue up to an
 Word lists are English.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -14,8 +14,6 @@ reply failed takes no further part. The question comes first in every prompt and
 the endpoints' prompt caches.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -11,8 +11,6 @@ Deviation: the sub-questions come from one call before the first round, not from
 all agents speak about the same part; without a numbered line every round is about the whole.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

@@ -5,8 +5,6 @@ in a file of this room, a case in `_strategy`, which the type checker names, and
 ``prompts.toml``.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache, partial

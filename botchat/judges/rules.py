@@ -4,8 +4,6 @@ It names the first utterance that does what at most 1 % of the set's human dialo
 the paper's: a check for other judges, which sees form only, and no error of fact or logic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 

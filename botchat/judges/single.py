@@ -3,8 +3,6 @@
 Several are counted as an ensemble's are (FairEval's MEC: k samples of a judge, temperature 1).
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 

@@ -13,8 +13,6 @@ members do. Where a vote without an index decides, nor has the verdict one.
 where none did.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sys

@@ -6,8 +6,6 @@ of a missing part. The least is labels, and the prompts generation, unieval and 
 pack of BotChat's own is a folder here, and a line in ``[languages]`` of `prompts/sources.toml`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import tomllib

@@ -3,8 +3,6 @@
 Other languages are only split into words. All patterns take linear time.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from itertools import chain

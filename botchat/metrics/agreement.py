@@ -5,8 +5,6 @@ that more of them prefer, else a tie, as PRD's gold label (Li et al. 2023); vote
 for neither side. An unreadable verdict is counted, without a value. Intervals are by item.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -3,8 +3,6 @@
 Without the encoding's vocabulary, which tiktoken downloads, lengths are in words.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict

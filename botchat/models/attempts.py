@@ -4,8 +4,6 @@ A model is a chain: `StoredModel` (ledger) → `RetryingModel` (patience) → `P
 money) → a `Sender`: an endpoint, its Batch API, or a bot.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias

@@ -6,8 +6,6 @@ list is searched for the name before the file is sent. So nothing is paid twice,
 dies. A request's ``custom_id`` is its ledger key.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ All are deterministic and free, and talk for any number of turns. A good judge f
 each. Word lists and phrases are in ``bots.toml``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

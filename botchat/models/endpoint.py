@@ -6,8 +6,6 @@ or ``filtered``. A reply without visible text that ended at its limit, or has re
 the model thinks: it is asked again with room for that, and later calls have it from the start.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Mapping, Sequence

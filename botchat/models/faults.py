@@ -25,8 +25,6 @@ account. A new wording is a line of ``refusals.toml``, with an example in
 ``tests/integration/test_finality.py``.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Literal, TypeAlias
 

@@ -1,7 +1,5 @@
 """Budgets, patience, and calls in flight."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

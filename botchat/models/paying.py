@@ -5,8 +5,6 @@ some providers bill the prompt. An attempt that was never sent, or turned away, 
 whose answer comes in a later run counts as reserved.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext

@@ -5,8 +5,6 @@ need. Names of fields are data, in ``fields.toml``; a new layout has an example 
 ``tests/integration/test_doors.py``.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Until a model has answered in a run, one call goes alone: a wrong key or a serve
 its attempts. Eight failures in a row for one reason end the model, whenever that is.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 

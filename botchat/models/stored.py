@@ -4,8 +4,6 @@ A reply is stored before anyone sees it. Two callers who ask the same at the sam
 call. What was stored before a quirk of the endpoint was learnt answers the same call after it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from abc import ABC, abstractmethod
 from bisect import bisect_left

@@ -1,7 +1,5 @@
 """Warnings about a model's server, each told once: what is ranked would not be that model."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

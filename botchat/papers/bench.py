@@ -4,8 +4,6 @@ Judged like a seed set of its own, ``bench-faireval``; the papers' numbers stand
 a function from `Files` to a `Benchmark` in a module here, and its name in `BENCHMARKS`.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 import zlib

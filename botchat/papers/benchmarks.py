@@ -3,8 +3,6 @@
 A new printed table is a table of ``published/PAPER.toml``, with no code.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

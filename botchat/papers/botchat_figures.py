@@ -3,8 +3,6 @@
 No dialogue was published, so lengths have a mean and no spread; Figure 7's numbers stand nowhere.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

@@ -4,8 +4,6 @@
 *Aspect rating* (Topical-Chat): how natural, coherent, engaging and grounded a response is.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial

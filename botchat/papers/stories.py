@@ -7,8 +7,6 @@ Upstream's files of a dataset (ROC, WP: English; LOT: Chinese) are a table of st
 scores and one JSON file a strategy. Its reports are read as live ones.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence

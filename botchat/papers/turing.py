@@ -1,7 +1,5 @@
 """Dialogues with known truth: does a machine take part? ``docs/benchmarks.md`` has the form."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 GTEval and UniEval know the truth themselves: one side, or the whole dialogue, is human.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Comparison of two boards: what changed for each model, and whether one fell."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Names of contestants and judges, resolved to their dialogues and settings."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain

@@ -5,8 +5,6 @@ responses. All else stays here, as for any other server. A lost worker is a lost
 calls may have been billed, count as what they had reserved, and are tried again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
@@ -63,14 +63,13 @@ async def walk(session: Session, models: DryRunModels) -> Dialogues:
     """Return the contestants' dialogues, stored or as a plan makes them up; store nothing."""
     dialogues = {}
     for job in _jobs(session):
-        walked: dict[str, Dialogue] = {}
         # Those that are walked are as long, together, as all are.
         pending = sorted(job.pending, key=lambda seed: sum(map(len, seed.utterances[:N_SEED])))
-        await models.walk(pending, WALKED, partial(job.walk, walked))
-        for seed, like in zip(pending, cycle(walked.values()), strict=False):
+        walked = await models.walk(pending, WALKED, job.make)
+        for seed, like in zip(pending, cycle(walked), strict=False):
             utterances = seed.utterances[:N_SEED] + like.utterances[N_SEED:]
             job.dialogues[seed.id] = replace(like, seed_id=seed.id, utterances=utterances)
-        job.dialogues.update(walked)
+        job.dialogues |= {dialogue.seed_id: dialogue for dialogue in walked}
         dialogues[job.contestant] = job.dialogues
     return dialogues
 
@@ -176,10 +175,6 @@ class _Job:
             return False
         begins_as_seed = dialogue.utterances[:N_SEED] == seed.utterances[:N_SEED]
         return begins_as_seed and dialogue.outcome not in LOOKED_UP_AGAIN
-
-    async def walk(self, walked: dict[str, Dialogue], seed: Seed) -> None:
-        """Add a dialogue as a plan makes it up."""
-        walked[seed.id] = await self.make(seed)
 
     def sign(self) -> str:
         return self._signature + quirks_suffix(self.models)

@@ -5,8 +5,6 @@ the case, and no names of contestants. `label` writes the page, or files the lab
 files under the judge ``human:NAME``.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """Commands on the ledger: calls and their cost, and forgetting calls."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing

@@ -37,6 +37,7 @@ from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.secrets import public
 
 T = TypeVar("T")
+Answer = TypeVar("Answer")
 
 REPLY_TOKENS: Mapping[str, tuple[int, int]] = {
     # BotChat Table 1: median and greatest mean length of 14 models' utterances.
@@ -181,30 +182,31 @@ class DryRunModels:
         self.n_replayed += from_ledger
 
     async def walk(
-        self, items: Sequence[T], most: int, ask: Callable[[T], Awaitable[object]]
-    ) -> None:
+        self, items: Sequence[T], most: int, ask: Callable[[T], Awaitable[Answer]]
+    ) -> list[Answer]:
         """Ask about items; of more than ``most``, which are alike, about so many for all.
 
         Two neighbours, such as both orders of a pair, go together: they may share calls.
         """
         n = len(items)
-        # The golden ratio's multiples are spread evenly, in whatever period the items repeat.
-        begins = sorted({2 * int(n // 2 * (i * 0.6180339887 % 1)) for i in range(most // 2)})
-        if n <= most:
-            begins = list(range(0, n, 2))
+        begins: Iterable[int] = range(0, n, 2)
+        if n > most:
+            # The golden ratio's multiples are spread evenly, in whatever period the items repeat.
+            begins = sorted({2 * int(n // 2 * (i * 0.6180339887 % 1)) for i in range(most // 2)})
         few = [items[begin : begin + 2] for begin in begins]
         numbers = set()
+        answers = []
         self.weight = n / max(1, sum(map(len, few)))
         for neighbours in few:
             before = self.n_counted
             for item in neighbours:
-                await ask(item)
+                answers.append(await ask(item))
             numbers.add(self.n_counted - before)
         self.weight = 1.0
         if n > most and numbers == {0}:  # the ledger answered them all: does it the others?
-            for item in items:
-                await ask(item)
+            return await self.walk(items, n, ask)
         self.is_rough |= n > most and len(numbers) > 1
+        return answers
 
     def planned(self) -> list[PlannedCalls]:
         """Return the calls of all models."""

@@ -1,7 +1,5 @@
 """`botchat rank`: rank models from files of votes, or from a table of win rates."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

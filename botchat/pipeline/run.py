@@ -1,7 +1,5 @@
 """``botchat run``: generate, judge and rank in one go, planned before anything is sent."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -83,20 +81,20 @@ def run(resolved: ResolvedRun, meter: Meter | None, formats: Texts = ()) -> Resu
     limits = resolved.limits
     planned = plan(resolved, _walk)
     planned = planned._replace(notes=[*planned.notes, *resolution(resolved, planned)])
-    subject = _subject(resolved)
-    if limits.plan:
-        return planned.result(subject, limits, _over_limit(limits, planned))
-    if meter is None:
-        meter = Meter(tell=partial(print, file=sys.stderr))
-        has_limit = limits.max_usd or limits.max_calls or limits.max_tokens
-        if not has_limit and all(each.cost_usd is not None for each in planned.expected):
-            limits = replace(limits, max_usd=MOST_USD)
-            resolved = replace(resolved, limits=limits)
+    is_limited = limits.plan or limits.max_usd or limits.max_calls or limits.max_tokens
+    is_priced = all(each.cost_usd is not None for each in planned.expected)
+    if meter is None and is_priced and not is_limited:
+        limits = replace(limits, max_usd=MOST_USD)
+        resolved = replace(resolved, limits=limits)
     over = _over_limit(limits, planned)
+    plan_lines = planned.result(_subject(resolved), limits, over)
+    if limits.plan:
+        return plan_lines
+    meter = meter or Meter(tell=partial(print, file=sys.stderr))
     for model in self_judged_models(resolved.workspace, resolved.judge.name, resolved.models):
         meter.tell(f"{model} is a contestant and its own judge, whom it may favour; name another")
     if not meter.quiet:
-        for line in planned.result(subject, limits, over).lines:
+        for line in plan_lines.lines:
             meter.tell(line)
     if over:
         raise LimitReached(over[-1])
@@ -230,15 +228,7 @@ def _judging_jobs(
 
 def _over_limit(spending: Spending, planned: Plan) -> list[str]:
     """Return a line for a plan and one for a run if the expected calls are more than a limit."""
-    expected = [each for each in planned.expected if each.settings]
-    for key, limit, total in (
-        ("max_usd", spending.max_usd, sum(each.cost_usd or 0.0 for each in expected)),
-        ("max_calls", spending.max_calls, sum(each.calls for each in expected)),
-        ("max_tokens", spending.max_tokens, sum(each.tokens for each in expected)),
-    ):
-        if limit is not None and total > limit:
-            return fill("pipeline/over.txt", key=key, limit=limit, total=total).splitlines()
-    return []
+    return fill("pipeline/over.txt", plan=planned, spending=spending).splitlines()
 
 
 def demo(workspace: Workspace, meter: Meter) -> Result:

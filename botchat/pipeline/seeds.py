@@ -1,7 +1,5 @@
 """Import seed sets, and dialogues of a model that were generated elsewhere."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence

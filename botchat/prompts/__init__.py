@@ -5,8 +5,6 @@ A new prompt is a text file here and a row of ``sources.toml``: ``files``, ``wor
 of it. Prompts in other languages are in their packs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Set
 from functools import cache

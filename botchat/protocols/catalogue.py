@@ -4,8 +4,6 @@ A new protocol is a prompt and its row of `prompts/sources.toml`, a value in a m
 and its name in `BUILT_IN`, in README's table and in the help of `judge`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import assert_never

@@ -1,7 +1,5 @@
 """The frame in which a dialogue is shown to a judge, out of which its text cannot break."""
 
-from __future__ import annotations
-
 import re
 from functools import cache, lru_cache
 

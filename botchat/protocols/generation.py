@@ -7,8 +7,6 @@ user, which strict chat templates refuse; `botchat.models.endpoint` has the layo
 Faults of what models say: marks of a chat template, replies cut short, loops.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias

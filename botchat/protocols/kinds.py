@@ -4,8 +4,6 @@ A new kind is a class here, a name in `botchat.interfaces.Kind` and a place in `
 checker then names what the class lacks, and every ``match`` that does not know it yet.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Set

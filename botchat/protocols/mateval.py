@@ -6,8 +6,6 @@ diagnosis of a dialogue has ten, with the bad cases of BotChat (Appendix C): an 
 off, counted here, because judges miscount, and the verdict is the sum (``"-3"``).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace

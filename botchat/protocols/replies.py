@@ -6,8 +6,6 @@ marks looked for, and the last given one is read. Each pattern has the sentences
 ``tests/data/rows/parts_of_a_reply.jsonl``.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -5,8 +5,6 @@ words quoted from it and an explanation. `parse` reads the report on a dialogue,
 one on a text; `as_text` writes either in canonical form, which is read back as the same report.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -6,8 +6,6 @@ given verdicts the last counts. Words that name two verdicts at once, or none th
 unreadable. The words are data: ``[labels]`` of the language pack, with the English ones.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set

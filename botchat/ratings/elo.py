@@ -9,8 +9,6 @@ and 14 models the last few thousand games of a shuffle give its final ratings to
 mean of ten medians varies by 0.45. Only that end is drawn and played, from where ratings settle.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple

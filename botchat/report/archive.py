@@ -6,8 +6,6 @@ with every protocol; ``seeds-N`` a few seeds whole, dialogues and verdicts; ``ca
 and replies of their verdicts.
 """
 
-from __future__ import annotations
-
 import base64
 import math
 import zlib

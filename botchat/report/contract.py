@@ -5,8 +5,6 @@ are of rows, without names. ``judge``, ``protocol`` and ``contestants`` are plac
 index.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 

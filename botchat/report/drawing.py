@@ -1,7 +1,5 @@
 """Ways to draw on axes of matplotlib; `botchat.report.figures` says which figures there are."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial

@@ -4,8 +4,6 @@ A new figure is a ``yield Chart(...)`` in `board_charts` or in what it calls; th
 in `botchat.report.drawing`. Settings of matplotlib that callers have made stay, and do not show.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import re

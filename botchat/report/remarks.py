@@ -3,8 +3,6 @@
 Models are contestants but for bots and humans.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -4,8 +4,6 @@ A new setting is a field of a struct, with the default of the papers and its sou
 ``docs/settings.md`` shows a whole file.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tomllib

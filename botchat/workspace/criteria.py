@@ -1,7 +1,5 @@
 """Settings of ``[protocols.NAME]``: a user's own criterion; docs/criteria.md."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """A workspace: the folder that holds seeds, generations, judgments, leaderboards and the ledger."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

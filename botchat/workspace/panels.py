@@ -3,8 +3,6 @@
 A new preset is a table of ``presets.toml``, a new role a name in `ROLES` and its three prompts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 

@@ -1,7 +1,5 @@
 """Keys and logins, in whatever spelling servers repeat them; they are never stored or shown."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping

@@ -3,8 +3,6 @@
 `record_provenance` keeps it in ``measured/<set>.jsonl``: a line for each model that was asked.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import time
