@@ -1,15 +1,11 @@
 """What the harness costs beside the endpoint: calls a second and CPU a call, against its peers.
 
     python benchmarks/client_overhead.py [--calls 2500] [--in-flight 256] [--latency-ms 50]
-    python benchmarks/client_overhead.py --queue 10,1000,100000
 
 All clients ask the same local server (a process of its own) the same 13-message dialogues in one
 run; the harness does all it does in a real run: ledger, retry, validation, concurrency control.
 Ratios are to the ``openai`` client used plainly. Inspect AI is measured where it is installed.
 Fails below `CALLS` times the plain client's calls a second or above `CPU` times raw aiohttp's CPU.
-
-With ``--queue`` whole runs of `botchat judge arena` over so many cases are measured instead, each
-in a process of its own after a small one to warm up: time and memory a case must not grow.
 """
 
 from __future__ import annotations
@@ -22,14 +18,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import aiohttp
 import msgspec
 import openai
 
-import botchat
 from botchat.interfaces import Decoding
 from botchat.models.connection import server_of
 from botchat.models.endpoint import EndpointModel
@@ -39,8 +33,6 @@ from botchat.models.retrying import RetryingModel
 from botchat.models.stored import StoredModel
 from botchat.parallel import run_sync
 from botchat.protocols.generation import chat_messages
-from botchat.records import Dialogue, Seed
-from botchat.workspace import jsonl
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.usage import stats
@@ -116,21 +108,6 @@ def plain(url, n_calls, in_flight):
     asyncio.run(run())
 
 
-def threads(url, n_calls, in_flight):
-    """A pool of threads around the synchronous client (FastChat's way)."""
-    client = openai.OpenAI(base_url=url, api_key="sk-none")
-
-    def call(n):
-        reply = client.chat.completions.create(
-            model="m", messages=messages(n), temperature=0, max_tokens=256
-        )
-        assert reply.choices[0].message.content
-
-    with ThreadPoolExecutor(in_flight) as pool:
-        list(pool.map(call, range(n_calls)))
-    client.close()
-
-
 def raw(url, n_calls, in_flight):
     """Nothing but HTTP and JSON: the floor."""
 
@@ -186,58 +163,10 @@ def inspect(url, n_calls, in_flight):
 
 CLIENTS = {
     "openai client, plainly": plain,
-    "openai client in threads": threads,
     "Inspect AI": inspect,
     "BotChat, everything": harness,
     "raw aiohttp": raw,
 }
-
-
-N_PLAYERS, N_SHOWN = 10, 13
-
-
-def judge_a_queue(url, n_cases, in_flight):
-    """One run of `botchat judge arena` over about ``n_cases`` cases; a line on what it took."""
-    n_players = next((n for n in range(2, N_PLAYERS) if n * (n - 1) >= n_cases), N_PLAYERS)
-    n_seeds = -(-n_cases // (n_players * (n_players - 1)))
-    with tempfile.TemporaryDirectory() as folder:
-        workspace = botchat.Workspace(Path(folder))
-        text = f'[models.judge]\nmodel = "judge"\nbase_url = "{url}"\n'
-        (workspace.root / "botchat.toml").write_text(f"{text}max_concurrency = {in_flight}\n")
-        seeds = [Seed(f"s{n}", ("How are you?", "Fine.", *SPOKEN[:2])) for n in range(n_seeds)]
-        jsonl.finish(workspace.root / "seeds" / "queue.jsonl", seeds, lambda seed: seed.id)
-        for player in range(n_players):
-            said = [
-                Dialogue(
-                    seed.id,
-                    f"m{player}",
-                    (*seed.utterances[:2], *(f"{player}, {n}: {text}" for text in SPOKEN[1:])),
-                    2,
-                    (),
-                    "complete",
-                    "made for a benchmark",
-                )
-                for n, seed in enumerate(seeds)
-            ]
-            jsonl.finish(workspace.dialogues_path("queue", f"m{player}"), said, lambda d: d.seed_id)
-        del seeds, said
-        before = resource.getrusage(resource.RUSAGE_SELF)
-        started = time.perf_counter()
-        result = botchat.judge(
-            "arena", workspace=workspace, seeds="queue", judge="judge", turns=[N_SHOWN]
-        )
-        seconds = time.perf_counter() - started
-        after = resource.getrusage(resource.RUSAGE_SELF)
-    (row,) = result.rows
-    n_cases = row["cases"]
-    assert row["new"] == n_cases > 0, row
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    grown_kb = after.ru_maxrss - before.ru_maxrss
-    return (
-        f"{n_cases:7} cases  {seconds:7.1f} s  {n_cases / seconds:5.0f} cases/s  "
-        f"{1000 * cpu / n_cases:6.2f} ms CPU a case   peak {after.ru_maxrss / 1024:4.0f} MB, "
-        f"{grown_kb / n_cases:6.2f} KB a case above the start"
-    )
 
 
 def measured(run, url, n_calls, in_flight):
@@ -258,13 +187,7 @@ def main():
     parser.add_argument("--in-flight", type=int, default=256)
     parser.add_argument("--latency-ms", type=float, default=50)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--queue", metavar="N,N,…", help="whole runs over so many cases instead")
-    parser.add_argument("--url", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.url:
-        judge_a_queue(options.url, 10, options.in_flight)
-        print(judge_a_queue(options.url, int(options.queue), options.in_flight), flush=True)
-        return
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.server", "--latency-ms", str(options.latency_ms)],
         cwd=ROOT,
@@ -273,16 +196,6 @@ def main():
     )
     assert server.stdout is not None
     url = server.stdout.readline().strip()
-    if options.queue:
-        print(f"whole runs, {options.in_flight} in flight, {options.latency_ms:g} ms latency")
-        try:
-            for n in options.queue.split(","):
-                flags = ["--queue", n, "--in-flight", str(options.in_flight), "--url", url]
-                subprocess.run([sys.executable, __file__, *flags], cwd=ROOT, check=True)
-        finally:
-            server.terminate()
-            server.wait()
-        return
     print(
         f"{options.calls} calls of 13 messages, {options.in_flight} in flight, "
         f"{options.latency_ms:g} ms latency, best of {options.repeats}"

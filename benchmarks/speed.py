@@ -3,20 +3,36 @@
     python benchmarks/speed.py [--write docs/scale.md]
 
 Runs them one after another, each beside its peers in turns, and puts what they print between the
-two lines of the file that name this script. Run it on a machine with nothing else to do. Fails
-where one of them does, after all have run: they fail above their aims.
+two lines of the file that name this script, after a yardstick: the CPU seconds of an import of
+pandas, by which runs on other machines compare. It writes nothing where the machine has other work.
+Fails where one of them does, after all have run: they fail above their aims.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import resource
 import subprocess
 import sys
 from pathlib import Path
 
 COMMANDS = ("client_overhead.py", "ratings.py", "votes.py", "agree.py", "commands.py")
 MARK = "<!-- speed.py -->\n"
+MOST_LOAD = 0.5
+"""Processes of others, on average of the last minute, beside which nothing is written."""
+
+
+def yardstick() -> str:
+    """CPU seconds of an import of pandas, the least of three."""
+    seconds = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", "import pandas"], check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return f"Yardstick: `import pandas` {min(seconds):.2f} s of CPU.\n"
 
 
 def main() -> None:
@@ -24,7 +40,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", type=Path, help="put what they print into this file")
     arguments = parser.parse_args()
-    parts, failed = [], []
+    load = os.getloadavg()[0]
+    if arguments.write is not None and load > MOST_LOAD:
+        sys.exit(f"the machine has other work (load {load:.1f}): its numbers would be wrong")
+    parts, failed = [yardstick()], []
     for name in COMMANDS:
         path = Path(__file__).parent / name
         done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True)

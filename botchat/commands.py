@@ -5,6 +5,8 @@ several commands, by its type. What is heavy is imported inside, so that ``--hel
 Python the workspace is a folder, or the current one; everything gives a `Result`.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path

@@ -112,7 +112,8 @@ class Board:
     def unranked(self) -> Board:
         """Return the board of a judge that ranks nobody: by name, without ranks and ratings."""
         parts = [replace(part, table=part.table.unranked()) for part in self.parts]
-        return replace(self, main=self.main.unranked(), parts=tuple(parts))
+        groups = tuple([each.unranked() for each in self.groups])
+        return replace(self, main=self.main.unranked(), parts=tuple(parts), groups=groups)
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -76,11 +76,7 @@ def leaderboard(
     data = load(workspace, seed_set, loaded, large=large, seeds=seeds, files=by_judge)
     from botchat.boards import files as board_files
 
-    judgments = data.judgments_of(paged[0])
-    usd = None
-    if judgments:
-        usd = total_cost(workspace, data.dialogues, judgments)
-    views, reports = _views(data, meter, paged, usd)
+    views, reports = _views(data, meter, paged)
     view = views[0]
     content = board_files.as_json(view.board, view.headline, view.trust)
     content |= board_files.by_seed(view.board, data.dialogues)
@@ -93,7 +89,7 @@ def leaderboard(
         sizes=sizes,
         most=MOST_IN_READER,
         seeds=seeds,
-        judgments=judgments,
+        judgments=data.judgments_of(paged[0]),
         meter=meter,
     )
     lines = text.splitlines()
@@ -168,7 +164,7 @@ def write_charts(folder: Path, charts: Iterable[Chart]) -> None:
 
 
 def _views(
-    data: SeedSetData, meter: Meter, judges: Texts, usd: float | None
+    data: SeedSetData, meter: Meter, judges: Texts
 ) -> tuple[list[View], Mapping[str, AgreementReport]]:
     """Return the page's view of some judges, and the agreement of all by protocol."""
     from botchat.boards.judge_agreement import HUMAN_LABELS
@@ -187,6 +183,10 @@ def _views(
     costs = cost_per_dialogue(data.workspace, data.dialogues)
     views = []
     for judge in judges:
+        judgments = data.judgments_of(judge)
+        usd = None
+        if judgments:
+            usd = total_cost(data.workspace, data.dialogues, judgments)
         views.append(View.of(data.board(judge), labelled.get(judge), costs, usd))
         meter.done += 1
     return views, reports

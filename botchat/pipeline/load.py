@@ -47,7 +47,7 @@ from botchat.records import (
     natural_sort_key,
 )
 from botchat.workspace import jsonl
-from botchat.workspace.folder import INVENTED, JudgmentFiles, Workspace, judgment_key
+from botchat.workspace.folder import INVENTED, CaseKey, JudgmentFiles, Workspace, judgment_key
 
 if TYPE_CHECKING:
     from botchat.boards.board import Board
@@ -205,7 +205,11 @@ class CurrentCases:
     def read(self, name: str, protocol: Protocol | None, path: Path) -> StageFile:
         """Read a stage file of the protocol ``name``, which may be unknown; raises as `load`."""
         states = self._states(name, jsonl.read(path, Judgment))
-        latest = {judgment_key(state[0]): state for state in states}
+        latest: dict[CaseKey, tuple[Judgment, bool]] = {}
+        for state in states:
+            key = judgment_key(state[0])
+            latest.pop(key, None)  # a case stands where its last verdict does
+            latest[key] = state
         judgments = [judgment for judgment, is_current in latest.values() if is_current]
         n_outdated = len(latest) - len(judgments)
         verdicts: PairVerdicts | list[Judgment] = judgments

@@ -65,7 +65,11 @@ def test_a_board_has_a_table_of_its_groups(
     place.write_seeds("mine", seeds)
     models = ["bot:parrot", "bot:retrieval"]
     botchat.generate(seeds="mine", model=models, workspace=place)
-    botchat.judge("unieval", seeds="mine", judge="rules", workspace=place)
+    for protocol in ("unieval", "arena"):
+        botchat.judge(protocol, seeds="mine", judge="rules", workspace=place)
+    board = botchat.read(place, "mine").board()
+    ratings = [each.groups[0].frame.filter(like="bt_") for each in (board, board.unranked())]
+    assert [bool(frame.notna().any(axis=None)) for frame in ratings] == [True, False]
     tables = botchat.leaderboard(seeds="mine", workspace=place).data["tables"]
     rows = [(row[key], row["model"], row["n"]) for row in tables[f"by-{key}"]["rows"]]
     n_short = sum(len(seed.utterances) < 8 for seed in seeds)
