@@ -10,6 +10,8 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.models.bots import BASELINES
+from botchat.pipeline import generate as generating
+from botchat.pipeline import judge as judging
 from botchat.protocols.catalogue import BUILT_IN
 from botchat.workspace.panels import PRESETS
 
@@ -58,6 +60,8 @@ def test_the_walk_runs_as_written(tmp_path, monkeypatch, capsys):
 def test_from_a_key_to_a_priced_plan(tmp_path, monkeypatch, capsys):
     """The first commands that rank real models as written; a plan needs no network."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(generating, "WALKED", 4)  # what is priced is told by test_whole_run
+    monkeypatch.setattr(judging, "WALKED", 10)
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
     given = [shlex.split(line, comments=True) for line in commands(README, "rank")]
     assert given[2] == ["botchat", "import", "mutual"]

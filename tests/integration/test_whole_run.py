@@ -210,7 +210,7 @@ def test_a_plan_of_some_is_the_plan_of_all(place, capsys, monkeypatch, panel):
              for n in range(40)]  # fmt: skip
     place.write_seeds("many", seeds)
     plans = []
-    for dialogues, cases in ((8, 20), (10**6, 10**6)):
+    for dialogues, cases in ((8, 20), (1000, 1000)):
         monkeypatch.setattr(generating, "WALKED", dialogues)
         monkeypatch.setattr(judging, "WALKED", cases)
         run(botchat.Workspace(place.root), "--seeds", "many", "--limit", "40", "--plan", "--json",
