@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import cache, lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tiktoken
+from cyclopts.argument import _argument
 from hypothesis import settings
 
 from tests import explore
@@ -43,6 +45,9 @@ ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[a
 tiktoken.Encoding.encode_ordinary = lru_cache(1 << 16)(  # type: ignore[method-assign]
     tiktoken.Encoding.encode_ordinary
 )
+
+# Users have no pydantic, with which cyclopts would check each flag again: openai brings it here.
+_argument.sys = SimpleNamespace(modules={})  # type: ignore[attr-defined]
 
 if hasattr(signal, "SIGHUP"):
     # Under nohup it is ignored, and processes that tests start would inherit that.
