@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 
 from botchat.boards.board import Board, JudgedSet, build_board
@@ -35,9 +36,17 @@ class World:
 
     @classmethod
     def of(cls, n_seeds: int, quality: Mapping[str, float], seed: int = 0) -> World:
-        """``n_seeds`` of 4 and more utterances; ``quality`` of each contestant, 0 to 1."""
-        rng = random.Random(seed)
-        records = make_records(dict(quality), 3 * n_seeds, arena=(), rng_seed=seed)
+        """``n_seeds`` of 4 and more utterances; ``quality`` of each contestant, 0 to 1.
+
+        Made once for all; to change it, copy it.
+        """
+        return cls._of(n_seeds, tuple(quality.items()), seed)
+
+    @classmethod
+    @cache
+    def _of(cls, n_seeds: int, qualities: tuple[tuple[str, float], ...], seed: int) -> World:
+        rng, quality = random.Random(seed), dict(qualities)
+        records = make_records(quality, 3 * n_seeds, arena=(), rng_seed=seed)
         seeds = [s for s in records.seeds if len(s.utterances) >= 4][:n_seeds]
         assert len(seeds) == n_seeds
         gap = {

@@ -133,7 +133,8 @@ def changed(draw: random.Random, name: str, data: bytes) -> bytes:
 
 def put(folder: Path, whole: dict[str, bytes], command: list[str]) -> list[object]:
     """Write some files; the command that reads them."""
-    paths = [written(folder, whole) / file for file in whole]
+    place = written(folder, whole)
+    paths = [place / file for file in whole]
     words = {"FILE": paths[:1], "FILES": paths, "FOLDER": [folder]}
     return [part for word in command for part in words.get(word, [word])]
 

@@ -10,6 +10,8 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.models.bots import BASELINES
+from botchat.pipeline import generate as generating
+from botchat.pipeline import judge as judging
 from botchat.protocols.catalogue import BUILT_IN
 from botchat.workspace.panels import PRESETS
 
@@ -58,6 +60,8 @@ def test_the_walk_runs_as_written(tmp_path, monkeypatch, capsys):
 def test_from_a_key_to_a_priced_plan(tmp_path, monkeypatch, capsys):
     """The first commands that rank real models as written; a plan needs no network."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(generating, "WALKED", 4)  # what is priced is told by test_whole_run
+    monkeypatch.setattr(judging, "WALKED", 10)
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
     given = [shlex.split(line, comments=True) for line in commands(README, "rank")]
     assert given[2] == ["botchat", "import", "mutual"]
@@ -114,24 +118,35 @@ def test_the_readme_is_read_in_one_go():
     assert [line for line in lines if len(line) > 115 and not line.startswith("|")] == []
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
-def test_every_example_is_short_and_runs_in_an_empty_folder(path, tmp_path, monkeypatch):
-    """Offline, without a key; the README names it."""
-    monkeypatch.chdir(tmp_path)
+def main_of(path):
+    """What runs a short example that the README names; it ran once and wrote its file."""
     assert len(path.read_text("utf-8").splitlines()) <= 40
     assert f"`{path.name}`" in README
-    runpy.run_path(str(path))["main"]()
+    run = runpy.run_path(str(path))["main"]
+    run()
     assert Path(EXAMPLES[path.name]).exists()
+    return run
+
+
+OWN_JUDGE = ROOT / "examples" / "own_judge.py"
+
+
+@pytest.mark.parametrize(
+    "path", sorted({*(ROOT / "examples").glob("*.py")} - {OWN_JUDGE}), ids=lambda p: p.name
+)
+def test_every_example_is_short_and_runs_in_an_empty_folder(path, tmp_path, monkeypatch):
+    """Offline, without a key."""
+    monkeypatch.chdir(tmp_path)
+    main_of(path)
 
 
 def test_the_example_of_a_judge_in_python_runs(tmp_path, monkeypatch):
     """A function judges; its name is the judge's in files; nothing is judged twice."""
     monkeypatch.chdir(tmp_path)
-    example = runpy.run_path(str(ROOT / "examples" / "own_judge.py"))
-    example["main"]()
+    run = main_of(OWN_JUDGE)
     (path,) = Path("own-judge/judgments/sample/arena-n8").iterdir()
     lines = path.read_text("utf-8").splitlines()
     assert {json.loads(line)["judge"] for line in lines} == {"longest"}
     assert {json.loads(line)["verdict"] for line in lines} <= {"1", "2", "neither"}
-    example["main"]()
+    run()
     assert path.read_text("utf-8").splitlines() == lines

@@ -171,7 +171,7 @@ def test_intervals_cover_where_verdicts_of_a_seed_hang_together():
 def test_intervals_are_as_wide_as_errors(n_clusters, each):
     """Of two comparisons a pair, half of them ties; of topics of ten seeds, which are no seed."""
     rng, errors, widths = np.random.default_rng(3), [], []
-    for _ in range(60):
+    for _ in range(30):
         board = of_utility(rng.gumbel(size=(1 if n_clusters is None else n_clusters * each, 14)))
         seed = None if n_clusters is None else board.cluster
         topic = None if n_clusters is None else board.cluster // each

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Sequence
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 
 from botchat.boards.board import Board
 from botchat.boards.headline import headline
-from botchat.boards.judge_checks import judge_trust
+from botchat.boards.judge_checks import JudgeTrust, judge_trust
 from botchat.boards.tables import is_floor_bot
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.protocol import Protocol
@@ -60,6 +61,13 @@ def test_who_leads_and_how_it_is_put(world):
     assert heading.leader == "weir"
 
 
+@cache
+def trust_of(n_seeds: int, qualities: tuple[tuple[str, float], ...]) -> JudgeTrust:
+    """How far an ideal judge of such contestants is to be trusted."""
+    world = World.of(n_seeds, dict(qualities))
+    return judge_trust(world.board(world.ideal(), [UNIEVAL]))
+
+
 ALL = ("weir", "brook", "mill")
 NO_BOT = {"mill": 0.3, "brook": 0.6}
 
@@ -99,8 +107,7 @@ def test_the_sentence_of_each_kind_of_board(quality, n_seeds, judge, protocols, 
     world = World.of(n_seeds, quality)
     judge = world.ideal() if judge == "ideal" else judge
     board = world.board(judge, protocols) if judge else world.board_of({})
-    trusted = judge_trust(world.board(world.ideal(), [UNIEVAL]))
-    heading = headline(board, trusted)
+    heading = headline(board, trust_of(n_seeds, tuple(quality.items())))
     assert (heading.sentence, heading.leader) == (sentence, leader)
     short = (sentence.rpartition(" (")[0] or sentence).rstrip(".")
     assert heading.title == f"made-up: {short}"

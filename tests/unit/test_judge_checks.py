@@ -146,14 +146,19 @@ def test_a_protocol_without_its_test_is_no_pass(world):
     assert judge_trust(world.board_of(judged)).reasons == ["GTEval was not tested."]
 
 
-@pytest.mark.parametrize(("test", "sentence"), rows("why_a_judge_is_not_tested"))
-def test_why_a_judge_is_not_tested(world, test, sentence):
-    """And what to do."""
+@pytest.fixture(scope="module")
+def untested(world: World) -> Board:
+    """The board of an ideal judge that saw no shuffled dialogue, without its bots."""
     judged = {name: [each for each in judgments if SHUFFLED not in each.contestants]
               for name, judgments in world.judgments(world.ideal()).items()}  # fmt: skip
-    board = without_bots(world.board_of(judged))
+    return without_bots(world.board_of(judged))
+
+
+@pytest.mark.parametrize(("test", "sentence"), rows("why_a_judge_is_not_tested"))
+def test_why_a_judge_is_not_tested(untested, test, sentence):
+    """And what to do."""
     n_seeds = test.pop("n_seeds", 25)
-    board = replace(board, test=board.test._replace(**test), n_seeds=n_seeds)
+    board = replace(untested, test=untested.test._replace(**test), n_seeds=n_seeds)
     trust = judge_trust(board)
     assert trust.level == "not tested"
     assert trust.sentence("j") == f"Judge j: not tested. {sentence}"
@@ -315,11 +320,11 @@ def test_what_cannot_be_read_ranks_nobody(world, share, failed, cut):
         assert trust.reasons[0] == "None of its verdicts can be read."
     elif failed:
         assert trust.reasons[0] == f"{10 * n} % of its verdicts cannot be read."
-    assert judge_trust(world.board_of({})).level == "not tested"
 
 
 def test_nobody_can_read_it(world):
-    """Also on a board that is too small for anything else."""
+    """Also on a board that is too small for anything else; of no verdict nothing is said."""
+    assert judge_trust(world.board_of({})).level == "not tested"
     small = World.of(5, MODELS)
     nothing: Judge = always(None, None)  # type: ignore[arg-type]
     assert judge_trust(small.board(nothing)).reasons == ["None of its verdicts can be read."]
