@@ -8,12 +8,10 @@ import os
 import signal
 import sqlite3
 import ssl
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import cache, lru_cache
 from pathlib import Path
-from types import SimpleNamespace
 
 import cyclopts  # noqa: F401 - it is changed below
 import pytest
@@ -46,12 +44,6 @@ ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[a
 tiktoken.Encoding.encode_ordinary = lru_cache(1 << 16)(  # type: ignore[method-assign]
     tiktoken.Encoding.encode_ordinary
 )
-
-# Where pydantic is imported, cyclopts checks each flag again by it. When users' commands are parsed
-# it is not; here `botchat.models.batch` has brought it.
-parser = sys.modules.get("cyclopts.argument._argument")
-if parser is not None:
-    vars(parser)["sys"] = SimpleNamespace(modules={})
 
 if hasattr(signal, "SIGHUP"):
     # Under nohup it is ignored, and processes that tests start would inherit that.

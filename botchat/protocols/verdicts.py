@@ -305,7 +305,9 @@ def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns)
     line = plain.rfind("\n", 0, match.start("said")) + 1
     if w.side_begins.match(plain, line) and w.side_begins.search(plain, match.end()):
         return None  # "Choice:", then a line for each dialogue
-    sides = list(w.side_origin.finditer(plain[match.start("said") :].partition("\n")[0]))
+    start = match.start("said")
+    line_after = plain[start : start + _NEARBY].partition("\n")[0]
+    sides = list(w.side_origin.finditer(line_after))
     each = _told_by_side(sides, meaning, w.origin)
     if each is not None:
         return each
@@ -320,6 +322,8 @@ def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns)
         return verdict
     return None
 
+
+_NEARBY = 1_000  # characters behind a mark that tell more: a reply may be one endless line
 
 _OPPOSITE = {"neither": "machine", "No": "machine"}
 """Verdict -> who, if that is said of it, is its opposite; of all others a person."""

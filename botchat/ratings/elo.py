@@ -26,11 +26,10 @@ from botchat.ratings.comparisons import Comparisons
 
 _TOLERANCE = 1e-2
 """Elo that may be left of the error of where an end starts."""
+# Longest end: where a model always wins, ratings never settle, and a few whole shuffles tell where
+# ends start.
 _MOST_GAMES = 5_000
-"""Longest end: where a model always wins, ratings never settle, and a few whole shuffles tell where
-ends start."""
-_PILOTS = 128
-"""Whole shuffles that tell it."""
+_PILOTS = 128  # of these shuffles
 _SIDE_BY_SIDE = 2500
 """Shuffles played together, which hides numpy's cost per call."""
 _CELLS = 1 << 24

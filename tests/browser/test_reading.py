@@ -17,6 +17,7 @@ from botchat.workspace.jsonl import write_all
 from tests.boards import QUICK, Records, make_records
 from tests.browser.conftest import SHOWN_AT, Browser, assert_fits, serious_faults
 from tests.browser.pages import write_page
+from tests.rows import rows
 
 JUDGES = ("rules", "judge: B")
 MODELS = ("alpha", "beta", "gamma-with-a-very-long-name-20241022-instruct", "模型一号")
@@ -219,19 +220,7 @@ def test_the_score_and_the_boxes_are_those_of_the_verdicts(
     assert browser.texts(".others p")[0].startswith("judge: B: beta first: ")
 
 
-@pytest.mark.parametrize(
-    ("link", "what"),
-    [
-        ("view=pair&protocol=arena-n16&a=nobody&b=beta", "nobody"),
-        ("view=pair&protocol=arena-n16&a=alpha&b=beta&seed=S-99", "S-99"),
-        ("view=pair&protocol=arena-n4&a=alpha&b=beta", "arena-n4"),
-        ("view=pair&protocol=gteval&a=alpha&b=beta", "gteval"),
-        ("view=pair&protocol=arena-n16&a=alpha&b=alpha", "alpha"),
-        ("view=pair&protocol=arena-n16&a=alpha&b=beta&show=odd", "odd"),
-        ("view=unieval&a=nobody&seed=S-1", "nobody"),
-        ("view=unieval&a=alpha&seed=S-99", "S-99"),
-    ],
-)
+@pytest.mark.parametrize(("link", "what"), rows("a_link_that_does_not_fit_shows_nothing_else"))
 def test_a_link_that_does_not_fit_shows_nothing_else(
     browser: Browser, shown: Path, link: str, what: str
 ) -> None:

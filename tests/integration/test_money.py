@@ -11,6 +11,7 @@ from botchat.workspace.ledger import Ledger
 from botchat.workspace.usage import stats
 from tests.integration.test_runs import IN_FLIGHT, start, workspace
 from tests.openai_server import Server, converse, faults, text
+from tests.rows import rows
 
 GENERATE = ["generate", "--seeds", "small", "--turns", "4", "--model", "alpha"]
 PRICES = {"max_tokens": 2048, "price_input": 1.0, "price_output": 10.0}
@@ -140,17 +141,7 @@ def test_a_dollar_with_64_in_flight_is_never_exceeded(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("command", "toml", "named"),
-    [
-        (["generate", "--seeds", "small", "--model", "alpha", "--partner", "gamma"], "", "gamma"),
-        (
-            ["judge", "unieval", "--seeds", "small", "--judge", "three"],
-            '[panels.three]\nstrategy = "ensemble"\n'
-            'agents = [{name = "a", model = "alpha"}, {name = "b", model = "gamma"}]\n',
-            "gamma",
-        ),
-    ],
-    ids=["partner", "panel"],
+    ("command", "toml", "named"), rows("an_unknown_price_is_refused_before_anything_is_sent")
 )
 def test_an_unknown_price_is_refused_before_anything_is_sent(
     tmp_path, capsys, command, toml, named

@@ -74,13 +74,12 @@ def test_a_board_has_a_table_of_its_groups(
     rows = [(row[key], row["model"], row["n"]) for row in tables[f"by-{key}"]["rows"]]
     n_short = sum(len(seed.utterances) < 8 for seed in seeds)
     sizes = [11, 11] if key == "topic" else [n_short, 22 - n_short]
-    expected = [(group, name, n) for group, n in zip(groups, sizes, strict=True)
-                for name in [*models, "human"]]  # fmt: skip
+    names = [*models, "human"]
+    expected = [(g, name, n) for g, n in zip(groups, sizes, strict=True) for name in names]
     assert sorted(rows) == sorted(expected)
     assert (place.out("mine") / f"by-{key}.csv").exists()
     page = (place.out("mine") / "index.html").read_text("utf-8")
     assert f"<h2>{title}</h2>" in page
-    # Groups of fewer than ten are in the files alone.
     assert [f"<b>{group}</b>" in page for group in groups] == [n >= 10 for n in sizes]
 
 

@@ -16,6 +16,7 @@ from botchat.protocols.protocol import Protocol
 from botchat.records import Dialogue
 from botchat.report.remarks import judge_remarks, stopped_remarks
 from tests.judges import Judge, World, always
+from tests.rows import rows
 
 ARENA16 = ARENA.at(16)
 
@@ -81,18 +82,7 @@ def test_between_what_ends_a_rate_is_where_dialogues_stopped(world, n_stopped, v
     assert stopped_remarks(world.board_of({"unieval": stopped + others})) == lines
 
 
-@pytest.mark.parametrize(
-    ("word", "line"),
-    [
-        ("picks out", "The judge picks weir out from people: right in 50 %, wrong in 25 % of "
-         "pairs."),
-        ("alike", "To this judge weir and people are alike (right 50 %, wrong 25 %); shuffled ones "
-         "it picks out in 100 %."),
-        ("reversed", "The judge takes people for AI more often than weir (25 % : 50 %)."),
-        ("open", "4 dialogues are too few to say whether the judge tells weir from people."),
-        ("too few", ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("word", "line"), rows("how_the_leader_stands_beside_people"))
 def test_how_the_leader_stands_beside_people(world, word, line):
     """By the word for the whole interval; the ceiling is told beside the shuffled dialogues."""
     board = world.board(world.ideal(), (GTEVAL, ARENA16))
