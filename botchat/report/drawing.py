@@ -169,10 +169,10 @@ def _heights(axes: Axes, values: pd.Series, names: Texts) -> Any:
 
 
 def over_cost(points: pd.DataFrame, across: str, up: str, axes: Axes) -> None:
-    """Draw numbers with their intervals over a cost on a logarithmic scale."""
-    points = points.sort_values("value", ascending=False, kind="stable")
+    """Draw numbers with their intervals over a cost on a logarithmic scale, names at their tops."""
+    points = points.sort_values("high", ascending=False, kind="stable")
     colors = [_color(name) for name in points.index]
-    axes.vlines(points["x"], points["low"], points["high"], colors, linewidth=1, alpha=0.5)
+    axes.vlines(points["x"], points["low"], points["high"], colors, linewidth=0.6)
     axes.scatter(points["x"], points["value"], 14, colors, zorder=3)
     axes.set_xscale("log")
     axes.margins(x=0.15)
@@ -183,9 +183,9 @@ def over_cost(points: pd.DataFrame, across: str, up: str, axes: Axes) -> None:
     axes.set(xlabel=f"{across} (log scale)", ylabel=up)
     axes.grid()
     names = _short(axes, points.index)
-    heights = _heights(axes, points["value"], names)
+    heights = _heights(axes, points["high"], names)
     for name, x, y in zip(names, points["x"], heights, strict=True):
-        axes.annotate(name, (x, y), (5, 0), textcoords="offset points", va="center")
+        axes.annotate(name, (x, y), (0, 2), textcoords="offset points", ha="center")
 
 
 def violins(lengths: Mapping[str, Any], unit: str, axes: Axes) -> None:
