@@ -157,8 +157,9 @@ def main(argv: Texts | None = None) -> int:
     # Matrices here are small: more threads of numpy's library only wait for each other, busily.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     logging.basicConfig(level=logging.WARNING, handlers=[LogHandler(logging.WARNING)])
-    # It would report tasks that a second Ctrl-C leaves unfinished.
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    # They would report tasks that a second Ctrl-C leaves unfinished, and a home without a cache.
+    for name in ("asyncio", "matplotlib"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     _take_signals()
     words = list(sys.argv[1:] if argv is None else argv)
     for word in words:

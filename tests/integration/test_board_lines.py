@@ -34,8 +34,7 @@ def printed(board, capsys, *words, code=0):
 def terminal(monkeypatch, columns):
     """Make stdout a terminal that is so wide."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    size = os.terminal_size((columns, 24))
-    monkeypatch.setattr(output.shutil, "get_terminal_size", lambda: size)
+    monkeypatch.setattr(output.shutil, "get_terminal_size", lambda: os.terminal_size((columns, 1)))
 
 
 @pytest.mark.parametrize(("columns", "n_columns"), [(100, 6), (60, 4)])
@@ -58,10 +57,12 @@ def test_no_number_is_broken_in_a_narrow_terminal(board, capsys, monkeypatch):
 
 
 def test_a_kept_board_says_so(board, capsys):
-    """Where it is, and that nothing was sent; a run that asked nobody has no bill."""
+    """Where it is, and that nothing was sent; no bill, no advice of matplotlib on a cache."""
     out = printed(board, capsys, "leaderboard", "--keep", "main").out
     assert "\nKept as sample/main. Stored: nothing was sent.\n" in out
     assert "USD" not in out
+    output.logging.getLogger("matplotlib").warning("no place for a cache")
+    assert capsys.readouterr().err == ""
 
 
 def test_a_board_is_shown_where_nothing_can_be_written(board, capsys, tmp_path):
@@ -103,8 +104,7 @@ def test_a_unique_beginning_names_a_judge(tmp_path, capsys, name, known):
         )
         printed(tmp_path, capsys, "generate", "--model", "bot:parrot", "--limit", "1")
         for panel in ("chateval-same-role", "chateval-3-roles")[: 1 + (known is None)]:
-            asked = ["judge", "unieval", "--judge", panel, "--judge-model", "m"]
-            printed(tmp_path, capsys, *asked)
+            printed(tmp_path, capsys, "judge", "unieval", "--judge", panel, "--judge-model", "m")
         printed(tmp_path, capsys, "judge", "unieval", "--judge", "m")
     board = botchat.leaderboard(seeds="sample", judge=name, workspace=tmp_path)
     assert board.data["judge"]["name"] == (known or f"{name}@m")
