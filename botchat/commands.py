@@ -125,7 +125,7 @@ def figure(
     """Figures of a board, as svg, png or pdf.
 
     Args:
-        name: such as ratings (all); a wrong name lists them
+        name: such as ratings (all); a wrong name lists some
         judge: judge to show (needed if several have judged)
         format: of the files (as --out ends, or svg)
         size: inches: 7x4.5, or the width: 3.3 (half a page wide)
@@ -218,7 +218,7 @@ def init(*providers: str, data: str | None = None, workspace: Here = None) -> Re
     """Write a botchat.toml, with comments.
 
     Args:
-        providers: URL of a server, or a provider; a wrong one lists them (none: bots, offline)
+        providers: URL of a server, or a provider; a wrong one lists some (none: bots, offline)
         data: dialogues: mutual, or a source as of import
     """
     from botchat.pipeline.models import init as write_settings

@@ -321,8 +321,13 @@ def _skill_check(key: Key, protocol: Protocol, cases: SkillCases) -> Check:
 
 
 def _unreadable_check(board: Board) -> Check:
-    """Check the protocol with the most unreadable verdicts."""
-    facts = max([board.judge_facts[name] for name in board.verdicts], key=_least_unreadable)
+    """Check the protocol with the most unreadable verdicts; an own criterion where it is alone.
+
+    What its prompt does to replies is no fault of a judge that ranks by the paper's.
+    """
+    names = [name for name, part in board.verdicts.items() if part.protocol.leads]
+    judged = [board.judge_facts[name] for name in names or board.verdicts]
+    facts = max(judged, key=_least_unreadable)
     rate = facts.rate("unreadable_rate")
     outcome: State = "warns"
     if rate.value == 1 or rate.low > MOST_UNREADABLE:

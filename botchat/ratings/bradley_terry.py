@@ -34,26 +34,18 @@ ELO = 400 / math.log(10)
 EQUAL = 1e-6
 """Rating points up to which two ratings are equal: rounding in fits of identical models."""
 
-_UNSEEN = 4
-"""Units of evidence that results other than those seen may have (Wilson's z² cases)."""
-_MAX_STEPS = 100
-"""Newton steps."""
-_TOLERANCE = 1e-10
-"""Change in logits that ends them."""
-_ROUNDING = 1e-5
-"""Change in logits that the last step may leave."""
+_UNSEEN = 4  # units of evidence that results other than those seen may have (Wilson's z² cases)
+_MAX_STEPS = 100  # Newton steps
+_TOLERANCE = 1e-10  # change in logits that ends them
+_ROUNDING = 1e-5  # change in logits that the last step may leave
+# Share of the curvature added to it, so that nearly decided comparisons can be inverted.
 _RIDGE = 1e-11
-"""Share of the curvature added to it, so that nearly decided comparisons can be inverted."""
+# Logits that the usual difference of length may add, before it explains every result.
 _MOST_OF_LENGTH = 24
-"""Logits that the usual difference of length may add, before it explains every result."""
-_MIN_OWN_LENGTH = 1e-6
-"""Least share of the length differences that models do not explain."""
-_MANY = 10**12
-"""Degrees of freedom of independent comparisons: Student's t is the normal there."""
-_CELLS = 1 << 21
-"""Clusters times models held at a time (16 MB)."""
-_MOST_NAMED = 5
-"""Models of a group that a warning names."""
+_MIN_OWN_LENGTH = 1e-6  # least share of the length differences that models do not explain
+_MANY = 10**12  # degrees of freedom of independent comparisons: Student's t is the normal there
+_CELLS = 1 << 21  # clusters times models held at a time (16 MB)
+_MOST_NAMED = 5  # models of a group that a warning names
 
 
 @dataclass(frozen=True, eq=False)

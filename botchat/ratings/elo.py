@@ -31,8 +31,7 @@ _TOLERANCE = 1e-2
 _MOST_GAMES = 5_000
 _PILOTS = 128  # of these shuffles
 _SIDE_BY_SIDE = 2500  # shuffles played together, which hides numpy's cost per call
-_CELLS = 1 << 24
-"""Games of these at a time, for the memory's sake."""
+_CELLS = 1 << 24  # games of these at a time, for the memory's sake
 
 
 @dataclass(frozen=True)

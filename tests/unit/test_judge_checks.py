@@ -301,15 +301,7 @@ def without(each: Judgment, reason: str) -> Judgment:
     return each
 
 
-@pytest.mark.parametrize(
-    ("share", "failed", "cut"),
-    [
-        ({"empty": 1}, False, False), ({"empty": 4}, True, True), ({"panel": 4}, True, True),
-        ({"ok": 4}, True, False), ({"empty": 2, "truncated": 1, "ok": 2}, True, True),
-        ({"empty": 2, "ok": 3}, True, False), ({"panel": 10}, True, True),
-        ({"ok": 10}, True, False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("share", "failed", "cut"), rows("what_cannot_be_read_ranks_nobody"))
 def test_what_cannot_be_read_ranks_nobody(world, share, failed, cut):
     """And where replies had no room it says what to set."""
     trust = judge_trust(missing(world, share))
@@ -320,6 +312,18 @@ def test_what_cannot_be_read_ranks_nobody(world, share, failed, cut):
         assert trust.reasons[0] == "None of its verdicts can be read."
     elif failed:
         assert trust.reasons[0] == f"{10 * n} % of its verdicts cannot be read."
+
+
+def test_an_own_criterion_that_cannot_be_read_takes_no_ranking_away(world):
+    """What its prompt does to replies is no fault of a judge that ranks by the paper's."""
+    board = world.board(world.ideal(), [UNIEVAL])
+    facts = board.judge_facts["unieval"]
+    rates = {**facts.rates, "unreadable_rate": Estimate(1.0, 0.9, 1.0)}
+    part = board.verdicts["unieval"]
+    own = replace(part, protocol=replace(part.protocol, name="own", leads=False))
+    judge_facts = {**board.judge_facts, "own": facts._replace(rates=rates)}
+    board = replace(board, verdicts={**board.verdicts, "own": own}, judge_facts=judge_facts)
+    assert not judge_trust(board).failed
 
 
 def test_nobody_can_read_it(world):

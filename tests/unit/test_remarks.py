@@ -65,13 +65,7 @@ def test_who_leads_at_equal_length(quality, leads):
 
 
 @pytest.mark.parametrize(
-    ("n_stopped", "verdict", "lines"),
-    [
-        (6, "No", ["6 dialogues of mill stopped early: it passes 16 in 75 to 100 %."]),
-        (6, "3", []),
-        (1, "No", []),
-        (0, "No", []),
-    ],
+    ("n_stopped", "verdict", "lines"), rows("between_what_ends_a_rate_is_where_dialogues_stopped")
 )
 def test_between_what_ends_a_rate_is_where_dialogues_stopped(world, n_stopped, verdict, lines):
     """The rate if all that stopped early were AI, and if none were; silent up to one in twenty."""
