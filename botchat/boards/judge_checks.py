@@ -26,11 +26,11 @@ from botchat.records import MIN_HUMAN, Names, Texts
 
 Level = Literal["no fault found", "use with care", "not tested", "do not trust"]
 Key = Literal["skill", "skill_bots", "skill_labels", "unreadable_rate"]
+# Share of unreadable verdicts above which a judge fails.
 MOST_UNREADABLE = 0.25
-"""Share of unreadable verdicts above which a judge fails."""
 
+# Checks without which a judge is not tested.
 _TESTS: tuple[Key, ...] = ("skill", "skill_labels")
-"""Checks without which a judge is not tested."""
 
 
 class CheckWords(msgspec.Struct, frozen=True):

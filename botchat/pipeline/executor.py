@@ -24,18 +24,18 @@ from botchat.models.connection import Failure, Response, Server
 from botchat.parallel import together
 from botchat.workspace.model_settings import Access
 
+# Seconds without another request after which a task is sent: a worker does one at a time, and a
+# task of few requests would keep it for as long as one of many.
 GATHER_S = 0.002
-"""Seconds without another request after which a task is sent: a worker does one at a time, and a
-task of few requests would keep it for as long as one of many."""
 
+# Seconds between two looks whether there are workers.
 LOOK_S = 2.0
-"""Seconds between two looks whether there are workers."""
 
+# Seconds in which a scheduler without workers must get one.
 NO_WORKER_S = 20.0
-"""Seconds in which a scheduler without workers must get one."""
 
+# Seconds, beyond the deadline of a call, in which a task must come back.
 NO_TASK_S = 120.0
-"""Seconds, beyond the deadline of a call, in which a task must come back."""
 
 Request: TypeAlias = tuple[str, bytes | None, float]
 Responses: TypeAlias = list[Response]
@@ -151,8 +151,10 @@ class WorkerServer(Server):
         longest_s = NO_TASK_S + max(deadline_s for _, _, deadline_s in requests)
         try:
             task = asyncio.wrap_future(self.pool.submit(access, requests))
+            until = time.monotonic() + longest_s  # workers may be there, and a task lost
             while not (await asyncio.wait([task], timeout=LOOK_S))[0]:
-                if await asyncio.to_thread(self.pool.is_gone, longest_s):
+                is_late = time.monotonic() > until
+                if is_late or await asyncio.to_thread(self.pool.is_gone, longest_s):
                     text = f"{self.name}: no worker of --executor answers"
                     return [Failure("setting", text) for _ in requests]
             self.pool.seen_at = time.monotonic()

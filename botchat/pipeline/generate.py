@@ -31,8 +31,8 @@ MOST_TURNS = 1_000
 """Utterances of a dialogue; each is asked for with all before it, so money grows as the square."""
 
 
+# Dialogues of a model that a plan makes up.
 WALKED = 32
-"""Dialogues of a model that a plan makes up."""
 
 
 class Generated(NamedTuple):

@@ -61,8 +61,8 @@ UNREADABLE: tuple[Outcome, ...] = ("ok", *NO_ROOM)
 """Outcomes of a reply that was paid for and should have had a verdict."""
 
 
+# Cases of a protocol that a plan answers.
 WALKED = 250
-"""Cases of a protocol that a plan answers."""
 
 
 class ProtocolCases(NamedTuple):

@@ -58,8 +58,8 @@ ByProtocol: TypeAlias = dict[str, PairVerdicts | list[Judgment]]
 """Protocol -> verdicts on pairs, in columns, or judgments of single dialogues."""
 
 
+# Dialogues up to which a board has groups by length.
 MOST_GROUPED = 2_000
-"""Dialogues up to which a board has groups by length."""
 
 
 @dataclass(frozen=True)

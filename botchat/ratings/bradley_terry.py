@@ -27,12 +27,12 @@ from botchat.metrics.statistics import (
 )
 from botchat.ratings.comparisons import Comparisons
 
+# Mean of the ratings on every board.
 MEAN = 1000.0
-"""Mean of the ratings on every board."""
+# Rating points in one logit.
 ELO = 400 / math.log(10)
-"""Rating points in one logit."""
+# Rating points up to which two ratings are equal: rounding in fits of identical models.
 EQUAL = 1e-6
-"""Rating points up to which two ratings are equal: rounding in fits of identical models."""
 
 _UNSEEN = 4  # units of evidence that results other than those seen may have (Wilson's z² cases)
 _MAX_STEPS = 100  # Newton steps
