@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # static tools see no `__getattr__`
     bradley_terry = _bradley_terry.fit
     elo = _elo.bootstrap_elo
 
+# Public name -> where it stands: a name imports its own room and no other
 _PLACES = {
     "Comparisons": "ratings.comparisons:Comparisons",
     "Result": "results:Result",
@@ -40,7 +41,6 @@ _PLACES = {
     "plot": "cli.notebook:plot",
     "read": "cli.notebook:read",
 }
-"""Public name -> where it stands: a name imports its own room and no other."""
 
 _COMMANDS = (
     "run",

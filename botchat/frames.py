@@ -32,10 +32,10 @@ class TomlTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 Tables: TypeAlias = dict[str, Any]
 """A TOML file without a type of its own."""
+# Name of the data of an event stream, or a field of it that tells nothing
 _FIELD = re.compile(r"^(?:data: ?|(?:event|id|retry|):.*)", re.MULTILINE)
-"""Name of the data of an event stream, or a field of it that tells nothing."""
+# Levels of a body that are looked through
 _DEEPEST = 40
-"""Levels of a body that are looked through."""
 
 
 def package_text(path: str) -> str:

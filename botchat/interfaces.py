@@ -94,10 +94,10 @@ MOST_TOKENS = 1_000_000_000
 """A call with more was miscounted."""
 
 
+# Unicode's categories of control, format and combining characters, of halves and of blanks
 _UNSEEN = ("Cc", "Cf", "Cs", "Mn", "Me", "Zs", "Zl", "Zp")
-"""Unicode's categories of control, format and combining characters, of halves and of blanks."""
+# Letters and a symbol without ink: Hangul fillers, and Braille's blank
 _FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
-"""Letters and a symbol without ink: Hangul fillers, and Braille's blank."""
 
 
 def visible(text: str) -> bool:

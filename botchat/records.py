@@ -83,14 +83,14 @@ CONTROL = "control:"
 
 JudgeRole = Literal["judge", "votes_before_debate", "equal_calls", "annotator", "rules"]
 
+# Role of a panel's control -> what ends its name
 _ENDINGS: Mapping[JudgeRole, str] = {
     "votes_before_debate": " (before debate)",
     "equal_calls": " (control)",
 }
-"""Role of a panel's control -> what ends its name."""
 
+# Ends the name of a single judge that is asked several times a case
 _SAMPLES = re.compile(r" \(\d+ samples\)$")
-"""Ends the name of a single judge that is asked several times a case."""
 
 
 class StageRecord(msgspec.Struct, frozen=True, gc=False):

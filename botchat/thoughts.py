@@ -58,8 +58,8 @@ def _read() -> _Data:
 
 _DATA = _read()
 
+# Stands in every mark: most texts have none, and are looked through once
 _MAY_BE_ONE = re.compile(r"[<\[&\\◁＜〈⟨【]|\A\s*analysis|assistantfinal")
-"""Stands in every mark: most texts have none, and are looked through once."""
 
 
 def find_thoughts(text: str) -> list[tuple[int, int]]:

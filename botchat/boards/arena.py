@@ -35,11 +35,11 @@ Bradley-Terry does."""
 MOST_LISTED = 300
 """Models up to which pairs are listed both ways, and pairs that were never compared too."""
 
+# Lengths of votes
 _UNKNOWN = np.zeros(0)
-"""Lengths of votes."""
 
+# Decimals in which the ratings of models that did the same are equal
 _DIGITS = 6
-"""Decimals in which the ratings of models that did the same are equal."""
 
 
 class ComparisonCounts(NamedTuple):

@@ -19,8 +19,8 @@ from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import LEAST_CLUSTERS
 from botchat.records import HUMAN, Texts
 
+# Most contestants that a sentence names
 _NAMED = 4
-"""Most contestants that a sentence names."""
 
 
 Pieces: TypeAlias = Sequence[tuple[str, bool]]

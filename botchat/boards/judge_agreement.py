@@ -36,20 +36,20 @@ def agreement_signature(
     return "|".join([SIGNED, command, *parts, f"truth:{labels}", f"data:{digest}"])
 
 
+# Price of a verdict of which nothing is known
 _UNPRICED = VerdictPrice(math.inf, None, None, None)
-"""Price of a verdict of which nothing is known."""
 
+# Role of a debate's control -> what it is
 _CONTROLS: Mapping[JudgeRole, str] = {
     "votes_before_debate": "the same agents' votes before it",
     "equal_calls": "single judges with as many calls",
 }
-"""Role of a debate's control -> what it is."""
 
+# Skill that a recommended judge may be behind another: 5 points of accuracy
 _MARGIN = 0.10
-"""Skill that a recommended judge may be behind another: 5 points of accuracy."""
 
+# Items of each label below which judges are not compared
 _LEAST_OF_CLASS = 5
-"""Items of each label below which judges are not compared."""
 
 PRICE = COLUMNS.price
 """Prices of one verdict; USD of a thousand, since one verdict's have too many decimals."""
@@ -61,8 +61,8 @@ AS_PRINTED = [
 ]
 """Columns of judges where a paper prints accuracy and kappa."""
 
+# Keys of the columns on the terminal and the page, unless they are details
 _PRINTED = ("judge", "n", "accuracy", "skill", "ties", "kappa", "usd_per_1000")
-"""Keys of the columns on the terminal and the page, unless they are details."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,13 +6,14 @@ docs/judges.md says what the level means, and what it does not.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
 from botchat.boards.board import Board
+from botchat.boards.judge_agreement import HUMAN_LABELS, AgreementReport
 from botchat.boards.judge_table import JudgeFacts
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.skill import Second, SkillCases, State, pair_cases, second, state
@@ -21,6 +22,7 @@ from botchat.estimates import Estimate
 from botchat.frames import fill, package_toml
 from botchat.judges.rules import RulesJudge
 from botchat.metrics.statistics import LEAST
+from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import MIN_HUMAN, Names, Texts
 
@@ -310,6 +312,18 @@ def label_check(protocol: Protocol, skill: Estimate, n: int) -> Check:
     """Check the skill of a judge on ``n`` cases with a decided label of annotators' majority."""
     outcome = state(skill, n, n, WORDS.checks["skill_labels"].line)
     return Check("skill_labels", outcome, skill, n, protocol)
+
+
+def label_checks(reports: Mapping[str, AgreementReport], catalogue: Catalogue) -> dict[str, Check]:
+    """Check each judge's skill on human labels, if there are any, of the first such protocol."""
+    checks = {}
+    for name, report in reversed(list(reports.items())):
+        protocol = catalogue.find(name)
+        if report.labels != HUMAN_LABELS or protocol is None:
+            continue
+        for judged in report.agreement.judges:
+            checks[judged.judge] = label_check(protocol, judged.skill, judged.n_decided)
+    return checks
 
 
 def _skill_check(key: Key, protocol: Protocol, cases: SkillCases) -> Check:

@@ -30,8 +30,8 @@ from botchat.errors import BotChatError
 from botchat.frames import Tables, package_toml
 from botchat.records import Texts
 
+# Signals that come so soon after another are of one end
 _AT_ONCE_S = 0.1
-"""Signals that come so soon after another are of one end."""
 
 _ENDS = [signal.SIGINT, signal.SIGTERM]
 if sys.platform != "win32":
@@ -43,11 +43,11 @@ _SHARED.add_argument("--dir", type=Path)
 _SHARED.add_argument("--json", action="store_true")
 _SHARED.add_argument("--quiet", action="store_true")
 
+# Errors of an output whose terminal is gone, or that is full
 _LOST = (errno.EIO, errno.ENOSPC)
-"""Errors of an output whose terminal is gone, or that is full."""
 
+# En dash and minus sign, which few code pages have
 _DASHES = ("\u2013", "\u2212")
-"""En dash and minus sign, which few code pages have."""
 
 
 def _take_signals() -> None:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 WIDTH = 100
 """Most columns of a line."""
 
+# Columns of a board that are left out where they have no room; a line tells the first
 _SPARE = ("same length", "n")
-"""Columns of a board that are left out where they have no room; a line tells the first."""
 
 UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]"

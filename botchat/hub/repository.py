@@ -28,8 +28,8 @@ from botchat.workspace.secrets import Redactor, secrets_in
 MANIFEST = "botchat-run.json"
 MAX_RUN_BYTES = 2**30
 """Size of a run that is fetched, which is checked in memory before anything is written."""
+# zlib's number for a header and a trailer of gzip, without a time
 _GZIP = 31
-"""zlib's number for a header and a trailer of gzip, without a time."""
 NAME = r"[\w.-]+/[\w.-]+"
 _DATA = (".csv", ".json", ".jsonl", ".md", ".txt", ".tex", ".parquet", ".png")
 _PAGE = (*_DATA, ".html", ".js", ".svg")

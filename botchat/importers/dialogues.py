@@ -32,13 +32,13 @@ MAX_ID = 200
 _MARK = re.compile(r"(?:^|\s)[mf] :(?=\s|$)")
 _MAX_ITEM = 2**20  # bytes
 MUTUAL = package_toml("importers/mutual.toml", Tables)
+# Each in the one before; the last has the items
 _MUTUAL_FOLDERS = ("MuTual-master", "data", "mutual", "test")
-"""Each in the one before; the last has the items."""
 
+# Type of a part that is no text of a message
 _THOUGHT_PART = re.compile(r"(?i)reasoning|thinking|thought")
-"""Type of a part that is no text of a message."""
+# Stands in FastChat's files in place of a reply
 _FAILED = "$ERROR$"
-"""Stands in FastChat's files in place of a reply."""
 
 
 class ImportedMessage(NamedTuple):

@@ -48,10 +48,10 @@ _URI = re.compile(
     r"(?:@(?P<revision>refs/(?:convert|pr)/[^/@#]+|[^/@#]+))?"
     r"(?:/(?P<config>[^/@#]+))?(?:#(?P<split>[^/@#]+))?"
 )
+# Files that are downloaded: a dataset's card, which names its configurations, and data
 _FILES = ["README.md", "*.zip", "*.arrow", "*.csv", "*.json", "*.jsonl", "*.parquet", "*.tsv"]
-"""Files that are downloaded: a dataset's card, which names its configurations, and data."""
+# Readers of `datasets`; what others read may itself refer to other files
 _READERS = ("arrow", "csv", "json", "parquet")
-"""Readers of `datasets`; what others read may itself refer to other files."""
 
 
 def pin_revision(uri: str) -> str:
@@ -174,6 +174,7 @@ def fetch_mutual(cache_dir: Path) -> Path:
 
 
 _LOGIN = "log in with: hf auth login (or HF_TOKEN)"
+# Error of the hub's client, or status of an answer (empty: none) -> ours, and what to do
 _FAULTS: Mapping[str, tuple[type[BotChatError], str]] = {
     "HFValidationError": (ConfigError, "this is not ORG/NAME"),
     "GatedRepoError": (MissingDataError, f"it is gated; accept its terms, then {_LOGIN}"),
@@ -187,7 +188,6 @@ _FAULTS: Mapping[str, tuple[type[BotChatError], str]] = {
         "HF_ENDPOINT and the network",
     ),
 }
-"""Error of the hub's client, or status of an answer (empty: none) -> ours, and what to do."""
 
 
 @contextmanager

@@ -71,8 +71,8 @@ def json_value(text: str | bytes, place: str) -> Any:
 
 
 _NOT_A_NUMBER = re.compile(r"\b(NaN|Infinity)\b")
+# A text of JSON, or what Python's json writes for a number that is none
 _IN_JSON = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|-?\b(?:NaN|Infinity)\b')
-"""A text of JSON, or what Python's json writes for a number that is none."""
 
 
 def read_text(data: bytes, where: str) -> str:

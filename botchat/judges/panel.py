@@ -226,6 +226,7 @@ def wording(
     return {title: text for title, text in texts.items() if text}
 
 
+# Keys that every digest has, in this order
 _SIGNED = (
     "strategy",
     "agents",
@@ -242,7 +243,6 @@ _SIGNED = (
     "strong",
     "calibration",
 )
-"""Keys that every digest has, in this order."""
 
 
 def _digest(

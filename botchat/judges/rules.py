@@ -22,13 +22,13 @@ _DIAGNOSED: dict[str, list[str]] = _DATA["diagnosed"]
 _NOT_MINE = "the rules judge answers UniEval, Arena, GTEval and diagnosis questions only"
 _MOST_QUOTED = 60
 
+# Whether each of two dialogues has a fault -> the verdict on them
 _VERDICTS = {
     (True, False): "1",
     (False, True): "2",
     (True, True): "both",
     (False, False): "neither",
 }
-"""Whether each of two dialogues has a fault -> the verdict on them."""
 
 
 class RulesJudge:

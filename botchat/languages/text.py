@@ -14,9 +14,11 @@ IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W_{IDEOGRAPHS}]+(?:'[^\W_{IDEOGRAPHS}]+)*")
 """A word of English, a number, or one Chinese or Japanese character."""
 
+# A stop before a blank, a line break, or a Chinese or Japanese stop
 _STOP = re.compile(r"[.!?\n\u3002\uff01\uff1f](?:(?<![.!?])|\s)")
-"""A stop before a blank, a line break, or a Chinese or Japanese stop."""
 
+# Marks of a document or script: line breaks, list items, headings, bold and italic, code, tags,
+# speaker labels and stage directions
 _LAYOUT = re.compile(
     r"(?im)\r\n?|\n+"
     r"|^[ \t]{0,8}(?:[-*\u2022+]|\d{1,2}[.)])[ \t]"
@@ -27,8 +29,6 @@ _LAYOUT = re.compile(
     r"|^[ \t]{0,8}[\[(][^\[\]()\n]{1,60}[\])]"
     r"|(?<!\*)\*[a-z][^*\n]{1,60}\*(?!\*)"
 )
-"""Marks of a document or script: line breaks, list items, headings, bold and italic, code, tags,
-speaker labels and stage directions."""
 
 _FORMAL_PHRASE = 5
 _FORMAL_DAMPING = 40

@@ -40,8 +40,8 @@ _FAILED = ("expired", "cancelled", "canceled", "failed")
 _ENDED = ("completed",) + _FAILED
 _UNDER_WAY = ("validating", "in_progress", "finalizing", "cancelling", "queued", "running")
 _URL: Final = "/v1/chat/completions"
+# Passes of the event loop without a new call, after which no task makes one
 _QUIET_PASSES = 32
-"""Passes of the event loop without a new call, after which no task makes one."""
 
 
 @dataclass(eq=False, kw_only=True)

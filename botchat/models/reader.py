@@ -38,8 +38,8 @@ _UNIT = "|".join(_UNITS)
 _NUMBER = r"(\d+(?:\.\d+)?|\bone|\ba)"
 _PART = rf"(?i){_NUMBER}\s*({_UNIT})?(?![a-z])"
 _SPAN = rf"((?:{_NUMBER}\s*(?:{_UNIT})(?![a-z])\s*(?:and\s*)?)+)"
+# Characters of a reason
 _LONGEST = 400
-"""Characters of a reason."""
 SMALLEST_WINDOW = 256
 """Tokens; a smaller window that an endpoint names is a mistake of it."""
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from botchat.errors import log
 from botchat.interfaces import Message, ModelFacts, Reply
 
+# Three times what a token holds of most texts: a smaller count is of a prompt that was cut
 _BYTES_PER_TOKEN = 12
-"""Three times what a token holds of most texts: a smaller count is of a prompt that was cut."""
+# Bytes of a prompt whose count tells nothing
 _FEW_BYTES = 2_000
-"""Bytes of a prompt whose count tells nothing."""
+# Longer prompts of one count, after which the count does not grow
 _MOST_LONGER = 4
-"""Longer prompts of one count, after which the count does not grow."""
 _DATES = re.compile(
     r"(?:[-@_.:]?(?:20\d\d-?\d\d-?\d\d|2[0-9](?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])[0-3]\d"
     r"|latest|gguf|free)){1,2}$"

@@ -272,8 +272,8 @@ NUMBERS = {"_".join(kind.lower().split()): plain_name(kind) for kind in KINDS} |
 """Key of an error type, and of the sum of all -> its name in `OwnText.labels`."""
 
 _PLACES = {key: place for place, key in enumerate(NUMBERS)} | {"score": None}
+# Result -> the label of a file that means it
 _LABELS: Mapping[float | None, str] = {WIN: "1", TIE: "tie", LOSS: "2"}
-"""Result -> the label of a file that means it."""
 LABEL_WORDS = {plain_label(word): result for word, (result, _) in WORDS.items() if word}
 """Plain word of a file's label, as `rank` reads it -> the result; NaN: unreadable."""
 

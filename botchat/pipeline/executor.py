@@ -153,10 +153,11 @@ class WorkerServer(Server):
             task = asyncio.wrap_future(self.pool.submit(access, requests))
             until = time.monotonic() + longest_s  # workers may be there, and a task lost
             while not (await asyncio.wait([task], timeout=LOOK_S))[0]:
-                is_late = time.monotonic() > until
-                if is_late or await asyncio.to_thread(self.pool.is_gone, longest_s):
+                if await asyncio.to_thread(self.pool.is_gone, longest_s):
                     text = f"{self.name}: no worker of --executor answers"
                     return [Failure("setting", text) for _ in requests]
+                if time.monotonic() > until:
+                    raise TimeoutError
             self.pool.seen_at = time.monotonic()
             return task.result()
         except Exception as error:  # each executor has its own for a lost worker

@@ -167,19 +167,13 @@ def _views(
     data: SeedSetData, meter: Meter, judges: Texts
 ) -> tuple[list[View], Mapping[str, AgreementReport]]:
     """Return the page's view of some judges, and the agreement of all by protocol."""
-    from botchat.boards.judge_agreement import HUMAN_LABELS
-    from botchat.boards.judge_checks import label_check
+    from botchat.boards.judge_checks import label_checks
     from botchat.pipeline.agree import set_reports
     from botchat.report.page import View
 
     meter.begin("count and rate", len(judges))
     reports = set_reports(data)
-    labelled = {}
-    for name, report in reversed(reports.items()):
-        protocol = data.catalogue.find(name)
-        if report.labels == HUMAN_LABELS and protocol is not None:
-            for judged in report.agreement.judges:
-                labelled[judged.judge] = label_check(protocol, judged.skill, judged.n_decided)
+    labelled = label_checks(reports, data.catalogue)
     costs = cost_per_dialogue(data.workspace, data.dialogues)
     views = []
     for judge in judges:
@@ -260,9 +254,12 @@ def _panel_prompts(data: SeedSetData, judge: str) -> list[Prompt]:
 
 def charts_of(workspace: Workspace, seed_set: str, name: str, judge: str | None) -> list[Chart]:
     """Return a figure by its name, or all of a board; raises as `botchat.plot`."""
+    from botchat.boards.judge_checks import label_checks
     from botchat.pipeline.agree import set_reports
-    from botchat.report.figures import board_charts, judge_charts
+    from botchat.report.figures import judge_charts
+    from botchat.report.page import View
 
+    why = ""
     if judge is None and name.startswith(("cost-agreement", "judge-agreement")):
         charts = []
         for protocol, report in set_reports(load(workspace, seed_set)).items():
@@ -271,13 +268,19 @@ def charts_of(workspace: Workspace, seed_set: str, name: str, judge: str | None)
     else:
         files = judged_files(workspace, seed_set)
         judge = only_judge(workspace, seed_set, files, judge)
-        data = load(workspace, seed_set, [judge], files=files)
-        charts = list(board_charts(data.board(judge), cost_per_dialogue(workspace, data.dialogues)))
+        people = [name for name in files if JudgeId.parse(name).is_annotator()]
+        data = load(workspace, seed_set, [judge, *people], files=files)
+        labelled = label_checks(set_reports(data), data.catalogue).get(judge)
+        costs = cost_per_dialogue(workspace, data.dialogues)
+        view = View.of(data.board(judge), labelled, costs)
+        charts = list(view.charts)
+        if view.trust.failed:  # as its page, it has no figure that ranks
+            why = f" ({view.headline.sentence})"
     matches = [chart for chart in charts if name in ("", chart.name)]
     if not matches:
         names = [chart.name for chart in charts]
         known = listed(names) or "none, since fewer than two judges have judged the same"
         raise MissingDataError(
-            f"no figure {name!r} of {seed_set}{did_you_mean(name, names)}; some are: {known}"
+            f"no figure {name!r} of {seed_set}{did_you_mean(name, names)}; some are: {known}{why}"
         )
     return matches

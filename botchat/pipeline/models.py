@@ -41,22 +41,22 @@ from botchat.workspace.usage import CHECK
 if TYPE_CHECKING:
     from botchat.models.connection import HttpResponse
 
+# A table ``[PROVIDER.NAME]`` of ``providers.toml``, and its lines
 _ENTRY = re.compile(r"^\[([a-z-]+)\.([a-z-]+)\]\n((?:(?!\[).*\n)*)", re.MULTILINE)
-"""A table ``[PROVIDER.NAME]`` of ``providers.toml``, and its lines."""
+# Line of an entry whose server says what it serves
 _UNNAMED = 'model = "MODEL"'
-"""Line of an entry whose server says what it serves."""
+# Rows of `botchat models` that no setting makes
 _LISTED = package_toml("workspace/listed.toml", Tables)["listed"]
-"""Rows of `botchat models` that no setting makes."""
 
+# ChatSEED that a check of a model asks it to continue
 _CHECK_SEED = ("Hi! Did you sleep well?", "Not really, the neighbours had a party.")
-"""ChatSEED that a check of a model asks it to continue."""
+# Longest reply of a check whose model sets none
 _CHECK_TOKENS = 64
-"""Longest reply of a check whose model sets none."""
 _LIST_TIMEOUT_S = 20.0
+# Models from which one judges the others
 _LEAST_RANKED = 3
-"""Models from which one judges the others."""
+# Models of a server that a first ``[run]`` names
 _MOST_RUN = 8
-"""Models of a server that a first ``[run]`` names."""
 
 
 def templates() -> dict[str, dict[str, str]]:

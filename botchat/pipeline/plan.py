@@ -342,8 +342,8 @@ def resolution(run: ResolvedRun, planned: Plan) -> list[str]:
     return text.splitlines()
 
 
+# `_error_of_one` without a board: no ties, orders that are half alike
 _ASSUMED_ERROR = 43.0
-"""`_error_of_one` without a board: no ties, orders that are half alike."""
 
 
 def _error_of_one(run: ResolvedRun) -> float | None:

@@ -32,13 +32,13 @@ from botchat.results import Fields, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace, stage_order
 
+# Names that stand for dialogues of people
 _TAKEN = (HUMAN, SHUFFLED)
-"""Names that stand for dialogues of people."""
 _LONGEST_NAME = 200
+# Share of a ChatSEED's triples of words that another has, if they are not independent
 _SHARED = 0.2
-"""Share of a ChatSEED's triples of words that another has, if they are not independent."""
+# Share of such ChatSEEDs that is mentioned (MuTual: 0.03)
 _ALIKE = 0.1
-"""Share of such ChatSEEDs that is mentioned (MuTual: 0.03)."""
 
 
 def import_seeds(

@@ -77,8 +77,8 @@ BUILT_IN = (UNIEVAL, ARENA, GTEVAL, DIAGNOSIS)
 
 RANKING = (UNIEVAL, ARENA, GTEVAL)  # the paper's, which a leaderboard is made of
 
+# Protocols of texts, answers and votes, which files hold
 _OF_FILES = {protocol.name: protocol for protocol in (MATEVAL, ANSWERS, VOTES)}
-"""Protocols of texts, answers and votes, which files hold."""
 
 
 class Catalogue:

@@ -138,8 +138,8 @@ def drop_oldest(messages: list[Message], room: int, count: CountTokens) -> None:
 
 # ------------------------------------------------------------------------------- faults
 
+# Share of first replies equal to the human ones from which a model may know the set by heart
 _KNOWN_SHARE = 0.2
-"""Share of first replies equal to the human ones from which a model may know the set by heart."""
 _CUT_SHARE = 0.01
 
 

@@ -149,8 +149,8 @@ def _read_points_off(text: str, scale: Scale, language: Language) -> VerdictReas
     return verdict, " ".join(text.split())
 
 
+# Characters behind a name that take the place of its score; more are a sentence
 _LONGEST_SCORE = 30
-"""Characters behind a name that take the place of its score; more are a sentence."""
 
 
 class _Named(NamedTuple):

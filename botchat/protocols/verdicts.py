@@ -37,8 +37,8 @@ Meaning = Callable[[str], str | None]
 """Normalised words -> the verdict that they are; None if it is not offered."""
 
 _DETECTION = (("yes", UNKNOWN_INDEX), ("no", "No"))
+# Lists of a pack's labels, each with the verdict that they are
 _CHOICES = (("first", "1"), ("second", "2"), ("both", "both"), ("neither", "neither"))
-"""Lists of a pack's labels, each with the verdict that they are."""
 
 
 NOT_SAID = 10**9  # `first_ai_index` of a verdict without an index; no dialogue is so long
@@ -325,8 +325,8 @@ def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns)
 
 _NEARBY = 1_000  # characters behind a mark that tell more: a reply may be one endless line
 
+# Verdict -> who, if that is said of it, is its opposite; of all others a person
 _OPPOSITE = {"neither": "machine", "No": "machine"}
-"""Verdict -> who, if that is said of it, is its opposite; of all others a person."""
 
 
 def _told_by_side(sides: Sequence[re.Match[str]], meaning: Meaning, origin: Meaning) -> str | None:
@@ -363,13 +363,13 @@ def _boxed(plain: str, meaning: Meaning, marked: _Place | None) -> _Place | None
     return None
 
 
+# Verdict -> who takes part in the first and the second dialogue besides people
 _ONE_BY_ONE = {
     "neither": ("person", "person"),
     "2": ("person", "machine"),
     "1": ("machine", "person"),
     "both": ("machine", "machine"),
 }
-"""Verdict -> who takes part in the first and the second dialogue besides people."""
 
 
 def _one_by_one(plain: str, meaning: Meaning, w: ReplyPatterns) -> _Place | None:

@@ -24,8 +24,8 @@ from botchat.metrics.verdicts import TIE
 from botchat.ratings.bradley_terry import fit_logits, laplacian, logistic
 from botchat.ratings.comparisons import Comparisons
 
+# Elo that may be left of the error of where an end starts
 _TOLERANCE = 1e-2
-"""Elo that may be left of the error of where an end starts."""
 # Longest end: where a model always wins, ratings never settle, and a few whole shuffles tell where
 # ends start.
 _MOST_GAMES = 5_000

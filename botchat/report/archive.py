@@ -66,8 +66,8 @@ ByJudge = Mapping[str, Mapping[str, Sequence[Judgment]]]
 
 _CHOICE = ("1", "2", "both", "neither")
 
+# Result for the contestant shown first -> its letter in a list; ``-``: not judged
 _LETTERS = {LOSS: "l", TIE: "t", WIN: "w", None: "?"}
-"""Result for the contestant shown first -> its letter in a list; ``-``: not judged."""
 
 
 class Archive(NamedTuple):

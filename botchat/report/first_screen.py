@@ -32,8 +32,8 @@ NAMED_LINES = 15  # models whose line in the curve has its name
 Costs: TypeAlias = Mapping[str, float]
 """Contestant -> USD of a dialogue, where known."""
 
+# Beginnings of headings that are no names: small in a terminal
 _WORDS = ("Rating", "Passes ", "Same length")
-"""Beginnings of headings that are no names: small in a terminal."""
 
 Scale: TypeAlias = tuple[float, float]
 """Ends of an axis."""

@@ -13,16 +13,16 @@ from botchat.workspace.model_settings import changed
 PLACES = {"single": {"conversation"}, "pair": {"conversation_1", "conversation_2"}}
 """Places that a prompt must have, by what it shows."""
 
+# Kind -> dialogues that it may show
 _SHOWS = {
     "detection": ("single",),
     "pairwise": ("pair",),
     "score": ("single", "pair"),
     "report": ("single",),
 }
-"""Kind -> dialogues that it may show."""
 
+# Setting -> kind that has it
 _ONLY = {"scores": "score", "scale": "score", "labels": "pairwise", "named_is": "pairwise"}
-"""Setting -> kind that has it."""
 LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
 
 

@@ -64,8 +64,8 @@ CaseKey: TypeAlias = tuple[str, Names]
 JudgmentFiles: TypeAlias = dict[str, dict[str, Path]]
 """Judge -> protocol -> stage file."""
 
+# Bytes of a stage file that tell whose it is
 _FIRST_LINES = 1 << 12
-"""Bytes of a stage file that tell whose it is."""
 
 
 class AboutSet(TomlTable, frozen=True, omit_defaults=True):

@@ -25,10 +25,10 @@ from botchat.errors import BotChatError, DataError, NotWritten, log, one_line
 MAX_BYTES = 2**31
 """Size of a file from elsewhere."""
 
+# Bytes read at once; their records fit into a processor's cache
 _BLOCK = 1 << 18
-"""Bytes read at once; their records fit into a processor's cache."""
+# Byte order mark, which some editors write
 _MARK = b"\xef\xbb\xbf"
-"""Byte order mark, which some editors write."""
 
 R = TypeVar("R", bound=msgspec.Struct)
 

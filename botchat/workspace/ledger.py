@@ -55,8 +55,8 @@ _PRAGMAS = (  # keys are in random order, so 64 MiB of pages are kept
 )
 _TABLES = package_text("workspace/ledger.sql")
 
+# 0 or more: of seconds of the epoch, as far as calendars go
 _Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
-"""0 or more: of seconds of the epoch, as far as calendars go."""
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)] | None
 
 
@@ -137,8 +137,8 @@ class PublishedCall(StoredCall, frozen=True):
 _COLUMNS = ", ".join(StoredCall.__struct_fields__)
 _INSERT = package_text("workspace/keep_call.sql")
 _PACKED = {"sent": str, "request": bytes, "raw": bytes, "value": str}
+# Name of a column -> type of its cells; a damaged file may hold anything
 _CELLS = {field.name: field.type for field in msgspec.structs.fields(StoredCall)} | _PACKED
-"""Name of a column -> type of its cells; a damaged file may hold anything."""
 
 
 def request_json(identity: Identity, messages: Sequence[Message], decoding: Decoding) -> bytes:

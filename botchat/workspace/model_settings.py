@@ -20,8 +20,8 @@ OPENAI_URL = "https://api.openai.com/v1"
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|.*:.*", re.ASCII)
 _URL_TEXT = re.compile(r"[!-\[\]-~]+")  # no blanks, no backslashes
+# Header value that is an environment variable, alone or after a scheme such as Bearer
 _HEADER_VARIABLE = re.compile(rf"(?:[A-Za-z]+ )?{_VARIABLE.pattern}")
-"""Header value that is an environment variable, alone or after a scheme such as Bearer."""
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[ -~\xa0-\xff]*")  # latin-1 without control characters
 _RESERVED_HEADER = re.compile(r"(?i)content-.*|proxy-.*|host|transfer-encoding|connection|upgrade")

@@ -84,8 +84,8 @@ class Strategy(TomlTable, frozen=True, kw_only=True):
 
 
 STRATEGIES = package_toml("workspace/strategies.toml", dict[StrategyName, Strategy])
+# Keys of a panel that not every strategy takes
 _OWN_KEYS = frozenset().union(*[strategy.keys for strategy in STRATEGIES.values()])
-"""Keys of a panel that not every strategy takes."""
 
 
 class PanelSettings(TomlTable, frozen=True, kw_only=True):

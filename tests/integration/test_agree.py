@@ -16,6 +16,7 @@ from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 from tests.commands import refused, said
 from tests.openai_server import Server, text
+from tests.rows import rows
 
 HEADER = "item,first,second,judge,verdict\n"
 N_SEEDS = 4
@@ -53,15 +54,7 @@ def test_tables_and_figures_are_written_where_asked(small, tmp_path, capsys):
     assert found["signature"] not in printed
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        (["agree", "{small}", "--judge", "nobody"], "no verdicts of the judge 'nobody'"),
-        (["agree", "{small}", "--truth", "gold"], "called 'gold'"),
-        (["agree", "{small}", "--protocol", "gteval"], "no judgments in"),
-        (["agree", "--seeds", "sample"], "no judgments in"),
-    ],
-)
+@pytest.mark.parametrize(("command", "message"), rows("mistakes_of_agree"))
 def test_a_mistake_is_one_line(small, tmp_path, capsys, command, message):
     """What is wrong and what to do, exit code 1, nothing written."""
     before = sorted(tmp_path.rglob("*"))

@@ -78,7 +78,7 @@ def test_loky_workers_make_the_same_bytes(tmp_path, pids):
 def test_dask_workers_make_the_same_bytes_also_where_one_is_killed(tmp_path, capsys, monkeypatch):
     """A task of a lost worker is sent again by us alone, and counted; without any it ends."""
     distributed = pytest.importorskip("distributed")
-    workers = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    workers = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
         Server(converse, api_key=KEY, latency_s=0.02) as server,
         distributed.LocalCluster(processes=True, **workers) as cluster,
@@ -116,22 +116,29 @@ def test_any_executor_makes_the_calls(tmp_path):
     assert not any(KEY.encode() in path.read_bytes() for path in files)
 
 
-class Nobody(ThreadPoolExecutor):
-    """Takes tasks and never begins one."""
+class Loses(ThreadPoolExecutor):
+    """Never begins its first tasks."""
+
+    n_lost = 1
 
     def submit(self, *arguments, **more):
-        """Return a future of which nothing comes."""
-        return Future()
+        """Return a future; nothing comes of one that is lost."""
+        self.n_lost -= 1
+        return Future() if self.n_lost >= 0 else super().submit(*arguments, **more)
 
 
-def test_without_a_worker_a_run_ends_with_one_line(tmp_path, monkeypatch):
+def test_a_lost_task_is_sent_again_and_without_workers_a_run_ends(tmp_path, monkeypatch):
     """After a time, and not never."""
-    monkeypatch.setattr(executor, "NO_TASK_S", 0.1)
+    monkeypatch.setattr(executor, "NO_TASK_S", 0.5)
     monkeypatch.setattr(endpoint, "_WINDOW_TIMEOUT_S", 0.1)
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server, 2, timeout_s=0.1)
+    with Server(converse, api_key=KEY, latency_s=0.02) as server, Loses(2) as pool:
+        files = expected(server, tmp_path / "plain")
+        folder = workspace(tmp_path / "w", server, N_SEEDS, timeout_s=0.5)
+        generate(folder, pool)
+        assert stage_files(folder) == files
+        pool.n_lost = N_SEEDS * 100
         with pytest.raises(FatalModelError, match=r"no worker of --executor answers"):
-            generate(folder, Nobody(1))
+            generate(workspace(tmp_path / "v", server, 2, timeout_s=0.1), pool)
 
 
 @pytest.mark.parametrize("name", ["loky:0", "loky", "ray:3"])

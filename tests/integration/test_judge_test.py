@@ -58,12 +58,11 @@ def test_it_is_paid_once_whatever_the_limit(place, server, capsys):
     assert '"shuffled"' not in (chunks / "index.js").read_text("utf-8")
     said(capsys, "leaderboard", "--keep", "before", *where)
     gate = ["compare", "sample/before", "sample", "--gate", *map(str, where)]
-    assert main_fails_with(gate, capsys, "No ranking: the judge does not notice")
-
-
-def main_fails_with(gate, capsys, words):
-    """Whether a command ends with exit 4 and these words."""
-    return words in refused(capsys, gate, 4)
+    assert "No ranking: the judge does not notice" in refused(capsys, gate, 4)
+    said(capsys, "run", "--limit", 20, "--model", "one", "--model", "judge", "--quiet", *where)
+    said(capsys, "judge", "arena", "--judge", "judge", "--turns", 4, *where)
+    figure = ["figure", "ratings", *map(str, where)]
+    assert "(No ranking: the judge does not notice" in refused(capsys, figure)
 
 
 def test_who_is_not_asked(place, capsys):

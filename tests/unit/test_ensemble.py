@@ -116,14 +116,7 @@ def test_what_is_no_vote_is_recorded():
     assert "B (unreadable)" in answer.reason
 
 
-@pytest.mark.parametrize(
-    ("replies", "outcome"),
-    [
-        ("refused transport", "transport"),
-        ("malformed empty", "malformed"),
-        ("overflow refused", "overflow"),
-    ],
-)
+@pytest.mark.parametrize(("replies", "outcome"), rows("worst_outcomes"))
 def test_when_all_fail_there_is_no_verdict_and_the_worst_outcome_is_told(replies, outcome):
     """Transport before all others, so that the case is asked again."""
     answer = rule(panel(*(Scripted(FAILED[name]) for name in replies.split())), arena_case())
