@@ -19,7 +19,7 @@ from botchat.metrics import statistics
 from botchat.metrics.agreement import compare
 from botchat.metrics.statistics import proportion
 from botchat.metrics.verdicts import PairVerdict, PairVerdicts
-from botchat.ratings.bradley_terry import fit
+from botchat.ratings.bradley_terry import fit, ranks_from_order
 from botchat.ratings.comparisons import Comparisons
 
 RUNS = 300
@@ -121,7 +121,7 @@ def ratings() -> Iterator[Line]:
             if ties < 0.5:  # ties draw ratings together; their order stays
                 shrunk = _shrunk(truth, ties)[order]
                 held += [bool(x) for x in (found.low <= shrunk) & (shrunk <= found.high)]
-            low, high = found.rank_intervals
+            low, high = ranks_from_order(found.significantly_better)
             ranks.append(bool(((low <= rank[order]) & (rank[order] <= high)).all()))
         if held:
             yield "Bradley-Terry rating", f"{m} models, {ties:.0%} ties", n, held, 0.95

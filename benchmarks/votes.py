@@ -56,11 +56,11 @@ def ours(path: Path) -> pd.Series:
     """Read, count, fit, with intervals and ranks."""
     from botchat.boards.votes import vote_comparisons
     from botchat.importers.vote_files import votes_in, votes_of
-    from botchat.ratings.bradley_terry import fit
+    from botchat.ratings.bradley_terry import fit, ranks_from_order
 
     fitted = fit(vote_comparisons(votes_of(votes_in(path)).votes))
     assert np.isfinite(fitted.low).all()
-    assert len(fitted.rank_intervals) == 2
+    assert len(ranks_from_order(fitted.significantly_better)) == 2
     return pd.Series(fitted.rating, fitted.models)
 
 

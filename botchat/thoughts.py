@@ -38,8 +38,7 @@ class _Mark(NamedTuple):
 
     start: int
     end: int
-    key: tuple[int, str]
-    """Kind and name, which opening and closing of one thought share."""
+    key: tuple[int, str]  # kind and name, which opening and closing of one thought share
     opens: bool
 
 

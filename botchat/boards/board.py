@@ -39,7 +39,7 @@ from botchat.frames import fill
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
 from botchat.metrics.statistics import LEAST, proportion
 from botchat.metrics.verdicts import PairVerdicts
-from botchat.protocols.catalogue import Catalogue
+from botchat.protocols.catalogue import VOTES, Catalogue
 from botchat.ratings.elo import EloSettings
 from botchat.records import (
     HUMAN,
@@ -145,6 +145,11 @@ class Board:
     def ranked_by(self) -> ProtocolResult | None:
         """The part whose number the board is ranked by; None if it is not."""
         return next((part for part in self.parts if part.keys), None)
+
+    @property
+    def is_of_votes(self) -> bool:
+        """Whether it ranks by votes or rates of a file: no judge of dialogues is to be trusted."""
+        return self.rated is not None and self.rated.protocol == VOTES
 
     @property
     def rated(self) -> ProtocolResult | None:

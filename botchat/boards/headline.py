@@ -15,7 +15,6 @@ from botchat.boards.judge_checks import JudgeTrust, no_ranking
 from botchat.boards.tables import LABEL_COLUMNS, is_floor_bot, shorten
 from botchat.frames import fill
 from botchat.metrics.statistics import LEAST
-from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import LEAST_CLUSTERS
 from botchat.records import HUMAN, Texts
 
@@ -80,7 +79,6 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
         rival=rival,
         record=record,
         n=max(board.frame.get("complete", ()), default=0),
-        is_votes=part is not None and part.protocol == VOTES,
         least=LEAST,
         least_topics=LEAST_CLUSTERS,
         human=HUMAN,

@@ -176,8 +176,7 @@ class _Debate(NamedTuple):
     name: str = ""
     single: str = ""
     gain: Estimate = UNKNOWN
-    controls: Mapping[str, Estimate] = {}
-    """Control, in words -> gain over it."""
+    controls: Mapping[str, Estimate] = {}  # control, in words -> gain over it
 
 
 def _debate(report: AgreementReport, names: Texts) -> _Debate:
@@ -209,19 +208,13 @@ def _debate(report: AgreementReport, names: Texts) -> _Debate:
 class _Choice(NamedTuple):
     """The judge to take."""
 
-    n: int = 0
-    """Items."""
-    judge: str = ""
-    """Empty where none beats guessing."""
-    cheapest: str = ""
-    """The cheapest of all, if that is known."""
+    n: int = 0  # items
+    judge: str = ""  # empty where none beats guessing
+    cheapest: str = ""  # the cheapest of all, if that is known
     usd: float | None = None
-    behind: int = 0
-    """Most verdicts of 100 in which it may be worse than another."""
-    rival: str = ""
-    """The other."""
-    is_fit: bool = False
-    """Whether it is at most the margin behind every other."""
+    behind: int = 0  # most verdicts of 100 in which it may be worse than another
+    rival: str = ""  # the other
+    is_fit: bool = False  # whether it is at most the margin behind every other
 
 
 def _choice(report: AgreementReport, names: Texts) -> _Choice:

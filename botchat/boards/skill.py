@@ -149,10 +149,8 @@ class _Answer(NamedTuple):
     """An answer that a judge may give whatever it is shown."""
 
     is_given: Flags
-    most: float
-    """Share from which it is a habit."""
-    words: str
-    """Words on the judge, with a place for the share in percent."""
+    most: float  # share from which it is a habit
+    words: str  # words on the judge, with a place for the share in percent
 
 
 def _habit(answers: Sequence[_Answer]) -> str:

@@ -142,11 +142,9 @@ class _Form(TomlTable, frozen=True):
     """Form in which values of a kind are written, as `format` takes it, and kept in a frame."""
 
     number: str = ""
-    ends: str = ""
-    """Ends of its interval; empty where they are not written beside it."""
+    ends: str = ""  # ends of its interval; empty where they are not written beside it
     dtype: str = "float64"
-    scale: int = 1
-    """Factor that it is multiplied by for readers."""
+    scale: int = 1  # factor that it is multiplied by for readers
 
 
 class _Columns(TomlTable, frozen=True):

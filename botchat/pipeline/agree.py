@@ -23,7 +23,14 @@ from botchat.boards.judge_agreement import (
     by_skill,
 )
 from botchat.boards.tables import Table
-from botchat.errors import ConfigError, MissingDataError, UsageError, did_you_mean, listed
+from botchat.errors import (
+    ConfigError,
+    MissingDataError,
+    NotWritten,
+    UsageError,
+    did_you_mean,
+    listed,
+)
 from botchat.estimates import UNKNOWN
 from botchat.frames import fill
 from botchat.interfaces import Row
@@ -277,18 +284,22 @@ def publish(
     formats: Texts = (),
 ) -> Result:
     """Write tables, md, json (default: all of the report) and figures to ``out``, if given."""
-    data = data or agreement_json(report)
-    data = {**data, "out": None if out is None else str(out)}
+    data = {**(data or agreement_json(report)), "out": None}
     lines = report.sentences + list(report.notes)
     if out is not None:
         from botchat.report.figures import judge_charts
 
         contents = table_files(tables, formats)
         contents["agreement.md"] = document(report.subject, lines, tables)
-        contents["agreement.json"] = to_json(data)
-        jsonl.write_all(out, contents)
-        write_charts(out, judge_charts(report))
-        lines.append(f"Tables: {out / 'agreement.md'}")
+        written = {**data, "out": str(out)}
+        contents["agreement.json"] = to_json(written)
+        try:
+            jsonl.write_all(out, contents)
+            write_charts(out, judge_charts(report))
+            data = written
+            lines.append(f"Tables: {out / 'agreement.md'}")
+        except NotWritten as error:
+            lines.append(f"Files are not written: {error}.")
     printed: Piece = tables[0]
     if report.agreement.judges:
         printed = report.printed_rows

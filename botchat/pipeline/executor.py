@@ -117,8 +117,8 @@ class WorkerServer(Server):
 
     pool: WorkerPool
     _n_out: int = field(default=0, init=False)
+    # Requests of the tasks that are submitted next
     _requests: list[Request] = field(default_factory=list, init=False)
-    """Requests of the tasks that are submitted next."""
 
     async def send(self, path: str, body: bytes | None, deadline_s: float) -> Response:
         """Let a worker send a request."""

@@ -148,7 +148,7 @@ def board_result(
         pieces.reverse()
     if view.headline.lead:
         pieces.append(view.headline.lead)
-    if view.board.verdicts:  # votes of others are no judge's
+    if not view.board.is_of_votes:
         pieces.append(view.trust.sentence(view.board.judge))
     pieces += lines
     data = {**content, "out": None, "page": None, "notes": lines, **more}

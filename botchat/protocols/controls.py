@@ -82,12 +82,9 @@ class _Lenders:
     """Dialogues of a set, measured so that parts of all of them compare at once."""
 
     seeds: Seeds
-    length: Indices
-    """Utterances of each dialogue."""
-    begin: Indices
-    """Row of ``total`` that each dialogue begins with."""
-    total: Floats
-    """Sums of `_measured` before each utterance of the set, and at its end."""
+    length: Indices  # utterances of each dialogue
+    begin: Indices  # row of ``total`` that each dialogue begins with
+    total: Floats  # sums of `_measured` before each utterance of the set, and at its end
 
     @classmethod
     def of(cls, seeds: Seeds) -> _Lenders:

@@ -245,7 +245,7 @@ def _marked(plain: str, text: str, meaning: Meaning, w: ReplyPatterns) -> _Place
     last = None
     label_before = ""
     matches = sorted([*w.choice.finditer(plain), *w.also.finditer(plain)], key=re.Match.start)
-    for match in matches:
+    for match in matches[-_MOST_MARKS:]:
         verdict = _meant(match, plain, meaning, w)
         if not _is_given(match, plain, text, last, w):
             continue
@@ -323,6 +323,7 @@ def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns)
     return None
 
 
+_MOST_MARKS = 200  # of a reply in a loop the last are read: each looks back on its line
 _NEARBY = 1_000  # characters behind a mark that tell more: a reply may be one endless line
 
 # Verdict -> who, if that is said of it, is its opposite; of all others a person
@@ -403,7 +404,7 @@ def _unmarked(plain: str, meaning: Meaning, w: ReplyPatterns) -> _Place | None:
     rest = plain
     if each is not None:
         rest = w.side.sub(blank, plain)
-    lines = list(re.finditer(r"[^\n]*[^\W\d_][^\n]*", rest))
+    lines = list(re.finditer(r"(?m)^[^\n]*[^\W\d_][^\n]*", rest))
     words = [w.reason.split(line[0], maxsplit=1)[0].rstrip(" \t;,.") for line in lines]
     verdicts = [meaning(each) for each in words]
     named = set(verdicts) - {None}

@@ -104,11 +104,6 @@ class BradleyTerryResult:
         rating = self.rating[at]
         return rating[:, None] - rating > self.reach(level) * error + EQUAL
 
-    @property
-    def rank_intervals(self) -> tuple[Indices, Indices]:
-        """First and last rank that each model may have, shape (m,) each."""
-        return ranks_from_order(self.significantly_better)
-
 
 def ranks_from_order(better: Flags) -> tuple[Indices, Indices]:
     """First and last rank of each model, from ``better``: row better than column, shape (m, m).

@@ -155,7 +155,7 @@ def printed_rows(board: Board, costs: Costs) -> list[Record]:
         frame[heading] = [cells.get(name, Cell()).printed for name in names]
     if costs:
         frame["USD/dialogue"] = frame.pop("USD")
-    if board.verdicts:  # no room for what a page has room for
+    if not board.is_of_votes:  # no room for what a page has room for
         frame = frame.drop(columns="vs next", errors="ignore")
     rows: list[Any] = frame.to_dict("records")
     return rows
@@ -188,15 +188,16 @@ def _columns(board: Board, links: Links, costs: Costs, *, ranked: bool) -> Itera
     if ranked:
         yield ShownColumn(Head("rank", "", "Rank", "rank"), _plain_cells(board.main, RANK))
     protocols = protocol_columns(board)
+    titles = [part.protocol.label for part in protocols]
     for i, part in enumerate(protocols):
         wide = i == 0 or (isinstance(part, DetectionResult) and part.protocol.about_ai)
-        yield _numbers(part, part.ranking[0], links, wide=wide)
+        head, cells = _numbers(part, part.ranking[0], links, wide=wide)
+        if titles.count(part.protocol.label) > 1:
+            head = head._replace(label=f"{head.label}: {part.protocol.name}")
+        yield ShownColumn(head, cells)
         if isinstance(part, DetectionResult) and part.protocol.about_ai:
             yield _at_human_length(part)
-    cells = {}
-    for name, usd in costs.items():
-        cells[name] = Cell(f"{usd:.4f}" if usd else "0", value=f"{usd:.6g}")
-    yield ShownColumn(Head("usd_per_dialogue", "USD", "a dialogue", room="room1"), cells)
+    yield _prices(costs)
     for part in protocols[:1]:
         unit = "dialogues" if part.protocol.is_alone else "compared"
         if isinstance(part, Arena) and not part.counts.is_planned:
@@ -205,6 +206,14 @@ def _columns(board: Board, links: Links, costs: Costs, *, ranked: bool) -> Itera
     if isinstance(board.ranked_by, Arena) and ranked:
         yield _against_next(board.ranked_by, board.main, links)
     yield from _more(board, protocols)
+
+
+def _prices(costs: Costs) -> ShownColumn:
+    """Return what a dialogue of each contestant costs."""
+    cells = {}
+    for name, usd in costs.items():
+        cells[name] = Cell(f"{usd:.4f}" if usd else "0", value=f"{usd:.6g}")
+    return ShownColumn(Head("usd_per_dialogue", "USD", "a dialogue", room="room1"), cells)
 
 
 def protocol_columns(board: Board) -> list[ProtocolResult]:

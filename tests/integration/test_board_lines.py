@@ -80,6 +80,9 @@ def test_a_board_is_shown_where_nothing_can_be_written(board, capsys, tmp_path):
     (tmp_path / "votes.csv").write_text("item,first,second,judge,verdict\n1,a,b,j,1\n")
     assert main(["rank", str(tmp_path / "votes.csv"), "--dir", str(place)]) == 0
     assert "\nFiles are not written: cannot " in capsys.readouterr().out
+    said = printed(place, capsys, "agree", "--protocol", "unieval").out
+    assert said.startswith("Judges against")
+    assert "\nFiles are not written: cannot " in said
 
 
 def test_keys_are_looked_at_before_anything_is_made(tmp_path, capsys, monkeypatch):

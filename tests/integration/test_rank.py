@@ -28,6 +28,8 @@ def test_votes_in_board_out(tmp_path, monkeypatch, capsys):
     assert main(["rank", "mine.csv"]) == 0
     printed = capsys.readouterr().out
     assert "mine.csv: battles as of LMArena: 400 rows read; nothing left out" in printed
+    assert "vs next" in printed.partition("\n")[0]
+    assert "not tested" not in printed  # no judge of dialogues
     out = tmp_path / "leaderboards" / "mine"
     kinds = {path.suffix for path in out.iterdir() if path.is_file()}
     assert kinds == {".csv", ".md", ".json", ".svg", ".html"}

@@ -23,20 +23,22 @@ async def grader(case: Case) -> str:
 def test_an_own_criterion_leaves_the_counts_as_they_were(tmp_path: Path) -> None:
     """Dialogues, coverage and cases are those that were made, not all of the set."""
     (tmp_path / "polite.txt").write_text("How polite?\n{{conversation}}\nPoliteness: 1 to 10")
-    (tmp_path / "botchat.toml").write_text(
-        '[run]\nlimit = 6\n[protocols.polite]\nkind = "score"\nprompt = "polite.txt"\n'
+    own = (
+        '[protocols.{}]\nkind = "score"\nprompt = "polite.txt"\n'
         'scores = ["Politeness"]\nscale = [1, 10]\ntitle = "Rank"\n'
     )
+    settings = "[run]\nlimit = 6\n" + own.format("polite") + own.format("kind")
+    (tmp_path / "botchat.toml").write_text(settings)
     shared = {"workspace": Workspace(tmp_path), "seeds": "sample"}
     botchat.generate(model=["bot:parrot", "bot:verbose"], **shared)
     pages, coverages = [], []
-    for protocol in ("unieval", "polite"):
+    for protocol in ("unieval", "polite", "kind"):
         judged = botchat.judge(protocol, judge=grader, **shared)
         assert [row["cases"] for row in judged.rows] == [18]
         board = botchat.leaderboard(judge=grader.__name__, **shared)
         coverages.append(board.frame["coverage"].dropna().tolist())
         pages.append(Path(board.data["page"]).read_text("utf-8"))
-    assert coverages[0] == coverages[1] == [1.0] * len(coverages[0])
+    assert coverages[0] == coverages[1] == coverages[2] == [1.0] * len(coverages[0])
     # "95 % CI" is printed once.
     (printed,) = (piece for piece in board.pieces if isinstance(piece, list))
     assert [*printed[0]] == [
@@ -44,7 +46,8 @@ def test_an_own_criterion_leaves_the_counts_as_they_were(tmp_path: Path) -> None
         "model",
         "passes 16 (95 % CI)",
         "same length",
-        "Rank (1–10)",
+        "Rank (1–10): polite",
+        "Rank (1–10): kind",
         "n",
     ]
     for page in pages:

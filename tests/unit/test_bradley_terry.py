@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from botchat.errors import DataError
 from botchat.metrics.statistics import level_of_best, level_of_pairs
-from botchat.ratings.bradley_terry import ELO, BradleyTerryResult, fit
+from botchat.ratings.bradley_terry import ELO, BradleyTerryResult, fit, ranks_from_order
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import bootstrap_elo
 from tests.rows import rows
@@ -228,7 +228,10 @@ def test_a_ladder_is_in_order_and_level_models_share_all_ranks(ratings, clusters
     """Far apart: one rank each; equal: every rank."""
     names = ("a", "b", "c")
     result = BradleyTerryResult(names, np.array(ratings), np.eye(3), clusters, "")
-    assert [ends.tolist() for ends in result.rank_intervals] == [first, last]
+    assert [ends.tolist() for ends in ranks_from_order(result.significantly_better)] == [
+        first,
+        last,
+    ]
 
 
 @pytest.mark.parametrize(

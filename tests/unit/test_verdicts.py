@@ -189,5 +189,6 @@ def test_a_long_reply_is_read_at_once():
     """Marks by the thousand, none of them given, and quotation marks without an end."""
     text = 'he says "Choice: Both or ' * 4000
     assert ARENA.reading().read(text)[0] is None
+    assert UNIEVAL.reading(("x",) * 12).read("<think>a</think> " * 9000 + "\nChoice: No")[0] == "No"
     accused = "Choice: Yes Reason: " + "Index: x " * 4000
     assert UNIEVAL.reading(("x",) * 12).read(accused)[0] == "Yes"
