@@ -228,10 +228,8 @@ def test_a_ladder_is_in_order_and_level_models_share_all_ranks(ratings, clusters
     """Far apart: one rank each; equal: every rank."""
     names = ("a", "b", "c")
     result = BradleyTerryResult(names, np.array(ratings), np.eye(3), clusters, "")
-    assert [ends.tolist() for ends in ranks_from_order(result.significantly_better)] == [
-        first,
-        last,
-    ]
+    ranks = ranks_from_order(result.significantly_better)
+    assert [ends.tolist() for ends in ranks] == [first, last]
 
 
 @pytest.mark.parametrize(
