@@ -170,7 +170,6 @@ def _is_wide(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _line_width() -> int:
-    """Return the columns of a line of stdout."""
     if sys.stdout.isatty():
         return min(shutil.get_terminal_size().columns, WIDTH)
     return 80

@@ -239,7 +239,6 @@ def _share(table: JudgedPairs, flags: Flags, among: Flags) -> Estimate:
 
 
 def _pair(table: JudgedPairs, a: str, b: str, differences: SkillDifferences) -> PairAgreement:
-    """Compare two judges."""
     codes_a = table.outcomes[a]
     codes_b = table.outcomes[b]
     both = (codes_a < PairOutcome.UNREADABLE) & (codes_b < PairOutcome.UNREADABLE)

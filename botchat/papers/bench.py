@@ -120,7 +120,6 @@ def bench(
 
 
 def _plan(name: str, jobs: Sequence[JudgingJob], run: ResolvedRun) -> Result:
-    """Return the plan of a benchmark's jobs."""
     if not jobs:
         raise UsageError("--plan needs a judge; name one with --judge")
     judges = ", ".join([str(job.judge.name) for job in jobs])

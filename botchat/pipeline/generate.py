@@ -91,9 +91,7 @@ async def ask(session: Session, stops: EarlyStop) -> list[Generated]:
 
 def _turns(run: ResolvedRun) -> int:
     """Return the utterances of a finished dialogue; raises `ConfigError` if none can be made."""
-    turns = run.turns
-    if turns is None:
-        turns = run.workspace.config.generation.turns
+    turns = run.length
     if turns <= N_SEED:
         raise UsageError(
             f"--turns {turns}: a dialogue starts with {N_SEED} human utterances, so at least "

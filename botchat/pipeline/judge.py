@@ -200,8 +200,8 @@ def _compared(
     if protocol.is_pair and len(compared) < 2:
         raise ConfigError(
             f"the {protocol.label} needs at least two contestants; there is "
-            f"{', '.join(compared) or 'none'}: make another with generate --model MODEL, or name "
-            "one more with --model"
+            f"{', '.join(compared) or 'none'}: name what it is compared with by --model as well, "
+            "or all in [run] models of botchat.toml; generate --model MODEL makes another"
         )
     if protocol.against_human:
         if set(compared) <= {HUMAN}:

@@ -29,7 +29,7 @@ from botchat.pipeline.session import Session, run_session, stage_result, token_c
 from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.catalogue import RANKING
 from botchat.protocols.generation import TokenCounter, prompt_tokens
-from botchat.records import HUMAN, Texts, eligible_seeds
+from botchat.records import HUMAN, N_SEED, Texts, eligible_seeds
 from botchat.results import Fields, Result
 from botchat.workspace import usage
 from botchat.workspace.ledger import Ledger
@@ -244,6 +244,8 @@ class Plan(NamedTuple):
     """Whether the ledger has no call of it."""
     n_shuffled: int = 0
     """Shuffled dialogues that test a judge."""
+    n_new: int = 0
+    """Utterances that a model adds to a dialogue."""
 
     @property
     def rows(self) -> list[Fields]:
@@ -299,7 +301,8 @@ def plan(run: ResolvedRun, walk: Walk) -> Plan:
         notes = minutes_note(ledger, calls)
     notes += fill("pipeline/plan_notes.txt", models=models, expected=expected).splitlines()
     n_shuffled = len(run.shuffled_dialogues())
-    return Plan(expected, high, notes, not models.n_replayed, n_shuffled)
+    n_new = run.length - N_SEED
+    return Plan(expected, high, notes, not models.n_replayed, n_shuffled, n_new)
 
 
 def ask_or_plan(

@@ -127,6 +127,13 @@ class ResolvedRun:
             raise UsageError(f"--limit {limit}: at least one seed is needed")
         return self.seed_set.seeds[:limit]
 
+    @property
+    def length(self) -> int:
+        """Utterances of a finished dialogue."""
+        if self.turns is not None:
+            return self.turns
+        return self.workspace.config.generation.turns
+
     def shuffled_dialogues(self) -> dict[str, Dialogue]:
         """Return the shuffled dialogues that test a judge; none where they are too few."""
         shuffled = shuffled_dialogues(self.seed_set.seeds, self.workspace.config.run.shuffled)

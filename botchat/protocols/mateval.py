@@ -144,5 +144,4 @@ def error_rates(
 
 
 def _mean(cases: Clustered, lowest: float = 0.0, highest: float = 1.0) -> Estimate:
-    """Return the mean of values on a scale."""
     return proportion([value for _, value in cases], [c for c, _ in cases], (lowest, highest))

@@ -129,7 +129,6 @@ def build(
 
 
 def _protocols(catalogue: Catalogue, judged: ByJudge) -> list[Protocol]:
-    """Return the protocols of the page."""
     # Dialogues can be read where no judge has judged them alone: the first view is always on.
     names = {protocol.name for protocol in catalogue if protocol.is_alone and protocol.leads}
     names.update(chain.from_iterable(judged.values()))

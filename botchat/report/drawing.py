@@ -41,7 +41,6 @@ def _short(axes: Axes, names: Iterable[object]) -> list[str]:
 
 
 def _name_rows(axes: Axes, names: Sequence[object]) -> None:
-    """Name the rows, the first on top."""
     axes.set_yticks(range(len(names)), _short(axes, names))
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)

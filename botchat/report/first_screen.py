@@ -209,7 +209,6 @@ def _columns(board: Board, links: Links, costs: Costs, *, ranked: bool) -> Itera
 
 
 def _prices(costs: Costs) -> ShownColumn:
-    """Return what a dialogue of each contestant costs."""
     cells = {}
     for name, usd in costs.items():
         cells[name] = Cell(f"{usd:.4f}" if usd else "0", value=f"{usd:.6g}")

@@ -257,7 +257,6 @@ def inert(value: object) -> str:
 
 
 def _prompts(board: Board, protocols: Sequence[Protocol]) -> list[Prompt]:
-    """Return all prompts, in full."""
     prompts = [Prompt(p.short or p.title, p.digest, p.texts) for p in protocols if p.texts]
     if board.human_lengths:
         language = _language(protocols)

@@ -296,7 +296,7 @@ def model_name(name: str, config: Config, env: Env = os.environ) -> ModelName:
     own = listed(sorted(config.models), 4) or "none in botchat.toml"
     raise ConfigError(
         f"unknown model {public(name)!r}{near}; models that can be named: {own}; and bot:NAME, "
-        "openai:MODEL, URL#MODEL, human"
+        "openai:MODEL, URL#MODEL, human; a judge may be rules or a panel: botchat models lists all"
     )
 
 
