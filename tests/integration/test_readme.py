@@ -71,7 +71,7 @@ def test_from_a_key_to_a_priced_plan(tmp_path, monkeypatch, capsys):
     ]
     for command in given[:2]:
         assert main(command[1:]) == 0, command
-    assert re.search(r"total +[\d,]+ +\d\.\d+", capsys.readouterr().out)
+    assert re.search(r"2 models, 14 u.+\n(.+\n)+ +total +[\d,]+ +\d\.\d+", capsys.readouterr().out)
     Path("talks.jsonl").write_bytes((ROOT / "seeds" / "sample.jsonl").read_bytes())
     published = ROOT.parent / "shared" / "data" / "botchat" / "MuTual_test.xlsx"
     sources = {"mutual-test": published, "talks": Path("talks.jsonl")}
