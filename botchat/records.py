@@ -110,9 +110,7 @@ class Seed(StageRecord, frozen=True, forbid_unknown_fields=True, omit_defaults=T
         if not self.id.strip():
             raise ValueError("seed id is empty")
         if 0 < len(self.utterances) < N_SEED:
-            raise ValueError(
-                f"seed {self.id} has {len(self.utterances)} utterances, needs at least {N_SEED}"
-            )
+            raise ValueError(f"seed {self.id} has 1 utterance, needs at least {N_SEED}")
         for n, text in enumerate(self.utterances, 1):
             if not text.strip():
                 raise ValueError(f"seed {self.id}: utterance {n} is empty")

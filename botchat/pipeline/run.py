@@ -64,11 +64,7 @@ async def _walk(session: Session, models: DryRunModels) -> None:
 
 def _subject(run: ResolvedRun) -> str:
     """Return the subject of a run in words: models, dialogues, judge."""
-    n_seeds = len(run.first_seeds)
-    models = "1 model"
-    if len(run.models) != 1:
-        models = f"{len(run.models)} models"
-    return f"{models}, {n_seeds} dialogues of {run.seed_set.name}, judge {run.judge.text}"
+    return fill("pipeline/subject.txt", run=run).strip()
 
 
 def run(resolved: ResolvedRun, meter: Meter | None, formats: Texts = ()) -> Result:
@@ -187,7 +183,7 @@ def _speaking_models(
         else:
             silent.append(f"{reasons.get(name, 'no reply')} ({model} has no dialogue)")
     if set(speaking) <= {HUMAN}:
-        raise FatalModelError("; ".join(silent) + "; run again when it answers")
+        raise FatalModelError("; ".join(silent))
     for line in silent:
         meter.tell(f"{line}; the others are judged")
     return speaking
