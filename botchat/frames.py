@@ -32,6 +32,7 @@ class TomlTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 Tables: TypeAlias = dict[str, Any]
 """A TOML file without a type of its own."""
+
 # Name of the data of an event stream, or a field of it that tells nothing
 _FIELD = re.compile(r"^(?:data: ?|(?:event|id|retry|):.*)", re.MULTILINE)
 # Levels of a body that are looked through

@@ -117,8 +117,7 @@ def _run_aside(job: Job[T], lock: Callable[[], AbstractContextManager[None]]) ->
     The caller waits until the thread has ended, so that nothing is sent or written behind its back.
     Each further interrupt cancels again, as `asyncio.run` does with what is still being stored.
     """
-    begun: Future[Callable[[], object]] = Future()
-    """Cancels the job."""
+    begun: Future[Callable[[], object]] = Future()  # cancels the job
 
     async def cancellable_job() -> T:
         task = asyncio.current_task()

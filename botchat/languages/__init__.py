@@ -181,34 +181,34 @@ class Language:
 
     @property
     def english(self) -> bool:
-        """Return whether it is the built-in English."""
+        """Whether it is the built-in English."""
         return self.code == EN
 
     @property
     def name(self) -> str:
-        """Return its name in English."""
+        """Name in English."""
         return self.pack.name
 
     @property
     def signed(self) -> str:
-        """Return its part of a signature, empty for English."""
+        """Part of a signature, empty for English."""
         if self.english:
             return ""
         return f"|lang:{self.code}"
 
     @property
     def reading(self) -> ReadingWords:
-        """Return what replies are read by that is not asked for."""
+        """Words that replies are read by and that are not asked for."""
         return self.pack.reading
 
     @property
     def labels(self) -> Labels:
-        """Return the labels that replies are read by; raises ConfigError if the pack has none."""
+        """Labels that replies are read by; raises ConfigError if the pack has none."""
         return self.pack.labels or self._lacks("[labels]")
 
     @cached_property
     def plain(self) -> Mapping[int, int | str]:
-        """Return `PLAIN` and its variants of characters."""
+        """`PLAIN` and its variants of characters."""
         return {**PLAIN, **{ord(both[0]): both[1] for both in self.reading.variants}}
 
     def text(self, name: str) -> str:

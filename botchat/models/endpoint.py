@@ -71,8 +71,7 @@ class EndpointModel(EndpointFacts):
         """Ask nothing yet."""
         super().__post_init__()
         self._was_window_asked = False
-        self._odd_end: str | None = None
-        """Unknown end of the last reply, if it was unknown."""
+        self._odd_end: str | None = None  # of the last reply, if it was unknown
         self._arrangements = [
             (layout, system)
             for layout, system in ARRANGEMENTS

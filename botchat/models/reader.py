@@ -2,7 +2,7 @@
 
 It is lenient in what it takes and typed in what it gives, and asks for no frame that it does not
 need. Names of fields are data, in ``fields.toml``; a new layout has an example in
-``tests/integration/test_doors.py``.
+``tests/integration/test_frames.py``.
 """
 
 import json

@@ -206,8 +206,7 @@ class LiveModels:
         self._ledger = ledger
         self._meter = meter
         meter.budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
-        self._pool: WorkerPool | None = None
-        """Workers that make the calls, if there are any."""
+        self._pool: WorkerPool | None = None  # workers that make the calls, if there are any
         if limits.executor is not None:
             from botchat.pipeline.executor import WorkerPool
 
@@ -313,7 +312,8 @@ def _function_named(name: str, settings: Config) -> JudgeFunction | None:
     place = re.fullmatch(r"(?!(?:human|bot|control|openai):)([\w.]+):(\w+)", name)
     if place is None or name in (*settings.models, *settings.judges, *settings.panels):
         return None
-    sys.path.append("")
+    if "" not in sys.path:
+        sys.path.append("")
     try:
         return JudgeFunction.of(getattr(import_module(place[1]), place[2]))
     except (ImportError, AttributeError) as error:

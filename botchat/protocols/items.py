@@ -135,9 +135,8 @@ def items(
     """Return texts or pairs, as the first of ``rows`` (place, cells by plain name) has it.
 
     ``numbers``: plain names of the numbers whose columns are human scores. ``words``: of human
-    verdicts. Raises `DataError`, with
-    place and column: a row that lacks a text, a repeated id, a score or verdict that is none, or no
-    rows.
+    verdicts. Raises `DataError`, with place and column: a row that lacks a text, a repeated id, a
+    score or verdict that is none, or no rows.
     """
     records = list(starmap(_Row, rows))
     if not records:

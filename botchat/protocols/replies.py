@@ -2,8 +2,8 @@
 
 First comes the judge's own turn: without thoughts, without suppositions, up to where somebody else
 speaks. What does not count is blanked out, so that places in the text stay the same. Only then are
-marks looked for, and the last given one is read. Each pattern has the sentences that it reads in
-``tests/data/rows/parts_of_a_reply.jsonl``.
+marks looked for, and the last given one is read. Each pattern of ``reply_patterns.toml`` has the
+sentences that it reads, which a test reads.
 """
 
 import html

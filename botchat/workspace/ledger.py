@@ -192,8 +192,7 @@ class Ledger:
         """
         self.path = path
         self._keeping: list[Cells] = []
-        self._kept: asyncio.Future[None]
-        """Whether the rows that wait are stored."""
+        self._kept: asyncio.Future[None]  # whether the rows that wait are stored
         self._failure: BotChatError | None = None
         self._quirks: dict[str, Quirks] = {}
         with self._reading():

@@ -109,6 +109,14 @@ def test_no_link_of_a_page_is_dead() -> None:
     assert dead == []
 
 
+def test_no_file_that_the_code_names_is_gone() -> None:
+    """Docstrings say where examples and benchmarks are."""
+    named = set[str]()
+    for path in (ROOT / "botchat").rglob("*.py"):
+        named.update(re.findall(r"(?:tests|docs|benchmarks)/[\w/]+\.\w+", path.read_text("utf-8")))
+    assert [file for file in sorted(named) if not (ROOT / file).exists()] == []
+
+
 def test_the_site_has_every_page_and_every_public_name() -> None:
     """The navigation of mkdocs.yml, and docs/python.md, forget nothing."""
     navigation = (ROOT / "mkdocs.yml").read_text("utf-8")
