@@ -9,26 +9,16 @@ from botchat.records import Judgment
 from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace
 from tests.browser.conftest import SHOWN_AT, Browser, assert_fits, serious_faults
+from tests.conftest import ROOT
 
-OWN = """[protocols.warmth]
-kind = "score"
-prompt = "warmth.txt"
-scores = ["Warmth"]
-scale = [1, 5]
-
-[protocols.style]
-kind = "score"
-prompt = "warmth.txt"
-scores = ["Wit", "Tact"]
-scale = [0, 100]
-"""
+OWN = ROOT / "tests" / "data" / "labelled_criteria.toml"
 
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Two bots' dialogues, and two criteria of one's own."""
     folder = tmp_path_factory.mktemp("label")
-    (folder / "botchat.toml").write_text(OWN)
+    (folder / "botchat.toml").write_bytes(OWN.read_bytes())
     (folder / "warmth.txt").write_text("{{conversation}}\nWarmth: 1 to 5")
     found = Workspace(folder)
     botchat.generate(workspace=found, seeds=SAMPLE, model=["bot:parrot", "bot:verbose"], limit=3)
