@@ -91,10 +91,10 @@ def perform(
     if folder is not None:
         _check_folder(folder)
         bound.arguments["workspace"] = folder
+    gc.set_threshold(100_000, 20, 20)  # it reads much, and soon ends
     if "meter" not in bound.signature.parameters:
         _show(call(command, bound), as_json)
         return
-    gc.set_threshold(100_000, 20, 20)  # it reads much, and soon ends
     with _progress(quiet) as meter:
         bound.arguments["meter"] = meter
         try:

@@ -11,6 +11,7 @@ import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +38,8 @@ _MUTUAL_FOLDERS = ("MuTual-master", "data", "mutual", "test")
 
 # Type of a part that is no text of a message
 _THOUGHT_PART = re.compile(r"(?i)reasoning|thinking|thought")
+# Stands in the name of what is no speaker
+_TOOL = re.compile("tool|function|observation")
 # Stands in FastChat's files in place of a reply
 _FAILED = "$ERROR$"
 
@@ -198,7 +201,7 @@ def _messages(items: Sequence[object], place: str, start: int = 0) -> list[Impor
             speaker = " ".join(str(speaker).casefold().split())
         turn = _first(fields, _NAMES["turns"])
         called = fields.get("tool_calls") or fields.get("function_call")
-        if called or re.search(r"tool|function|observation", str(speaker)):
+        if called or _TOOL.search(str(speaker)):
             raise DataError(f"{within} calls a tool; take such dialogues out")
         if speaker in ("system", "developer"):
             continue
@@ -213,6 +216,8 @@ def _messages(items: Sequence[object], place: str, start: int = 0) -> list[Impor
 
 def _text(content: object, place: str) -> str:
     """Return the text of a message, whose content may be a list of parts."""
+    if isinstance(content, str):
+        return content
     if not isinstance(content, list):
         content = ["" if content is None else content]
     texts = []
@@ -235,8 +240,11 @@ def _join_turns(messages: Sequence[ImportedMessage], place: str) -> list[str]:
             f"{place}: speakers {speakers}; name two, each before all of their messages"
         )
     joined = []
-    for _, turn in groupby(enumerate(messages), lambda pair: pair[1].speaker or pair[0]):
-        joined.append(" ".join([message.text for _, message in turn]))
+    for speaker, turn in groupby(messages, attrgetter("speaker")):
+        texts = [message.text for message in turn]
+        if speaker:
+            texts = [" ".join(texts)]
+        joined += texts
     return joined
 
 

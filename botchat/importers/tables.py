@@ -89,7 +89,7 @@ def read_text(data: bytes, where: str) -> str:
 
 def named(value: object, place: str) -> Mapping[str, Any]:
     """Return a JSON object; anything else is a `DataError`."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict | Mapping):  # a dict is known at once
         raise DataError(f"{place}: {quoted(value)} is not an object with named fields; make it one")
     return value
 
@@ -170,14 +170,13 @@ def rows_of(
     import pandas as pd
 
     for number, record in enumerate(records, start):
-        cells = {name: cell for name, cell in record.items() if cell is not pd.NA}
-        fields = {column_name(name): cell for name, cell in cells.items() if _has_value(cell)}
+        fields = {}
+        for name, cell in record.items():
+            is_nan = isinstance(cell, float) and cell != cell
+            if not is_nan and cell is not None and cell is not pd.NA:
+                fields[column_name(name)] = cell
         if any(cell != "" for cell in fields.values()):
             yield FileRow(f"{where} row {number}", fields)
-
-
-def _has_value(cell: object) -> bool:
-    return not (cell is None or (isinstance(cell, float) and cell != cell))
 
 
 def _csv(data: bytes, where: str) -> pd.DataFrame:

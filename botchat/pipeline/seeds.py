@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
+from sys import intern
 
 import msgspec
 
@@ -88,10 +89,10 @@ def import_seeds(
 
 def _repeats(seeds: Seeds) -> list[str]:
     """Return a clause on each dialogue whose texts an earlier one has."""
-    ids = {seed.utterances: seed.id for seed in reversed(seeds)}
+    ids: dict[Utterances, str] = {}
     repeats = []
     for seed in seeds:
-        first = ids[seed.utterances]
+        first = ids.setdefault(seed.utterances, seed.id)
         if seed.id != first:
             repeats.append(f"{seed.id} repeats {first}")
     return repeats
@@ -105,11 +106,12 @@ def _n_alike(seeds: Seeds) -> int:
     first: dict[Names, str] = {}
     n = 0
     for seed in seeds:
-        words = words_of(" ".join(seed.utterances[:N_SEED]).casefold())
+        text = " ".join(seed.utterances[:N_SEED])
+        words = list(map(intern, words_of(text.casefold())))  # few words stand in many triples
         triples = zip(words, words[1:], words[2:], strict=False)
-        shared = Counter(first.setdefault(triple, seed.id) for triple in triples)
-        del shared[seed.id]
-        most = max(shared.values(), default=0)
+        owners = [first.setdefault(triple, seed.id) for triple in triples]
+        others = Counter([owner for owner in owners if owner != seed.id])
+        most = max(others.values(), default=0)
         if not seed.topic and most > _SHARED * len(words):
             n += 1
     if n <= _ALIKE * len(seeds):

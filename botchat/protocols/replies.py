@@ -10,7 +10,7 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
-from itertools import chain, pairwise
+from itertools import chain, groupby, pairwise
 from typing import TypeAlias
 
 import msgspec
@@ -32,8 +32,17 @@ def patterns_of(words: Iterable[str], joints: str = "_-") -> list[str]:
 
 
 def any_of(words: Iterable[str]) -> str:
-    """Return a pattern of the words in plain marks; blanks in them may be any, or none."""
-    return "|".join(patterns_of((word.translate(PLAIN) for word in words), "")) or "(?!)"
+    """Return a pattern of the words in plain marks; blanks in them may be any, or none.
+
+    It is for use without regard to capitals, where `re` tries all alternatives at every letter of a
+    text: words that begin alike are one.
+    """
+    plain = sorted((word.translate(PLAIN) for word in words), key=str.lower)
+    groups = []
+    for letter, alike in groupby(plain, lambda word: word.lower()[:1]):
+        ends = "|".join(patterns_of([word[1:] for word in alike], ""))
+        groups.append(f"{re.escape(letter)}(?:{ends})")
+    return "|".join(groups) or "(?!)"
 
 
 def plain_name(name: str) -> str:
@@ -300,12 +309,12 @@ def own_words(text: str, language: Language, given: re.Pattern[str] | None = Non
         text = _without(text, start, end)
     w = reply_patterns(language)
     text = w.framed.sub(_blank_line, _without_asides(MARKS.not_own.sub(blank, text), w))
-    ends = [match.start() for match in chain(MARKS.turn.finditer(text), w.role.finditer(text))]
+    others = [*MARKS.turn.finditer(text), *w.role.finditer(text)]
     if given is not None:
         first = given.search(text.translate(language.plain))
         if first is not None:
-            ends += [match.start() for match in w.next_question.finditer(text, first.end())]
-    for end in sorted(ends):
+            others += w.next_question.finditer(text, first.end())
+    for end in sorted(map(re.Match.start, others)):
         if re.search(r"\w", text[:end]):
             text = _without(text, end, len(text))
             break

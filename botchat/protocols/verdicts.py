@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 from botchat.errors import DataError
@@ -120,7 +120,9 @@ def _reader(
             return index, parsed.reason
         return parsed.verdict, parsed.reason
 
-    return ReplyReader(offered, partial(read_as_seen, language=language, read=read_turn))
+    # Judges often say the same
+    read = lru_cache(1 << 10)(partial(read_as_seen, language=language, read=read_turn))
+    return ReplyReader(offered, read)
 
 
 def read_verdict(text: str, meaning: Meaning, language: Language) -> ParsedVerdict:
@@ -225,6 +227,8 @@ def _as_lines(text: str, w: ReplyPatterns) -> tuple[str, str | None]:
 def _json_fields(text: str, w: ReplyPatterns) -> dict[str, object]:
     """Return choice, index and reason of the JSON object that a reply is, or ends with."""
     named: dict[str, object] = {}
+    if "{" not in text:
+        return named  # as most replies are: no error of a parser is made
     for start in (0, text.rfind("{")):
         with suppress(AttributeError, TypeError, ValueError, RecursionError):
             fields = json.loads(re.sub(r"^```\w*\s*|\s*```$", "", text[start:].strip()))

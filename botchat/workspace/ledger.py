@@ -105,8 +105,8 @@ class StoredCall(msgspec.Struct, frozen=True):
         """Return a value for each column of the table, in the order of the fields."""
         cells = msgspec.structs.asdict(self)
         cells["sent"] = msgspec.json.encode(self.sent, order="sorted").decode()
-        cells["request"] = _pack(bytes(self.request))
-        cells["raw"] = _pack(self.raw.encode("utf-8", "surrogatepass"))
+        cells["request"] = zlib.compress(bytes(self.request), 1)
+        cells["raw"] = zlib.compress(self.raw.encode("utf-8", "surrogatepass"), 1)
         return tuple(cells.values())
 
     @classmethod
@@ -408,13 +408,6 @@ def _address(path: Path | None, readonly: bool) -> str:
         if not os.access(path.parent, os.W_OK):
             mode = "immutable=1"  # nothing can be written in its folder
     return f"{path.absolute().as_uri()}?{mode}"
-
-
-def _pack(data: bytes) -> bytes:
-    # A window that holds all of the data finds all repeats; a larger one is memory to be fetched.
-    window = max(9, min(15, len(data).bit_length() + 1))
-    packer = zlib.compressobj(1, zlib.DEFLATED, window, window - 7)
-    return packer.compress(data) + packer.flush()
 
 
 def identity_key(identity: Identity) -> str:
