@@ -16,11 +16,10 @@ import pandas as pd
 from botchat.errors import DataError, MissingDataError, listed
 from botchat.importers.tables import read_table
 from botchat.metrics.statistics import wilson
-from botchat.pipeline.leaderboard import write_charts
 from botchat.ratings.comparisons import COLUMNS
 from botchat.records import Names
 from botchat.report.drawing import dots, matrix, stacks
-from botchat.report.figures import Chart, captions
+from botchat.report.figures import Chart, captions, svg_files
 from botchat.results import Fields, Result
 from botchat.workspace.jsonl import write_all
 
@@ -56,8 +55,7 @@ def bench_botchat(data: Path | None, folder: Path) -> Result:
         raise MissingDataError(
             f"--data {data}: no csv file has a figure's columns of {listed(wanted)}"
         )
-    write_charts(folder, charts)
-    write_all(folder, captions(charts, "svg"))
+    write_all(folder, {**svg_files(charts), **captions(charts, "svg")})
     return Result({"rows": rows}, [rows, f"Figures, captions.md and captions.tex: {folder}"])
 
 

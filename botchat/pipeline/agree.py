@@ -38,7 +38,6 @@ from botchat.metrics.agreement import Agreement, TextNumbers, compare
 from botchat.metrics.lengths import mean_words
 from botchat.metrics.verdicts import PairVerdicts, verdicts_digest
 from botchat.pipeline.contestants import single_judges, stored_name, with_controls
-from botchat.pipeline.leaderboard import write_charts
 from botchat.pipeline.ledger import cost_per_verdict
 from botchat.pipeline.load import SeedSetData, judged_by, load
 from botchat.protocols.protocol import Protocol, preferences
@@ -287,7 +286,7 @@ def publish(
     data = {**(data or agreement_json(report)), "out": None}
     lines = report.sentences + list(report.notes)
     if out is not None:
-        from botchat.report.figures import judge_charts
+        from botchat.report.figures import judge_charts, svg_files
 
         contents = table_files(tables, formats)
         contents["agreement.md"] = document(report.subject, lines, tables)
@@ -295,7 +294,7 @@ def publish(
         contents["agreement.json"] = to_json(written)
         try:
             jsonl.write_all(out, contents)
-            write_charts(out, judge_charts(report))
+            jsonl.write_all(out, svg_files(judge_charts(report)))
             data = written
             lines.append(f"Tables: {out / 'agreement.md'}")
         except NotWritten as error:

@@ -75,6 +75,7 @@ def leaderboard(
     large = any(size > most for size, most in zip(sizes, MOST_IN_READER, strict=True))
     data = load(workspace, seed_set, loaded, large=large, seeds=seeds, files=by_judge)
     from botchat.boards import files as board_files
+    from botchat.report.figures import svg_files
 
     views, reports = _views(data, meter, paged)
     view = views[0]
@@ -99,7 +100,7 @@ def leaderboard(
         if kept is not None:
             write_all(kept, {name: texts[name] for name in KEPT})
             lines.append(f"Kept as {seed_set}/{keep}. Stored: nothing was sent.")
-        write_charts(folder, view.charts)
+        write_all(folder, svg_files(view.charts))
         _write_page(data, views, reports, folder, meter)
     except NotWritten as error:
         page = None
@@ -156,11 +157,6 @@ def board_result(
         pieces.append(f"Page: {page}")
         data.update(out=str(page.parent), page=str(page))
     return Result(data, pieces, table=view.board.main)
-
-
-def write_charts(folder: Path, charts: Iterable[Chart]) -> None:
-    """Write figures as svg; `botchat figure` draws them in other forms."""
-    write_all(folder, {f"{chart.name}.svg": chart.svg for chart in charts})
 
 
 def _views(

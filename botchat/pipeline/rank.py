@@ -8,7 +8,7 @@ from botchat.boards.votes import rates_board, votes_board
 from botchat.errors import ConfigError, MissingDataError, NotWritten, UsageError, listed
 from botchat.importers.tables import FileTable, table_rows
 from botchat.importers.vote_files import together, votes_in, votes_of
-from botchat.pipeline.leaderboard import board_result, write_charts
+from botchat.pipeline.leaderboard import board_result
 from botchat.pipeline.spending import Meter
 from botchat.ratings.comparisons import COLUMNS as RATES
 from botchat.ratings.comparisons import PER_PAIR, comparisons_from_rates
@@ -35,6 +35,7 @@ def rank(
     """
     from botchat.boards import files as board_files
     from botchat.report import page as pages
+    from botchat.report.figures import svg_files
 
     if not paths:
         raise UsageError("name a file of votes or of win rates: botchat rank FILE")
@@ -53,7 +54,7 @@ def rank(
     page: Path | None = folder / "index.html"
     try:
         write_all(folder, {**texts, **pages.files([view])})
-        write_charts(folder, view.charts)
+        write_all(folder, svg_files(view.charts))
     except NotWritten as error:
         page = None
         lines.append(f"Files are not written: {error}.")

@@ -8,7 +8,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -126,6 +126,11 @@ class Chart:
                 figure.set_layout_engine("none")
             canvas.print_svg(file, metadata={**facts, **dates})  # type: ignore[no-untyped-call]
         return file.getvalue()
+
+
+def svg_files(charts: Iterable[Chart]) -> dict[str, str]:
+    """Return figures as svg, by file name; `botchat figure` draws them in other forms."""
+    return {f"{chart.name}.svg": chart.svg for chart in charts}
 
 
 def captions(charts: Sequence[Chart], form: str) -> dict[str, str]:
