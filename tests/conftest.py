@@ -13,9 +13,9 @@ from contextlib import closing
 from functools import cache, lru_cache
 from pathlib import Path
 
-import cyclopts  # noqa: F401 - it is changed below
 import pytest
 import tiktoken
+from cyclopts.argument import _argument
 from hypothesis import settings
 
 from tests import explore
@@ -44,6 +44,10 @@ ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[a
 tiktoken.Encoding.encode_ordinary = lru_cache(1 << 16)(  # type: ignore[method-assign]
     tiktoken.Encoding.encode_ordinary
 )
+
+# A user's command is parsed before pydantic is imported, with which cyclopts, from its version 2 on,
+# checks each flag again; here openai has brought it.
+_argument.parse_version = lambda _: (1,)  # type: ignore[attr-defined]
 
 if hasattr(signal, "SIGHUP"):
     # Under nohup it is ignored, and processes that tests start would inherit that.

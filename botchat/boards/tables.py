@@ -292,7 +292,7 @@ def table(
     if not isinstance(rows, pd.DataFrame):
         rows = pd.DataFrame([spread(row) for row in rows])
     given = dict(rows.reset_index().items())
-    unknown = pd.Series(math.nan, range(len(rows)))
+    unknown = [math.nan] * len(rows)
     cells = {}
     for column in columns:  # of a whole frame pandas takes four times as long
         for key in column.keys:
