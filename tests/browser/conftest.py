@@ -52,16 +52,17 @@ class Browser:
         fresh: bool = False,
     ) -> None:
         """Show a page from disk; ``fresh``: in a browser that has kept nothing."""
+        url = page.as_uri()
+        if fresh:
+            self.driver.get(url)
+            self.run("localStorage.clear()")
+        # A new fragment would not load the page again; nor is the last page laid out anew.
+        self.driver.get("about:blank")
         scheme = "dark" if dark else "light"
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.command("Emulation.setDeviceMetricsOverride", size)
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         self.command("Emulation.setEmulatedMedia", media)
-        url = page.as_uri()
-        if fresh:
-            self.driver.get(url)
-            self.run("localStorage.clear()")
-        self.driver.get("about:blank")  # else a new fragment would not load the page again
         self.complaints()
         self.requests()
         self.driver.get(url + fragment)
