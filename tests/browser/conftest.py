@@ -40,6 +40,8 @@ class Browser:
     def __init__(self, driver: WebDriver, downloads: Path) -> None:
         self.driver = driver
         self.downloads = downloads
+        self.shown: object = None
+        self.n_opened = 0
 
     def open(
         self,
@@ -56,16 +58,18 @@ class Browser:
         if fresh:
             self.driver.get(url)
             self.run("localStorage.clear()")
-        # A new fragment would not load the page again; nor is the last page laid out anew.
-        self.driver.get("about:blank")
         scheme = "dark" if dark else "light"
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        self.command("Emulation.setDeviceMetricsOverride", size)
-        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        self.command("Emulation.setEmulatedMedia", media)
+        if self.shown != (width, height, scheme):
+            self.shown = (width, height, scheme)
+            self.driver.get("about:blank")  # the last page is not laid out anew
+            size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+            self.command("Emulation.setDeviceMetricsOverride", size)
+            media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+            self.command("Emulation.setEmulatedMedia", media)
         self.complaints()
         self.requests()
-        self.driver.get(url + fragment)
+        self.n_opened += 1  # a new fragment would not load the page again
+        self.driver.get(f"{url}?{self.n_opened}{fragment}")
 
     def command(self, name: str, parameters: dict[str, Any]) -> Any:
         """A command of the DevTools protocol."""
@@ -81,7 +85,7 @@ class Browser:
         from selenium.webdriver.support.ui import WebDriverWait
 
         wait = WebDriverWait(
-            self.driver, 8, 0.02, ignored_exceptions=[StaleElementReferenceException]
+            self.driver, 8, 0.05, ignored_exceptions=[StaleElementReferenceException]
         )
         return wait.until(lambda _: condition())
 

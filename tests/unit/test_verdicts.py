@@ -187,7 +187,7 @@ def test_labels_of_ones_own_are_read_as_they_are():
 
 def test_a_long_reply_is_read_at_once():
     """Marks by the thousand, none of them given, and quotation marks without an end."""
-    text = 'he says "Choice: Both or ' * 4000
+    text = 'he says "Choice: Both or ' * 1000
     assert ARENA.reading().read(text)[0] is None
     accused = "Choice: Yes Reason: " + "Index: x " * 4000
     assert UNIEVAL.reading(("x",) * 12).read(accused)[0] == "Yes"
