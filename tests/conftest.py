@@ -45,8 +45,7 @@ tiktoken.Encoding.encode_ordinary = lru_cache(1 << 16)(  # type: ignore[method-a
     tiktoken.Encoding.encode_ordinary
 )
 
-# A user's command is parsed before pydantic is imported; cyclopts checks each flag again by it from
-# its version 2 on, and here openai has brought it.
+# Where pydantic is, cyclopts checks each flag again; when a user's command is parsed it is not yet.
 _argument.parse_version = lambda _: (1,)  # type: ignore[attr-defined]
 
 if hasattr(signal, "SIGHUP"):

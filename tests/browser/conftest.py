@@ -40,7 +40,7 @@ class Browser:
     def __init__(self, driver: WebDriver, downloads: Path) -> None:
         self.driver = driver
         self.downloads = downloads
-        self.shown: object = None
+        self.shown = (0, 0, False)
         self.n_opened = 0
 
     def open(
@@ -58,9 +58,9 @@ class Browser:
         if fresh:
             self.driver.get(url)
             self.run("localStorage.clear()")
-        scheme = "dark" if dark else "light"
-        if self.shown != (width, height, scheme):
-            self.shown = (width, height, scheme)
+        if self.shown != (width, height, dark):
+            self.shown = (width, height, dark)
+            scheme = "dark" if dark else "light"
             self.driver.get("about:blank")  # the last page is not laid out anew
             size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
             self.command("Emulation.setDeviceMetricsOverride", size)

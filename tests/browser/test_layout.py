@@ -1,6 +1,5 @@
 """What no page does at any width: text over text, cut names, empty halves, lost headings."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,8 @@ from tests.browser.test_board import large as large
 from tests.browser.test_board import three as three
 
 FAULTS = Path(__file__).with_name("faults.js").read_text("utf-8")
+FONTS = ("DejaVu Sans", "Liberation Sans")
+SET_FONT = "document.body.style.fontFamily = arguments[0]; dispatchEvent(new Event('resize'))"
 SHARE = "const [a, b] = ['.tabled', 'main'].map((part) => document.querySelector(part)); "
 SHARE += "return a.clientWidth / b.clientWidth"
 
@@ -18,16 +19,10 @@ SHARE += "return a.clientWidth / b.clientWidth"
 @pytest.mark.parametrize("width", [1440, 1366, 1024, 390])
 def test_nothing_touches(browser: Browser, large: Path, three: Path, width: int) -> None:
     """A row under the pointer has its line; all columns take the whole width; paper has room."""
-
-    def fonts() -> Iterator[None]:
-        for font in ("DejaVu Sans", "Liberation Sans"):
-            browser.run("document.body.style.fontFamily = arguments[0]", font)
-            browser.run("dispatchEvent(new Event('resize'))")
-            yield
-
     for page in (large, three):
         browser.open(page, width=width, height=900)
-        for _ in fonts():
+        for font in FONTS:
+            browser.run(SET_FONT, font)
             assert browser.run(FAULTS) == []
             browser.command("Emulation.setEmulatedMedia", {"media": "print"})
             wide = browser.run("return document.querySelector('.board').offsetWidth")
@@ -37,7 +32,8 @@ def test_nothing_touches(browser: Browser, large: Path, three: Path, width: int)
         browser.run("arguments[0].dispatchEvent(new Event('mouseover', { bubbles: true }))", row)
         assert len(browser.texts(".plot g.now")) == 1
         browser.run("for (const e of document.querySelectorAll('.menu input')) e.click()")
-        for _ in fonts():
+        for font in FONTS:
+            browser.run(SET_FONT, font)
             assert width == 1440 or browser.run(SHARE) == 1
 
 

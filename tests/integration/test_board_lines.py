@@ -62,8 +62,7 @@ def test_a_kept_board_says_so(board, capsys):
     out = printed(board, capsys, "leaderboard", "--keep", "main").out
     assert "\nKept as sample/main. Stored: nothing was sent.\n" in out
     assert "USD" not in out
-    words = ["figure", "lengths", *SAMPLE, "--dir", board]  # by a process that has not drawn
-    drawing = Started(words, MPLCONFIGDIR="/dev/null/no")
+    drawing = Started(["figure", "lengths", *SAMPLE, "--dir", board], MPLCONFIGDIR="/dev/null/no")
     assert "atplotlib" not in drawing.communicate()[1]
     assert drawing.returncode == 0
 
