@@ -291,12 +291,12 @@ def table(
     """
     if not isinstance(rows, pd.DataFrame):
         rows = pd.DataFrame([spread(row) for row in rows])
-    given = dict(rows.reset_index().items())
+    by_key = dict(rows.reset_index().items())
     unknown = [math.nan] * len(rows)
     cells = {}
     for column in columns:  # of a whole frame pandas takes four times as long
         for key in column.keys:
-            cells[key] = pd.Series(given.get(key, unknown), dtype=column.form.dtype)
+            cells[key] = pd.Series(by_key.get(key, unknown), dtype=column.form.dtype)
     frame = pd.DataFrame(cells)
     if by:
         keys = [*by, "model"]
