@@ -46,7 +46,6 @@ from botchat.records import (
     SIGNED,
     Dialogues,
     Judgment,
-    Names,
     Provenance,
     Seeds,
     Texts,
@@ -72,7 +71,7 @@ class Board:
     main: Table
     """One row a contestant, by the first number of the first protocol: Bradley-Terry at the largest
     N, or the success rate."""
-    parts: tuple[ProtocolResult, ...]
+    parts: Sequence[ProtocolResult]
     """Results of each protocol: pairs first, at the largest N first, then as catalogued."""
     lengths: Table
     judge_table: Table
@@ -80,22 +79,22 @@ class Board:
     judge_facts: Mapping[str, JudgeFacts] = field(default_factory=dict)
     """Protocol -> the numbers of `judge_table`; of votes all together."""
     utterance_lengths: Lengths
-    human_lengths: tuple[int, ...] = ()
+    human_lengths: Sequence[int] = ()
     """Utterances of every human dialogue of the set."""
     seeds_signature: str = ""
     """Signature of `human_lengths`."""
-    notes: Names
+    notes: Texts
     """Sentences on what is left out, and why."""
     verdicts: Judged
     invented: bool = False
     """Whether the set's dialogues are invented, not human."""
-    provenance: tuple[Provenance, ...] = ()
+    provenance: Sequence[Provenance] = ()
     """Models that were asked for it, and when."""
     n_seeds: int = 0
     test: JudgeTest = field(default_factory=JudgeTest)
-    self_judged: Names = ()
+    self_judged: Texts = ()
     """Contestants that are the judge itself."""
-    groups: tuple[Table, ...] = ()
+    groups: Sequence[Table] = ()
     """One of one row a topic and contestant, or a length and contestant; none of one group."""
 
     def __repr__(self) -> str:
@@ -112,8 +111,8 @@ class Board:
     def unranked(self) -> Board:
         """Return the board of a judge that ranks nobody: by name, without ranks and ratings."""
         parts = [replace(part, table=part.table.unranked()) for part in self.parts]
-        groups = tuple([each.unranked() for each in self.groups])
-        return replace(self, main=self.main.unranked(), parts=tuple(parts), groups=groups)
+        groups = [each.unranked() for each in self.groups]
+        return replace(self, main=self.main.unranked(), parts=parts, groups=groups)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -175,7 +174,7 @@ class Board:
     def tables(self) -> list[Table]:
         """The tables that a reader wants, most important first."""
         tables = [part.table for part in self.parts]
-        tables += (self.lengths, self.judge_table) + self.groups
+        tables += [self.lengths, self.judge_table, *self.groups]
         return [self.main] + [each for each in tables if len(each.frame)]
 
     @property
@@ -231,15 +230,15 @@ def build_board(
         seed_set=seed_set,
         judge=judge,
         main=_main_table(contestants, parts, lengths, measured.unit),
-        parts=tuple(parts),
+        parts=parts,
         lengths=lengths,
         judge_table=judge_table(facts.values(), [judged[name].signature for name in facts]),
         judge_facts=facts,
         utterance_lengths=measured,
-        human_lengths=tuple([len(each.utterances) for each in dialogues.get(HUMAN, {}).values()]),
+        human_lengths=[len(each.utterances) for each in dialogues.get(HUMAN, {}).values()],
         seeds_signature=f"{SIGNED}|seeds|set:{seed_set}|seeds:{len(seeds)}"
         f"|min4:{len(eligible_seeds(seeds))}",
-        notes=tuple(clauses.splitlines()),
+        notes=clauses.splitlines(),
         verdicts=judged,
         n_seeds=len(seeds),
         test=test,
@@ -278,7 +277,7 @@ def with_groups(board: Board, parts: Mapping[str, Board], group_of: Mapping[str,
         frames.append(frame)
     note = f"Each {word} by its own dialogues alone; of fewer than 20 draw no conclusion."
     groups = table(f"by-{word}", title, columns, pd.concat(frames), board.main.signatures, note)
-    return replace(board, groups=(groups.filled(),))
+    return replace(board, groups=[groups.filled()])
 
 
 def _main_table(

@@ -83,12 +83,13 @@ def _csv(table: Table) -> str:
     """
     frame = table.frame.copy()
     for column in table.columns:
-        if column.kind == "name":
-            frame[column.key] = frame[column.key].map(_escape_formula, na_action="ignore")
-        elif column.kind == "exact":
-            frame[column.key] = frame[column.key].map(round_floats)
-        else:
-            frame[column.keys] = frame[column.keys].round(DIGITS)
+        for key in column.keys:
+            if column.kind == "name":
+                frame[key] = frame[key].map(_escape_formula, na_action="ignore")
+            elif column.kind == "exact":
+                frame[key] = frame[key].map(round_floats)
+            else:
+                frame[key] = frame[key].round(DIGITS)
     return frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
 
 

@@ -24,7 +24,7 @@ from botchat.judges.rules import RulesJudge
 from botchat.metrics.statistics import LEAST
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
-from botchat.records import MIN_HUMAN, Names, Texts
+from botchat.records import MIN_HUMAN, Texts
 
 Level = Literal["no fault found", "use with care", "not tested", "do not trust"]
 Key = Literal["skill", "skill_bots", "skill_labels", "unreadable_rate"]
@@ -152,7 +152,7 @@ class JudgeTrust(NamedTuple):
     reasons: Texts
     """Sentences, the most important first."""
     checks: Sequence[Check]
-    self_judged: Names = ()
+    self_judged: Texts = ()
     """Contestants that are the judge itself."""
     leader: Beside = Beside()
     is_rules: bool = False

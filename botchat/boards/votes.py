@@ -96,11 +96,11 @@ def _board(part: Arena, name: str, judge: str) -> Board:
         seed_set=name,
         judge=judge,
         main=main_table(part.fitted.models, quoted, {}, ()),
-        parts=(part,),
+        parts=[part],
         lengths=lengths_table(nothing, name),
         judge_table=judge_table((), ()),
         utterance_lengths=nothing,
-        notes=tuple(fill("boards/notes_on_votes.txt", arena=part).splitlines()),
+        notes=fill("boards/notes_on_votes.txt", arena=part).splitlines(),
         verdicts={},
     )
 

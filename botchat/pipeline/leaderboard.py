@@ -250,10 +250,8 @@ def _panel_prompts(data: SeedSetData, judge: str) -> list[Prompt]:
 
 def charts_of(workspace: Workspace, seed_set: str, name: str, judge: str | None) -> list[Chart]:
     """Return a figure by its name, or all of a board; raises as `botchat.plot`."""
-    from botchat.boards.judge_checks import label_checks
     from botchat.pipeline.agree import set_reports
     from botchat.report.figures import judge_charts
-    from botchat.report.page import View
 
     why = ""
     if judge is None and name.startswith(("cost-agreement", "judge-agreement")):
@@ -266,9 +264,7 @@ def charts_of(workspace: Workspace, seed_set: str, name: str, judge: str | None)
         judge = only_judge(workspace, seed_set, files, judge)
         people = [name for name in files if JudgeId.parse(name).is_annotator()]
         data = load(workspace, seed_set, [judge, *people], files=files)
-        labelled = label_checks(set_reports(data), data.catalogue).get(judge)
-        costs = cost_per_dialogue(workspace, data.dialogues)
-        view = View.of(data.board(judge), labelled, costs)
+        [view], _ = _views(data, Meter(), [judge])
         charts = list(view.charts)
         if view.trust.failed:  # as its page, it has no figure that ranks
             why = f" ({view.headline.sentence})"

@@ -107,24 +107,25 @@ class SeedSetData:
         asked = JudgedSet(self.seed_set, seeds, dialogues, self.catalogue, self.test)
         board = build_board(asked, judge, verdicts)
         group_of = self._group_of(seeds)
-        parts = {}
-        for group in sorted(set(group_of.values()), key=natural_sort_key):
-            # Inside of a topic its dialogues are the clusters.
-            of_group = [seed for seed in seeds if group_of.get(seed.id) == group]
-            own = [msgspec.structs.replace(seed, topic="") for seed in of_group]
-            part = JudgedSet(self.seed_set, own, dialogues_on(own, dialogues), self.catalogue)
-            parts[group] = build_board(part, judge, verdicts, EloSettings(shuffles=1, runs=1))
-        if len(parts) > 1 and len(board.main.frame):
+        groups = set(group_of.values())
+        if len(groups) > 1 and len(board.main.frame):
+            parts = {}
+            for group in sorted(groups, key=natural_sort_key):
+                # Inside of a topic its dialogues are the clusters.
+                of_group = (seed for seed in seeds if group_of.get(seed.id) == group)
+                own = [msgspec.structs.replace(seed, topic="") for seed in of_group]
+                part = JudgedSet(self.seed_set, own, dialogues_on(own, dialogues), self.catalogue)
+                parts[group] = build_board(part, judge, verdicts, EloSettings(shuffles=1, runs=1))
             board = with_groups(board, parts, group_of)
         # Of a contestant on the board, or of the judge's verdicts.
         names = {"generate": set(self.dialogues)}
         provenance = [row for row in self.measured if row.name in names.get(row.stage, {judge})]
         return replace(
             board,
-            notes=tuple(self._notes(board)),
+            notes=self._notes(board),
             invented=self.invented,
-            provenance=tuple(provenance),
-            self_judged=tuple(self_judged_models(self.workspace, judge, dialogues)),
+            provenance=provenance,
+            self_judged=self_judged_models(self.workspace, judge, dialogues),
         )
 
     def _group_of(self, seeds: Seeds) -> dict[str, str]:

@@ -40,6 +40,8 @@ class Browser:
     def __init__(self, driver: WebDriver, downloads: Path) -> None:
         self.driver = driver
         self.downloads = downloads
+        self.shown = (0, 0, False)
+        self.n_opened = 0
 
     def open(
         self,
@@ -52,19 +54,22 @@ class Browser:
         fresh: bool = False,
     ) -> None:
         """Show a page from disk; ``fresh``: in a browser that has kept nothing."""
-        scheme = "dark" if dark else "light"
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        self.command("Emulation.setDeviceMetricsOverride", size)
-        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        self.command("Emulation.setEmulatedMedia", media)
         url = page.as_uri()
         if fresh:
             self.driver.get(url)
             self.run("localStorage.clear()")
-        self.driver.get("about:blank")  # else a new fragment would not load the page again
+        if self.shown != (width, height, dark):
+            self.shown = (width, height, dark)
+            scheme = "dark" if dark else "light"
+            self.driver.get("about:blank")  # the last page is not laid out anew
+            size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+            self.command("Emulation.setDeviceMetricsOverride", size)
+            media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+            self.command("Emulation.setEmulatedMedia", media)
         self.complaints()
         self.requests()
-        self.driver.get(url + fragment)
+        self.n_opened += 1  # a new fragment would not load the page again
+        self.driver.get(f"{url}?{self.n_opened}{fragment}")
 
     def command(self, name: str, parameters: dict[str, Any]) -> Any:
         """A command of the DevTools protocol."""
@@ -80,7 +85,7 @@ class Browser:
         from selenium.webdriver.support.ui import WebDriverWait
 
         wait = WebDriverWait(
-            self.driver, 8, 0.02, ignored_exceptions=[StaleElementReferenceException]
+            self.driver, 8, 0.05, ignored_exceptions=[StaleElementReferenceException]
         )
         return wait.until(lambda _: condition())
 

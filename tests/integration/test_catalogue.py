@@ -125,10 +125,7 @@ def test_every_protocol_is_everywhere(tmp_path, capsys):
         assert pair["n"] > 0, name
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    rows("a_bad_criterion_gets_one_line"),
-)
+@pytest.mark.parametrize(("entry", "message"), rows("a_bad_criterion_gets_one_line"))
 def test_a_bad_entry_gets_one_line(tmp_path, capsys, entry, message):
     """File, line, key, and what is allowed."""
     (tmp_path / "one.txt").write_text("{{conversation}}")

@@ -78,7 +78,7 @@ def test_loky_workers_make_the_same_bytes(tmp_path, pids):
 def test_dask_workers_make_the_same_bytes_also_where_one_is_killed(tmp_path, capsys, monkeypatch):
     """A task of a lost worker is sent again by us alone, and counted; without any it ends."""
     distributed = pytest.importorskip("distributed")
-    workers = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    workers = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with (
         Server(converse, api_key=KEY, latency_s=0.02) as server,
         distributed.LocalCluster(processes=True, **workers) as cluster,

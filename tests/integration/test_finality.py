@@ -135,10 +135,7 @@ def test_a_server_that_refuses_everything_in_turn_is_asked_a_bounded_number_of_t
         assert server.n_received <= 16
 
 
-@pytest.mark.parametrize(
-    ("prompt", "completion", "more", "read"),
-    rows("counts_that_are_billed"),
-)
+@pytest.mark.parametrize(("prompt", "completion", "more", "read"), rows("counts_that_are_billed"))
 def test_tokens_are_what_is_billed_or_nothing(tmp_path, prompt, completion, more, read):
     """Thoughts outside completion_tokens count; a count that cannot be is none; nothing is lost."""
     usage = {"prompt_tokens": prompt, "completion_tokens": completion}

@@ -65,10 +65,7 @@ def test_from_a_key_to_a_priced_plan(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
     given = [shlex.split(line, comments=True) for line in commands(README, "rank")]
     assert given[2] == ["botchat", "import", "mutual"]
-    assert given[3:] == [
-        ["botchat", "run"],
-        ["botchat", "leaderboard", "--open"],
-    ]
+    assert given[3:] == [["botchat", "run"], ["botchat", "leaderboard", "--open"]]
     for command in given[:2]:
         assert main(command[1:]) == 0, command
     assert re.search(r"2 models, 14 u.+\n(.+\n)+ +total +[\d,]+ +\d\.\d+", capsys.readouterr().out)

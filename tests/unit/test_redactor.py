@@ -145,10 +145,7 @@ def test_other_texts_stay_as_they_are(text):
     assert redactor.clean(text) == redactor.clean_reply(text) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    rows("logins_and_queries_are_left_out_of_messages"),
-)
+@pytest.mark.parametrize(("text", "shown"), rows("logins_and_queries_are_left_out_of_messages"))
 def test_logins_and_queries_are_left_out_of_messages(text, shown):
     """Also of URLs that are wrong; nothing else is."""
     assert public(text) == shown

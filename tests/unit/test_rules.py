@@ -115,10 +115,7 @@ HOSTILE = ["", "\0", "😀😀", "你好吗?", "\ud800", "'", "<", "**", "i am a
 
 
 @settings(max_examples=10)
-@given(
-    st.lists(st.sampled_from(HOSTILE), min_size=1, max_size=6),
-    st.sampled_from([1, 3, 5_000]),
-)
+@given(st.lists(st.sampled_from(HOSTILE), min_size=1, max_size=6), st.sampled_from([1, 3, 5_000]))
 def test_hostile_text_never_raises(parts: list[str], times: int):
     """Empty, enormous, unprintable or foreign utterances are judged like any others."""
     talk = tuple(part * times for part in parts) * 2
