@@ -221,7 +221,7 @@ class Table:
 
     def unranked(self) -> Table:
         """Return the table by name, with no rank and no rating."""
-        frame = self.frame.sort_values("model", ignore_index=True)
+        frame = self.frame.sort_values("model", kind="stable", ignore_index=True)
         for column in self.columns:
             if column.kind in ("rank", "rating"):
                 frame.loc[:, column.keys] = math.nan

@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import get_args
@@ -53,6 +54,13 @@ def test_latex_has_a_row_a_model_with_its_interval():
         "\\bottomrule\n\\end{tabular}\n"
         "\\par\\smallskip{\\footnotesize Rates in percent.\\par}\n\\end{table}\n"
     )
+
+
+def test_a_table_by_name_keeps_the_order_of_a_name_s_rows():
+    """Such as of groups: the shorter first."""
+    shown = rates_table([*"ba"] * 9).frame.assign(rate=[n / 20 for n in range(18)])
+    rates = replace(rates_table(), frame=shown).unranked().frame["rate"]
+    assert rates.tolist() == [*shown["rate"][1::2], *shown["rate"][::2]]
 
 
 @given(st.text())
