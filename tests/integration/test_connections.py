@@ -11,6 +11,7 @@ import pytest
 from botchat.errors import FatalModelError
 from tests.integration.test_endpoints import QUICK, ask
 from tests.openai_server import Answer, Server, faults, text
+from tests.rows import cases
 
 
 @pytest.fixture(autouse=True)
@@ -102,16 +103,7 @@ def test_a_proxy_without_a_scheme_is_one(tmp_path, monkeypatch, nobody):
     assert f"the proxy http://{nobody} does not answer" in line(far.url, tmp_path / "b")
 
 
-BYPASSED = {
-    "the port": "127.0.0.1:{port}",
-    "the host": "127.0.0.1",
-    "one of some": "example.com, 127.0.0.1:{port} ,localhost",
-    "all": "*",
-    "capitals": "EXAMPLE.COM,127.0.0.1",
-}
-
-
-@pytest.mark.parametrize("names", BYPASSED.values(), ids=BYPASSED)
+@pytest.mark.parametrize("names", cases("hosts_without_a_proxy", 1))
 @pytest.mark.parametrize("variable", ["no_proxy", "NO_PROXY"])
 def test_what_needs_no_proxy_is_asked_without_one(tmp_path, monkeypatch, nobody, names, variable):
     """Also where NO_PROXY names the port."""
