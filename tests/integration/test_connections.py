@@ -1,5 +1,6 @@
 """Connections that come to nothing: a sentence for each kind, and what cannot help is not tried."""
 
+import errno
 import os
 import socket
 import threading
@@ -90,6 +91,16 @@ def test_six_kinds_have_six_sentences(tmp_path, monkeypatch, nobody):
     for kind in ("plain", "socks", "tunnel"):
         assert "cannot be used" in lines[kind]
         assert "tried" not in lines[kind]
+
+
+def test_a_machine_without_files_left_names_the_setting(tmp_path, monkeypatch, nobody):
+    """Not the server, which was not asked."""
+
+    async def full(*_, **__):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("aiohttp.connector.aiohappyeyeballs.start_connection", full)
+    assert "too many open files; lower max_concurrency" in line(f"http://{nobody}/v1", tmp_path)
 
 
 def test_a_proxy_without_a_scheme_is_one(tmp_path, monkeypatch, nobody):
