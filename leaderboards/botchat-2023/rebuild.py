@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from botchat.importers.tables import rows as table_rows
-from botchat.ratings.bradley_terry import fit
+from botchat.ratings.bradley_terry import fit, ranks_from_order
 from botchat.ratings.comparisons import Comparisons, comparisons_from_rates
 from botchat.ratings.elo import EloSettings, bootstrap_elo
 
@@ -48,7 +48,8 @@ def bradley_terry_table() -> str:
     rows = []
     for n in (8, 16):
         result = fit(comparisons(n))
-        columns = (result.rating, result.low, result.high, *result.rank_intervals, result.models)
+        ranks = ranks_from_order(result.significantly_better)
+        columns = (result.rating, result.low, result.high, *ranks, result.models)
         rows += [
             [n, first, last, model, *(f"{value:.1f}" for value in values)]
             for *values, first, last, model in sorted(zip(*columns, strict=True), reverse=True)
