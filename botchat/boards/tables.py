@@ -17,7 +17,6 @@ from hashlib import sha256
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
-import numpy as np
 import pandas as pd
 from rich.cells import cell_len, chop_cells
 
@@ -257,8 +256,8 @@ class Table:
 
     def numbers(self, column: Column) -> list[Estimate]:
         """Return the numbers of a column and their intervals; rates in percent."""
-        ends = [self.frame[key].to_numpy(float) * column.form.scale for key in column.keys]
-        return [Estimate(*number) for number in np.transpose(ends).tolist()]
+        ends = [column.form.scale * self.frame[key].astype(float) for key in column.keys]
+        return [Estimate(*number) for number in zip(*ends, strict=True)]
 
     @property
     def records(self) -> list[Record]:

@@ -311,7 +311,7 @@ def own_file(file: Path) -> Benchmark:
     has_labels = pair_labels(pairs) or any(text.labels for text in texts)
 
     def compare_all(answered: Answered) -> Comparison:
-        cases = _verdicts(protocol, answered.all(protocol), texts)
+        cases = _cases_table(protocol, answered.all(protocol), texts)
         if has_labels:
             comparison = benchmark.compare(answered)
             return comparison._replace(tables=[*comparison.tables, cases])
@@ -326,7 +326,9 @@ def own_file(file: Path) -> Benchmark:
     return Benchmark(benchmark.cases, compare_all)
 
 
-def _verdicts(protocol: Protocol, judgments: Sequence[Judgment], texts: Sequence[OwnText]) -> Table:
+def _cases_table(
+    protocol: Protocol, judgments: Sequence[Judgment], texts: Sequence[OwnText]
+) -> Table:
     """Return the table of every verdict on texts, or on pairs where there are no texts."""
     columns = COLUMNS.judged_pairs
     if texts:
@@ -340,7 +342,7 @@ def _verdicts(protocol: Protocol, judgments: Sequence[Judgment], texts: Sequence
             "reason": judgment.reason,
         }
         if texts:
-            row |= _cells(judgment, by_id[judgment.seed_id])
+            row |= _text_cells(judgment, by_id[judgment.seed_id])
         else:
             (preference,) = preferences([judgment], ANSWERS)
             row["first"] = preference.first
@@ -352,7 +354,7 @@ def _verdicts(protocol: Protocol, judgments: Sequence[Judgment], texts: Sequence
     return table("cases", f"{protocol.title}: every verdict", columns, rows, signatures)
 
 
-def _cells(judgment: Judgment, text: str) -> Cells:
+def _text_cells(judgment: Judgment, text: str) -> Cells:
     """Return the scores of a text, with the reports on it."""
     errors = reports(judgment, partial(parse_text, text=text)).values()
     cells: Cells = {"report": " ".join([as_prose(report) for report in errors])}

@@ -45,6 +45,7 @@ def bench_botchat(data: Path | None, folder: Path) -> Result:
             frame = read_columns(path, columns)
             if frame is None:
                 continue
+            # Figure 5 has two matrices.
             for letter, chart in zip(("", "b"), drawings(frame), strict=False):
                 name = f"figure-{number}{letter}-{path.stem}"
                 caption = f"{chart.caption} BotChat (Duan et al. 2023), Figure {number}."

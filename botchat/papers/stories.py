@@ -74,7 +74,7 @@ COLUMNS = {"en": ("Story", "Score_new"), "zh": ("故事", "新得分")}
 """Headings of the stories and of the human scores, by the language of the stories."""
 
 Recording: TypeAlias = dict[int, dict[int, KindReport]]
-"""Number of the story -> error type -> report."""
+"""Number of the story -> place of the error type (-1: another one) -> report."""
 
 RecordedReports: TypeAlias = dict[str, Recording]
 """Strategy -> its recording."""
@@ -126,7 +126,7 @@ def _recorded_scores(
     reports: RecordedReports,
     stories: Sequence[OwnText],
 ) -> Iterator[ItemScore]:
-    """Yield the scores of a kind of error, of every strategy in both ways."""
+    """Yield the scores of the error type at a place, of every strategy in both ways."""
     for strategy, by_story in reports.items():
         written = []
         for number, by_kind in by_story.items():

@@ -105,7 +105,10 @@ def _item(record: Any, name: str) -> tuple[str, Item]:
 
 
 def _cut(items: Sequence[Item]) -> list[Item]:
-    """Cut to the length that annotators read and half of the dialogues have, else the median."""
+    """Cut to the length that annotators read and half of the dialogues have, else the median.
+
+    Shorter dialogues are left out, and labels that were given after another number of utterances.
+    """
     median = int(np.median([len(dialogue.utterances) for dialogue, _ in items]))
     ends = []
     for _, labels in items:
@@ -192,17 +195,20 @@ def _shown(
 
 
 def _annotations(items: Sequence[Item]) -> Iterator[PairVerdict]:
-    """Yield the truth, the majority, and each annotator against the majority of the others."""
+    """Yield the truth, the majority, and each annotator against the majority of the others.
+
+    These are other people for each: an annotator's verdict has a contestant of its own.
+    """
     for dialogue, labels in items:
         name = dialogue.model
         votes = [is_ai for _, is_ai in labels]
-        panels = [(name, MAJORITY, votes)]
+        groups = [(name, MAJORITY, votes)]
         for n, vote in enumerate(votes):
-            panels.append((f"{name} {n}", _OTHERS, votes[:n] + votes[n + 1 :]))
+            groups.append((f"{name} {n}", _OTHERS, votes[:n] + votes[n + 1 :]))
             yield _annotation(dialogue, f"{name} {n}", ANNOTATOR, vote)
-        for contestant, judge, panel in panels:
+        for contestant, judge, group in groups:
             yield _annotation(dialogue, contestant, BUILT_IN, name == MACHINE)
-            lead = 2 * sum(panel) - len(panel)
+            lead = 2 * sum(group) - len(group)
             if lead != 0:
                 yield _annotation(dialogue, contestant, judge, lead > 0)
 

@@ -64,6 +64,7 @@ OPENING = 90  # characters of a dialogue's first utterance that stand in the lis
 ByJudge = Mapping[str, Mapping[str, Sequence[Judgment]]]
 """Judge -> protocol -> judgments, at most one for each seed and contestants in the order shown."""
 
+# Verdicts on two, in the order of their labels; a criterion may have no fourth
 _CHOICE = ("1", "2", "both", "neither")
 
 # Result for the contestant shown first -> its letter in a list; ``-``: not judged

@@ -136,7 +136,7 @@ class PageProtocol(msgspec.Struct, omit_defaults=True):
 
 
 Code: TypeAlias = int | list[float | None] | None
-"""Verdict on one dialogue, see `_code`."""
+"""Verdict on one dialogue, as `code` of its kind of answer has it; -2 or None: not judged."""
 
 
 class PageJudge(msgspec.Struct):

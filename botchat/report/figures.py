@@ -62,7 +62,7 @@ class Chart:
     caption: str  # how to read it
     signatures: Texts
     draw: Callable[[Axes], None]
-    n_rows: int = 0  # one under the other, which decide its height; 0: it has none
+    n_rows: int = 0  # one under the other, or room for so many, which decide its height; 0: none
     cells: Texts = ()  # names of a matrix, which decide its height
     titled: bool = True  # journals want no title in a figure
 
@@ -264,7 +264,7 @@ def _detection_charts(part: DetectionResult) -> Iterator[Chart]:
             "Kaplan–Meier: a dialogue that breaks off early counts as far as it goes.",
             part.table.signatures,
             partial(steps, part.curves),
-            12,
+            12,  # as high as so many rows
         )
 
 

@@ -104,7 +104,9 @@ class Head(NamedTuple):
     label: str
     unit: str
     kind: str = "plain"  # ``rank``, ``wide`` (with bars) or ``plain``
-    room: str = ""  # ``room1``: not on a phone, ``room2``: on wide screens, ``more``: on request
+    room: str = ""
+    """Classes: ``room1``: not on a phone, ``room2``: on wide screens alone, ``more``: on request,
+    ``grey``: nothing to rely on."""
     ticks: Sequence[tuple[float, str]] = ()  # of the scale of its bars: where, in percent, and what
     human: Bar | None = None  # the human dialogues' number, drawn behind every bar
 
@@ -198,11 +200,12 @@ def _columns(board: Board, links: Links, costs: Costs, *, ranked: bool) -> Itera
         if isinstance(part, DetectionResult) and part.protocol.about_ai:
             yield _at_human_length(part)
     yield _prices(costs)
-    for part in protocols[:1]:
-        unit = "dialogues" if part.protocol.is_alone else "compared"
-        if isinstance(part, Arena) and not part.counts.is_planned:
+    if protocols:
+        first = protocols[0]
+        unit = "dialogues" if first.protocol.is_alone else "compared"
+        if isinstance(first, Arena) and not first.counts.is_planned:
             unit = "votes"
-        yield ShownColumn(Head("n", "n", unit, room="room1"), _plain_cells(part.table, N))
+        yield ShownColumn(Head("n", "n", unit, room="room1"), _plain_cells(first.table, N))
     if isinstance(board.ranked_by, Arena) and ranked:
         yield _against_next(board.ranked_by, board.main, links)
     yield from _more(board, protocols)

@@ -105,6 +105,7 @@ def test_what_is_published(run: Workspace, hub: Hub, server: Server) -> None:
     run.write_seeds("other", [Seed("1", ("Psst.", "What?"))])
     botchat.generate(workspace=run, seeds="other", model=[f"{server.url}#m"], turns=3)
     (run.root / "botchat.toml").write_text("# mine\n")
+    (run.out("s") / "label-unieval.html").write_text("cases")
     botchat.publish(NAME, workspace=run, seeds="s", private=True)
     files = hub.files(DATASET)
     assert files is not None
@@ -116,6 +117,7 @@ def test_what_is_published(run: Workspace, hub: Hub, server: Server) -> None:
     assert not [path for path in files if "other" in path]
     page = hub.files(f"spaces/{NAME}")
     assert page is not None
+    assert "label-unieval.html" not in page
     assert page["index.html"] == (run.out("s") / "index.html").read_bytes()
     assert b"sdk: static" in page["README.md"]
     assert [one.get("sdk") for one in hub.created] == [None, "static"]

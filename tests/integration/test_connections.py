@@ -1,5 +1,6 @@
 """Connections that come to nothing: a sentence for each kind, and what cannot help is not tried."""
 
+import errno
 import os
 import socket
 import threading
@@ -11,6 +12,7 @@ import pytest
 from botchat.errors import FatalModelError
 from tests.integration.test_endpoints import QUICK, ask
 from tests.openai_server import Answer, Server, faults, text
+from tests.rows import cases
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +93,16 @@ def test_six_kinds_have_six_sentences(tmp_path, monkeypatch, nobody):
         assert "tried" not in lines[kind]
 
 
+def test_a_machine_without_files_left_names_the_setting(tmp_path, monkeypatch, nobody):
+    """Not the server, which was not asked."""
+
+    async def full(*_, **__):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("aiohttp.connector.aiohappyeyeballs.start_connection", full)
+    assert "too many open files; lower max_concurrency" in line(f"http://{nobody}/v1", tmp_path)
+
+
 def test_a_proxy_without_a_scheme_is_one(tmp_path, monkeypatch, nobody):
     """As curl and requests take it; where it is down, its address is named."""
     with Server(text("fine")) as proxy:
@@ -102,16 +114,7 @@ def test_a_proxy_without_a_scheme_is_one(tmp_path, monkeypatch, nobody):
     assert f"the proxy http://{nobody} does not answer" in line(far.url, tmp_path / "b")
 
 
-BYPASSED = {
-    "the port": "127.0.0.1:{port}",
-    "the host": "127.0.0.1",
-    "one of some": "example.com, 127.0.0.1:{port} ,localhost",
-    "all": "*",
-    "capitals": "EXAMPLE.COM,127.0.0.1",
-}
-
-
-@pytest.mark.parametrize("names", BYPASSED.values(), ids=BYPASSED)
+@pytest.mark.parametrize("names", cases("hosts_without_a_proxy", 1))
 @pytest.mark.parametrize("variable", ["no_proxy", "NO_PROXY"])
 def test_what_needs_no_proxy_is_asked_without_one(tmp_path, monkeypatch, nobody, names, variable):
     """Also where NO_PROXY names the port."""

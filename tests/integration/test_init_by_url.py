@@ -8,6 +8,7 @@ import pytest
 from botchat.cli.main import main
 from botchat.models.reader import read_models
 from tests.commands import refused
+from tests.integration.test_endpoints import ASK, ask
 from tests.openai_server import Answer, Server, faults
 from tests.rows import cases, rows
 
@@ -157,3 +158,11 @@ def test_a_listed_price_is_written_and_nothing_is_free_by_mistake(tmp_path, fact
     with Lister(listed("org/alpha", **facts)) as server:
         entry = entries(tmp_path, server.url)[0]["alpha"]
     assert [entry["price_input"], entry["price_output"]] == prices
+
+
+def test_a_window_is_looked_for_again_where_the_list_failed(tmp_path):
+    """While a server starts it lists nothing; later runs know what its model takes."""
+    with Lister(faults.server_error(503)) as server:
+        assert ask(server, tmp_path).quirks == {}
+        server.list = listed("m", max_model_len=4096)
+        assert ask(server, tmp_path, [*ASK, *ASK]).quirks == {"context_window": 4096}

@@ -11,7 +11,7 @@ from botchat.workspace.ledger import Ledger
 from botchat.workspace.usage import stats
 from tests.integration.test_runs import IN_FLIGHT, start, workspace
 from tests.openai_server import Server, converse, faults, text
-from tests.rows import rows
+from tests.rows import cases, rows
 
 GENERATE = ["generate", "--seeds", "small", "--turns", "4", "--model", "alpha"]
 PRICES = {"max_tokens": 2048, "price_input": 1.0, "price_output": 10.0}
@@ -54,19 +54,7 @@ SILENT = {
 }
 
 
-LIES = {
-    "a tiny cost": ({"prompt_tokens": 300, "completion_tokens": 2000}, 1e-12),
-    "no cost": ({"prompt_tokens": 300, "completion_tokens": 2000}, 0),
-    "a cost below zero": ({"prompt_tokens": 300, "completion_tokens": 2000}, -1.0),
-    "a cost in text": ({"prompt_tokens": 300, "completion_tokens": 2000}, "0.0"),
-    "a cost that is none": ({"prompt_tokens": 300, "completion_tokens": 2000}, 1e300),
-    "a tiny cost alone": ({}, 1e-12),
-    "a tiny cost beside one of each": ({"prompt_tokens": 1, "completion_tokens": 1}, 1e-12),
-    "a cost of its own": ({"prompt_tokens": 300, "completion_tokens": 200}, 0.03),
-}
-
-
-@pytest.mark.parametrize(("counts", "cost"), LIES.values(), ids=LIES)
+@pytest.mark.parametrize(("counts", "cost"), cases("costs_that_are_said", 2))
 def test_a_cost_is_believed_where_it_is_more_than_what_was_said(tmp_path, capsys, counts, cost):
     """Not where it is less than tokens times price, or nothing tells the tokens: two calls."""
     with Server(usage(**counts, cost=cost)) as server:

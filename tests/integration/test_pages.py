@@ -1,5 +1,6 @@
 """`report` and `plot` on a workspace, as a user runs them."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ from msgspec.structs import replace
 
 import botchat
 from botchat.errors import MissingDataError, UsageError
+from botchat.pipeline import leaderboard as pages
+from botchat.pipeline.load import load
 from botchat.workspace.folder import SAMPLE, Workspace
 
 
@@ -34,6 +37,24 @@ def test_a_page_and_its_chunks_are_the_same_twice(workspace: Workspace, tmp_path
     assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))} == before
     names = {path.relative_to(tmp_path).as_posix() for path in before}
     assert {"index.html", "chunks/index.js", "chunks/seeds-0.js"} <= names
+
+
+def test_of_a_large_set_only_what_is_shown_is_read(workspace, tmp_path, monkeypatch) -> None:
+    """All judges, while their files are small; else those of the page; in columns at last."""
+    place, read = Workspace(shutil.copytree(workspace.root, tmp_path / "w")), []
+    (own,) = place.root.glob("judgments/*/unieval/*.jsonl")
+    own.with_name("other.jsonl").write_text(own.read_text("utf-8").replace('"rules"', '"other"'))
+
+    def spied(*given, large, **more):
+        read.append(({*given[2]}, large))
+        return load(*given, large=large, **more)
+
+    monkeypatch.setattr(pages, "load", spied)
+    monkeypatch.setattr(pages, "_megabytes", lambda paths: len([*paths]))
+    for most in (2, 1, 0):
+        monkeypatch.setattr(pages, "MOST_IN_READER", (most, 200, 300))
+        botchat.leaderboard(workspace=place, seeds=SAMPLE, judge="rules")
+    assert read == [({"rules", "other"}, False), ({"rules"}, False), ({"rules"}, True)]
 
 
 def test_a_board_without_contestants(tmp_path: Path) -> None:

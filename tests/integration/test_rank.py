@@ -133,6 +133,7 @@ def test_names_are_text(tmp_path, monkeypatch, capsys):
     rows = [f'"{name}",../y,model_{w},=j' for w in "aab"]
     Path("sample.csv").write_text("model_a,model_b,winner,judge\n" + "\n".join(rows) + "\n")
     assert main(["rank", "sample.csv"]) == 0
+    assert "Too few independent votes to rank: 3 of 20." in capsys.readouterr().out
     (out,) = (tmp_path / "leaderboards").iterdir()
     assert out.name == "sample-votes"
     for path in out.glob("*.csv"):

@@ -7,7 +7,7 @@ from botchat.models.watch import is_same_model
 from tests.integration.test_endpoints import KEY, ask
 from tests.integration.test_runs import workspace
 from tests.openai_server import Answer, Server, converse, text
-from tests.rows import rows
+from tests.rows import cases, rows
 
 
 @pytest.mark.parametrize(("asked_for", "answers"), rows("names_of_two_models"))
@@ -69,20 +69,7 @@ def counted(*counts):
     return script
 
 
-GROWING = (400, 600, 800, 1000, 1200, 1400, 1600, 1800)
-
-
-@pytest.mark.parametrize(
-    ("counts", "lengths"),
-    [
-        ([128], GROWING),
-        ([90, 110, 128, 128, 128, 128, 128], GROWING),
-        ([512], (3000, 6000, 12_000)),
-        ([900, 1500, 2048, 2048, 2048], (4000, 8000, 30_000, 60_000, 90_000)),
-        ([40], (3000, 3500)),
-    ],
-    ids=["stuck", "stuck later", "far too few", "at a window", "hardly any"],
-)  # fmt: skip
+@pytest.mark.parametrize(("counts", "lengths"), cases("prompts_that_are_cut", 2))
 def test_a_prompt_that_is_cut_in_silence_is_said_once(tmp_path, caplog, counts, lengths):
     """With the count, and what to set; however many calls follow."""
     with Server(counted(*counts)) as server:
@@ -93,18 +80,7 @@ def test_a_prompt_that_is_cut_in_silence_is_said_once(tmp_path, caplog, counts, 
     assert "context_window" in message
 
 
-@pytest.mark.parametrize(
-    ("counts", "lengths"),
-    [
-        ([100, 150, 200, 250, 300, 350, 400, 450], GROWING),
-        ([128], (500,) * 8),
-        ([300, 250, 200, 150, 100], (1200, 1000, 800, 600, 400)),
-        ([None], GROWING),
-        ([0], GROWING),
-        ([9], (60, 61, 62)),
-    ],
-    ids=["honest", "one length", "shorter", "none", "zero", "short prompts"],
-)
+@pytest.mark.parametrize(("counts", "lengths"), cases("counts_that_may_be_right", 2))
 def test_a_count_that_may_be_right_is_not_said(tmp_path, caplog, counts, lengths):
     """No word where nothing is cut."""
     with Server(counted(*counts)) as server:

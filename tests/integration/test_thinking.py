@@ -54,17 +54,7 @@ def test_a_reply_without_visible_text_is_asked_once_with_room(tmp_path, empty):
         assert server.n_received == 4
 
 
-@pytest.mark.parametrize(
-    ("fields", "window", "room"),
-    [
-        ({"reasoning_tokens": 100}, None, 100),
-        ({"reasoning_tokens": 3000, "context_window": 4096}, None, 2048),
-        ({"context_window": 512}, None, 256),
-        ({"context_window": 100_000}, None, ROOM),
-        ({}, 1000, 500),
-        ({"reasoning_tokens": 20}, 1000, 20),
-    ],
-)
+@pytest.mark.parametrize(("fields", "window", "room"), rows("rooms_for_thoughts"))
 def test_the_room_is_what_is_set_and_at_most_half_of_the_window(tmp_path, fields, window, room):
     """Of a window that is set, or that the server tells."""
     with Server(thinker(EMPTY["field, cut"])) as server:

@@ -21,6 +21,7 @@ from botchat.pipeline.seeds import import_seeds, read_source
 from botchat.records import Seed
 from botchat.workspace.folder import Workspace
 from tests.rows import cases, rows
+from tests.unit.test_votes import as_parquet
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 WORKBOOK = DATA / "botchat" / "MuTual_test.xlsx"
@@ -177,8 +178,8 @@ class TestTables:
         with pytest.raises(DataError, match=r"f.xlsx row 3: id 'a' is taken by f.xlsx row 2"):
             from_table(workbook(["id", "utterances"], *[["a", '["x", "y"]']] * 2), "f.xlsx")
 
-    def test_a_workbook_that_is_too_large_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """By bytes before anything is unpacked; by cells up to the last that is not empty."""
+    def test_a_table_that_is_too_large_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """By bytes before anything is unpacked, and by cells."""
         book = openpyxl.Workbook()
         assert book.active is not None
         for cell in ("A1", "XFD1", "A1048576"):
@@ -189,6 +190,9 @@ class TestTables:
         monkeypatch.setattr(tables, "MAX_UNPACKED", 100)
         with pytest.raises(DataError, match="bytes; split"):
             from_table(workbook(["id"]), "f.xlsx")
+        monkeypatch.setattr(tables, "MAX_CELLS", 3)
+        with pytest.raises(DataError, match="it has 4 cells; split"):
+            from_table(as_parquet([{"id": "1", "text": "a"}] * 2), "f.parquet")
 
     def test_a_topic_is_kept(self) -> None:
         """Of a whole dialogue, and of the first of its utterances."""

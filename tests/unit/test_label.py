@@ -134,6 +134,16 @@ def test_a_page_is_blind_and_a_larger_one_begins_with_it(
     assert filed(workspace, *rows) == [6]
 
 
+def test_no_dialogue_is_told_by_its_length(workspace: Workspace) -> None:
+    """Where enough people's have as many utterances, all cases have them."""
+    seeds = [replace(SEED, id=str(i), utterances=("x",) * (4 + i % 9)) for i in range(40)]
+    workspace.write_seeds("made-up", seeds)
+    made = [replace(RECORDS.dialogues["m"][SEED.id], seed_id=seed.id) for seed in seeds]
+    jsonl.finish(workspace.dialogues_path("made-up", "m"), made, stage_order)
+    cases = page(workspace, "unieval", 30)[1]
+    assert {len(said) for each in cases for said in each["dialogues"]} == {8}
+
+
 def test_human_dialogues_are_of_seeds_that_a_model_was_given(workspace: Workspace) -> None:
     """No label is spent where no judge is asked (``--limit``)."""
     for name in ("m", "o"):

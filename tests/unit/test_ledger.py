@@ -318,6 +318,14 @@ def test_a_write_that_fails_reaches_everybody_who_waits(ledger, monkeypatch, fau
     assert ledger.get(put(ledger)).text == "hello"
 
 
+def test_a_disk_that_is_nearly_full_is_found_before_a_call(tmp_path, monkeypatch):
+    """Its reply could not be kept."""
+    monkeypatch.setattr(storage, "LEAST_FREE", 2**80)
+    said = pytest.raises(BotChatError, match=r"^only .* bytes are free .*, and nothing was sent")
+    with closing(Ledger(tmp_path / "l.sqlite3")) as ledger, said:
+        ledger.check_writable()
+
+
 def test_an_interrupt_of_a_write_is_everybody_s(ledger, monkeypatch):
     """It ends the loop, and leaves nobody waiting."""
     kept = []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from botchat.errors import ConfigError, DataError
 from botchat.importers import tables
 from botchat.ratings.comparisons import Comparisons, comparisons_from_rates
-from tests.rows import rows
+from tests.rows import cases, rows
 
 HEADER = "model_a,model_b,win_rate,win_or_tie_rate\n"
 
@@ -33,19 +33,11 @@ def tally(text: str, per_pair: int) -> dict[tuple[str, str], tuple[int, int, int
     return {pair: (count[1.0], count[0.5], count[0.0]) for pair, count in counts.items()}
 
 
-@pytest.mark.parametrize(
-    ("lines", "per_pair", "expected"),
-    [
-        ("x,y,0.25,0.60\nx,z,0,1\n", 20, {("x", "y"): (5, 7, 8), ("x", "z"): (0, 20, 0)}),
-        ("y,x,0.4,0.75\n", 20, {("x", "y"): (5, 7, 8)}),
-        ("x,y,0.25,0.6\ny,x,0.4,0.75\nx,z,,\n", 20, {("x", "y"): (5, 7, 8)}),
-        # Two rows that rounding alone sets apart are both used.
-        ("x,y,0.25,0.60\ny,x,0.40,0.76\n", 200, {("x", "y"): (49, 71, 80)}),
-    ],
-)
+@pytest.mark.parametrize(("lines", "per_pair", "expected"), cases("rates_by_hand", 3))
 def test_rates_become_wins_ties_and_losses(lines, per_pair, expected):
     """Shares times the comparisons a pair, rounded; a pair listed both ways counts once."""
-    assert tally(HEADER + lines, per_pair) == expected
+    counts = tally(HEADER + lines, per_pair)
+    assert [[*pair, *of_pair] for pair, of_pair in counts.items()] == expected
     assert comparisons_of(HEADER + lines, per_pair).cluster is None
 
 

@@ -111,21 +111,7 @@ def test_keys_of_others_are_known_by_their_form(key):
         assert key.rpartition("-")[2] not in cleaned
 
 
-REPLIES = [
-    *[(word, False) for word in ("EMPTY", "none", "ollama", "test", "lm-studio", "dummy", "local")],
-    *[
-        (word, False)
-        for word in ("not-needed", "your-api-key-here", "YOUR_API_KEY_HERE", "test1234")
-    ],
-    *[(word, False) for word in ("secret password", "Nothing.At.All", "8001", "2024-10-21")],
-    *[(key, True) for key in ("abcdef012345", "hunter2-very-secret", "0123456789012", SECRET)],
-    *[(key, True) for key in ("qWeRtZuIoPaSdF", "x" * 21, "user:some-password", "ab!cd?ef$gh%ij")],
-    *[(key, True) for key in ("2024-12-01-preview", "not-needed-1", "Bearer abcdef012345")],
-]
-"""Secrets, and whether each is cut out of what a model says."""
-
-
-@pytest.mark.parametrize(("secret", "is_cut"), REPLIES)
+@pytest.mark.parametrize(("secret", "is_cut"), rows("secrets_in_replies"))
 def test_a_reply_keeps_its_words_and_a_message_keeps_no_secret(secret, is_cut):
     """A dummy key is a word like any other, in whatever spelling; messages never show one."""
     redactor = Redactor(["other-secret-0", secret])

@@ -145,6 +145,12 @@ def test_hostile_text_is_shown_as_text(hostile: str) -> None:
     assert "49" not in {text.strip() for text in page.texts if "7 * 7" in text}
 
 
+def test_a_name_loses_its_last_instruct_alone() -> None:
+    """In little room; one in the middle stays."""
+    page = page_of(make_records({"x-instruct-v2-instruct": 0.9, "b": 0.1}, 6))
+    assert '<bdi>x-instruct-v2<span class="tail">-instruct</span></bdi>' in page
+
+
 def test_a_page_without_judgments_says_so() -> None:
     """Its table has the lengths."""
     nothing = make_records({"a": 0.9}, 6)
