@@ -25,6 +25,7 @@ from tests.rows import rows
 
 NAME = "some/run"
 DATASET = f"datasets/{NAME}"
+Files = dict[str, bytes]
 
 
 @pytest.fixture
@@ -188,11 +189,12 @@ def test_offline_what_was_fetched_is_there(
     assert len(hub.asked) == n_asked
 
 
-def published(run: Workspace, hub: Hub) -> tuple[dict[str, bytes], dict[str, str]]:
-    """Files of the dataset, to be changed and committed; and the digests of its manifest."""
-    botchat.publish(NAME, workspace=run, seeds="s")
-    files = dict(hub.files(DATASET) or {})
-    return files, json.loads(files[MANIFEST])["files"]
+@pytest.fixture(scope="module")
+def sent(made: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """A published dataset, by path."""
+    with pytest.MonkeyPatch.context() as patch, serving(patch, tmp_path_factory.mktemp("h")) as hub:
+        botchat.publish(NAME, workspace=made, seeds="s")
+        return dict(hub.files(DATASET) or {})
 
 
 TAMPERED = [(stage, None, f"{stage}.* is not what {MANIFEST} says")
@@ -210,10 +212,10 @@ TAMPERED += [
 
 @pytest.mark.parametrize(("file", "content", "said"), TAMPERED)
 def test_a_file_that_was_tampered_with_is_refused(
-    run: Workspace, hub: Hub, tmp_path: Path, file: str, content: bytes | None, said: str
+    sent: Files, hub: Hub, tmp_path: Path, file: str, content: bytes | None, said: str
 ) -> None:
     """One byte is enough; a manifest that agrees with a wrong file does not make it right."""
-    files, digests = published(run, hub)
+    files, digests = {**sent}, json.loads(sent[MANIFEST])["files"]
     path = next((name for name in files if name.startswith(file)), file)
     files[path] = files[path][:-2] + b"x\n" if content is None else content
     if content is not None:
@@ -225,9 +227,11 @@ def test_a_file_that_was_tampered_with_is_refused(
     assert not theirs.root.exists()
 
 
-def test_a_manifest_names_no_file_outside(run: Workspace, hub: Hub, tmp_path: Path) -> None:
+def test_a_manifest_names_no_file_outside(
+    sent: Files, made: Workspace, hub: Hub, tmp_path: Path
+) -> None:
     """Paths that lead elsewhere, other sets, and what a browser would run are passed over."""
-    files, digests = published(run, hub)
+    files, digests = {**sent}, json.loads(sent[MANIFEST])["files"]
     digests |= dict.fromkeys(
         ("../x.jsonl", "/tmp/x.jsonl", "generations/s/../../x.jsonl", "botchat.toml",
          "seeds/t.jsonl", "leaderboards/s/x.html", "leaderboards/s/x.js", ".botchat/lock"),
@@ -236,7 +240,7 @@ def test_a_manifest_names_no_file_outside(run: Workspace, hub: Hub, tmp_path: Pa
     replant(hub, files, digests)
     theirs = Workspace(tmp_path / "theirs")
     botchat.fetch(NAME, workspace=theirs)
-    assert data(theirs) == data(run)
+    assert data(theirs) == data(made)
     assert {path.name for path in theirs.root.iterdir()} == {
         ".botchat", "seeds", "generations", "judgments", "leaderboards", "measured",
     }  # fmt: skip
@@ -269,13 +273,13 @@ def test_what_is_there_is_not_lost(run: Workspace, hub: Hub, tmp_path: Path) -> 
 
 
 def test_a_fetched_run_answers_no_other_calls(
-    run: Workspace, server: Server, hub: Hub, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    sent: Files, server: Server, hub: Hub, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Calls that none of its records names are left out, and that is said; my set asks for them."""
     mine = Workspace(tmp_path / "mine-too")
     mine.write_seeds("small", [Seed("1", ("Psst.", "What?"))])
     botchat.generate(workspace=mine, seeds="small", model=[f"{server.url}#m"], turns=4)
-    files, digests = published(run, hub)
+    files, digests = {**sent}, json.loads(sent[MANIFEST])["files"]
     with closing(mine.ledger(readonly=True)) as ledger:
         planted = msgspec.json.Encoder().encode_lines(ledger.calls(""))
     file = "ledger/s.jsonl.gz"
@@ -318,10 +322,10 @@ def test_a_run_that_is_too_large_is_not_downloaded(
 
 @pytest.mark.parametrize(("seed_set", "file"), rows("a_name_that_windows_cannot_have_is_refused"))
 def test_a_name_that_windows_cannot_have_is_refused(
-    run: Workspace, hub: Hub, tmp_path: Path, seed_set: str, file: str
+    sent: Files, hub: Hub, tmp_path: Path, seed_set: str, file: str
 ) -> None:
     """Everywhere, so that what is fetched here can be fetched there."""
-    files, digests = published(run, hub)
+    files, digests = {**sent}, json.loads(sent[MANIFEST])["files"]
     files[file] = b""
     digests[file] = hashlib.sha256(b"").hexdigest()
     manifest = {**json.loads(files[MANIFEST]), "seed_set": seed_set, "files": digests}

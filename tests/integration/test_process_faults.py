@@ -124,8 +124,10 @@ def test_a_gate_does_not_open_because_nobody_reads(tmp_path, before, more):
         assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("page", ["cp437", "ascii", "latin-1", "cp850", "cp932"])
-@pytest.mark.parametrize("more", [[], ["--json"]])
+PAGES = [(page, []) for page in ("cp437", "ascii", "latin-1", "cp850", "cp932")]
+
+
+@pytest.mark.parametrize(("page", "more"), [*PAGES, ("ascii", ["--json"])])
 def test_a_code_page_without_a_dash_prints_the_table(tmp_path, page, more):
     """With a substitute for what it lacks; JSON is UTF-8 everywhere."""
     before = f"import sys; sys.stdout.reconfigure(encoding={page!r}, errors='strict')"
