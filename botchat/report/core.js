@@ -3,7 +3,7 @@
 // nothing here parses markup. Links are built by `link`, so they always begin with "#".
 
 const botchat = (() => {
-  // What the page loads, by name: each function reads a struct of botchat/report, Page… there, whose
+  // What the page loads, by name: each function reads a struct of report/contract.py, Page… there, whose
   // fields it lists in their order. Nothing else reads a row by position.
   const every = (read, values) => Object.fromEntries(Object.entries(values).map(([key, value]) => [key, read(value)]));
   const read = {

@@ -168,14 +168,13 @@
       if (last) address.set({ at: String(Math.min(last, Math.max(1, now + by))) });
     };
 
-    const heading = (content, given, verdict) => {
+    const heading = (content, given, verdict, firstAi) => {
       const { protocol, a, at } = state;
       const open = button("List", () => {
         reader.classList.toggle("open");
         reader.scrollIntoView({ block: "start" });
         reveal();
       }, { class: "to-list" });
-      const firstAi = Math.max(verdict.place || 0, 0);
       const alsoReported = reported(index, content, a, isReport(protocol) ? protocol.name : "").scores
         .filter(({ judge }) => !isReport(protocol) || judge !== about.judge)
         .map(({ judge, name, score }) => [" · ", score === null ? `${name} unreadable` : `${name} ${score}`, judge === about.judge ? null : [" by ", named(index.judges[judge].name)]]);
@@ -253,7 +252,7 @@
       const given = all.find(({ judge }) => judge === about.judge);
       const verdict = judgedBy(about.judge, protocol, a, at);
       const firstAi = namesPlace(protocol) ? Math.max(verdict.place || 0, 0) : 0;
-      reading.replaceChildren(heading(content, given, verdict), ...dialogueParts(content, all, firstAi).filter(Boolean));
+      reading.replaceChildren(heading(content, given, verdict, firstAi), ...dialogueParts(content, all, firstAi).filter(Boolean));
       beside.replaceChildren(...aside(content, given));
       if (!arrives) return;
       reader.classList.remove("open");
