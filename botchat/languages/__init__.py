@@ -37,14 +37,15 @@ CODE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 PLAIN: Mapping[int, str | int] = {
     **str.maketrans(
         "\u3000\u00a0\u202f\u205f\u3001\u060c\u3002\uff61\u0964\u201c\u201d\u2018\u2019\u300a\u300b"
-        "\u300c\u300d\u300e\u300f\u3010\u3014\u3016\u3011\u3015\u3017",
-        '    ,,...""""""""""[[[]]]',
+        "\u300c\u300d\u300e\u300f\u3010\u3014\u3016\u3011\u3015\u3017\u2236\ua789\ufe55\ufe13",
+        '    ,,...""""""""""[[[]]]::::',
     ),
     **str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹०१२३४५६७८९", "0123456789" * 3),
     **{
         code: normalize("NFKC", chr(code))
         for code in chain(
             range(0x2000, 0x200B),
+            range(0x2460, 0x2469),
             range(0x24B6, 0x24EA),
             range(0xFF01, 0xFF5F),
             range(0x1D400, 0x1D800),

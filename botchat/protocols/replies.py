@@ -284,7 +284,8 @@ def read_as_seen(
 ) -> VerdictReason:
     """Read a reply without invisible characters; of several judges whom it plays what all say."""
     text = MARKS.invisible.sub("", html.unescape(text))
-    starts = [match.start() for match in reply_patterns(language).judge.finditer(text)]
+    w = reply_patterns(language)
+    starts = [match.start() for match in w.judge.finditer(w.folded(text))]
     if len(starts) < 2:
         return read(text)
     starts.append(len(text))

@@ -176,6 +176,7 @@ class _ScorePatterns:
     begins: Pattern
     label: Pattern
     value: Pattern
+    aside: Pattern
     each: Pattern
     boxed: Pattern
     bare: Pattern
@@ -243,7 +244,7 @@ class _ScorePatterns:
             place = self._places[plain_name(label["name"])]
             value = self.value.match(lines, label.end())
             if value is not None:
-                yield _Named(place, self._score(value), label.start(), value.end())
+                yield _Named(place, self._score(label, value), label.start(), value.end())
                 continue
             rest = lines[label.end() :].partition("\n")[0]
             # A score that cannot be read, or a sentence on the name.
@@ -263,9 +264,15 @@ class _ScorePatterns:
             if not self._ends <= {each.number for each in run}:
                 yield from run
 
-    def _score(self, value: re.Match[str]) -> float | None:
-        """Return a score on its own scale; None on another."""
-        if value["of"] and self.number(value["of"]) != self._highest:
+    def _score(self, label: re.Match[str], value: re.Match[str]) -> float | None:
+        """Return a score on its own scale; None on another, or beside another number."""
+        highest = re.findall(r"\d+", label["scale"] or "")[-1:]
+        aside = self.aside.match(value.string, value.end())
+        if aside is not None:
+            highest.append(aside["number"])
+        if value["of"]:
+            highest.append(value["of"])
+        if any(self.number(each) != self._highest for each in highest):
             return None
         return self.number(value["number"])
 
