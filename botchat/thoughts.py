@@ -58,7 +58,9 @@ def _read() -> _Data:
 _DATA = _read()
 
 # Stands in every mark: most texts have none, and are looked through once
-_MAY_BE_ONE = re.compile(r"[<\[&\\◁＜〈⟨【]|[{(‹«:]/|^```\s*\w|\A\s*analysis|assistantfinal", re.MULTILINE)
+_MAY_BE_ONE = re.compile(
+    r"[<\[&\\◁＜〈⟨【]|[{(‹«:]/|^```\s*\w|\A\s*analysis|assistantfinal", re.MULTILINE
+)
 
 
 def find_thoughts(text: str) -> list[tuple[int, int]]:

@@ -117,7 +117,7 @@ def _read_numbers(text: str, scale: Scale, language: Language) -> VerdictReason:
     plain = replies.own_turn(text, spoken, w.label).translate(spoken.plain)
     # What a box of LaTeX holds stands on a line of its own; places stay the same.
     plain = w.boxed.sub(_as_line, plain)
-    plain = re.sub(r"\\boxed\{([^{}\n]*)\}", r"\n      \1\n", plain)
+    plain = re.sub(r"\\boxed\{([^{}\n]*)\}((?:[ \t]*/[ \t]*\d+)?)", r"\n      \1\2\n", plain)
     scores = w.find(replies.strip_quotes(plain, spoken))
     after = replies.find_retraction(plain, scores.end, spoken)
     if scores.numbers and after is not None:
@@ -128,7 +128,7 @@ def _read_numbers(text: str, scale: Scale, language: Language) -> VerdictReason:
         before = re.sub(tail, "", before).rstrip(" \t\r\n-*_#>{\"'`")
     reasons = (part for part in (before, text[scores.end :]) if re.search(r"[^\W\d_]", part))
     reason = " ".join(next(reasons, text).split())
-    if verdict is not None and MISSING in verdict:
+    if w.other_scale.search(plain) or MISSING in (verdict or ""):
         verdict = None
     return verdict, reason
 
@@ -176,6 +176,7 @@ class _ScorePatterns:
     begins: Pattern
     label: Pattern
     value: Pattern
+    other_scale: Pattern
     aside: Pattern
     each: Pattern
     boxed: Pattern
@@ -198,7 +199,10 @@ class _ScorePatterns:
         if language.pack.units == "words":
             parts["start"] = _start(scale)
         parts["names"] = "|".join(patterns_of(places))
-        parts["in_words"] = any_of(self._words.numerals)
+        in_words = self._words.numerals
+        parts["in_words"] = any_of(in_words)
+        highest = [word for word, number in in_words.items() if number == scale.highest]
+        parts["highest"] = any_of([str(scale.highest), *highest])
         parts["more"] = str(self.n - 1)
         parts["bare"] = parts["bare_one"]
         if self.n > 1:
@@ -266,13 +270,9 @@ class _ScorePatterns:
 
     def _score(self, label: re.Match[str], value: re.Match[str]) -> float | None:
         """Return a score on its own scale; None on another, or beside another number."""
-        highest = re.findall(r"\d+", label["scale"] or "")[-1:]
-        aside = self.aside.match(value.string, value.end())
-        if aside is not None:
-            highest.append(aside["number"])
-        if value["of"]:
-            highest.append(value["of"])
-        if any(self.number(each) != self._highest for each in highest):
+        if label["other"] or self.aside.match(value.string, value.end()):
+            return None
+        if value["of"] and self.number(value["of"]) != self._highest:
             return None
         return self.number(value["number"])
 

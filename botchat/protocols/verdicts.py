@@ -251,15 +251,17 @@ def _marked(plain: str, text: str, meaning: Meaning, w: ReplyPatterns) -> _Place
     matches = sorted([*w.choice.finditer(plain), *w.also.finditer(plain)], key=re.Match.start)
     for match in matches[-_MOST_MARKS:]:
         verdict = _meant(match, plain, meaning, w)
-        if not _is_given(match, plain, text, last, w):
+        is_revision = last is not None and _revises(match, plain, last, w)
+        if not is_revision and not _is_given(match, plain, text, last, w):
             continue
         if verdict is None and (last is None or not _is_final(match, plain, w)):
             continue  # words about a choice
         label = match[0].lower().partition(":")[0]
-        if last is not None and last.verdict != verdict and label == label_before:
+        if last is not None and last.verdict != verdict:
             between = plain[last.end : match.start()]
-            if not re.search(r"\w\w", between):
-                verdict = None  # a list of what may be answered
+            is_list = label == label_before and not re.search(r"\w\w", between)
+            if is_list or is_revision:
+                verdict = None  # one of what may be answered; a second thought, or the second best
         label_before = label
         start = match.start("said")
         last = _Place(verdict, start, start + len(match["said"].rstrip()))
@@ -272,7 +274,16 @@ def _is_final(match: re.Match[str], plain: str, w: ReplyPatterns) -> bool:
         return True
     if match.re is not w.choice or match["sep"] is None or not match["said"].strip():
         return False
-    return not re.search(r"[^\W_]", line_before(plain, match.start()))
+    line = line_before(plain, match.start())
+    return re.fullmatch(r"(?i)[\W_]*(?:(?:my )?[^\W\d_]+ )?", line) is not None
+
+
+def _revises(match: re.Match[str], plain: str, last: _Place, w: ReplyPatterns) -> bool:
+    """Return whether one or two words before a mark say which it is, as "Revised" does."""
+    line = line_before(plain, match.start())
+    if not match["sep"] or not re.fullmatch(r"[\s*_#>-]*[^\W\d_]+ (?:[^\W\d_]+ )?", line):
+        return False
+    return not w.others.search(line) and not _in_reason(plain, last.end, match.start(), w)
 
 
 def _is_given(
@@ -316,8 +327,10 @@ def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns)
     if each is not None:
         return each
     gloss = w.gloss.match(plain, match.end())
-    if gloss is not None and w.origin(gloss["said"]) == _OPPOSITE.get(verdict, "person"):
-        return None
+    if gloss is not None:
+        told = {w.origin(words) for words in gloss["said"].split(",")}
+        if _OPPOSITE.get(verdict, "person") in told:
+            return None
     neighbour = w.next_to.match(plain, match.end())
     if neighbour is None:
         return verdict
