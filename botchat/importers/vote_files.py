@@ -6,7 +6,6 @@ columns of votes. No row ends the reading: what cannot be read is counted and na
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -20,7 +19,7 @@ import pandas as pd
 from botchat.errors import DataError, MissingDataError, listed, one_line, quoted
 from botchat.estimates import Floats, Indices, Names
 from botchat.frames import TomlTable
-from botchat.importers.tables import COLUMNS, FileTable, read_table
+from botchat.importers.tables import COLUMNS, FileTable, folded, read_table
 from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 from botchat.workspace import jsonl
 
@@ -176,7 +175,7 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
             f"{MAX_MODELS:,}, each of {MAX_NAME} characters, can be rated"
         )
     texts = {str(name).strip() for name in pd.unique(names)}
-    changed = sorted(quoted(text) for text in texts if text != _folded(text))
+    changed = sorted(quoted(text) for text in texts if text != folded(text))
     if changed:
         notes.append(f"names are read without invisible characters: {listed(changed)}")
     first, second = np.split(sides, 2)
@@ -271,14 +270,6 @@ def _numbered(cells: pd.Series[Any]) -> tuple[Names, Indices]:
     numbers = Numbers()
     places = []
     for value in values:
-        text = _folded(str(value).strip())
+        text = folded(str(value))
         places.append(numbers[text] if text else -1)
     return tuple(numbers), np.array([*places, -1], np.intp)[codes]
-
-
-def _folded(text: str) -> str:
-    """Return a text without invisible characters, each in its usual form, blanks as one."""
-    if not text.isascii():
-        text = "".join(char for char in text if unicodedata.category(char) != "Cf")
-        text = unicodedata.normalize("NFC", text)
-    return " ".join(text.split())

@@ -5,6 +5,7 @@ from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from html import unescape
+from itertools import product
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -30,8 +31,9 @@ KEY = re.compile(  # the form of a key
 )
 _SPELT = re.compile(  # one character in the spelling of JSON, JavaScript, a URL or HTML
     # Its branches begin with a character each, and not ``(?i)``: so `re` finds the next one fast.
-    r"(?a)\\\\*(?:[uU]([0-9a-fA-F]{4})|[xX]([0-9a-fA-F]{2})|([^\w\s])|[bfnrtBFNRT])"
-    r"|%(?:25)*([0-9a-fA-F]{2})|&(#[xX]?[0-9a-fA-F]{1,8};|(?i:amp|lt|gt|quot|apos);)"
+    r"(?a)\\\\*(?:[uU]([0-9a-fA-F]{4})|[xX]([0-9a-fA-F]{2})|(_|[^\w\s])|[bfnrtBFNRT])"
+    r"|%(?:25)*(?:u00)?([0-9a-fA-F]{2})|&(#[xX]?[0-9a-fA-F]{1,8};?|[A-Za-z]{2,8};)"
+    r"|[\xad\u200b-\u200f\u2060-\u2064\ufe0f\ufeff]"
 )
 SECRET_NAME = re.compile(  # api_key, but not max_tokens
     r"(?i)(authorization|bearer|secret|passw(or)?d|passphrase|credential|cookie)s?$"
@@ -122,7 +124,9 @@ def _character(match: re.Match[str]) -> str:
         return chr(int(code, 16))
     if match[5]:
         return unescape(f"&{match[5]}")
-    return match[3] or " "
+    if match[0].isascii():
+        return match[3] or " "
+    return ""  # without ink
 
 
 def _forms(secret: str) -> Iterator[str]:
@@ -131,7 +135,12 @@ def _forms(secret: str) -> Iterator[str]:
     for form in {secret, login, unquote(login)}:
         yield from (form, form.partition(":")[2], _SPELT.sub(_character, form))
         data = form.encode("utf-8", "replace")
-        yield from (encode(data).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode))
+        yield data.hex()
+        yield data.hex().upper()
+        for before, encode in product(range(3), (b64encode, urlsafe_b64encode)):
+            # Within a longer text, of which the characters at both ends hold bits too.
+            encoded = encode(bytes(before) + data).decode()
+            yield encoded[(0, 2, 3)[before] : (before + len(data)) * 4 // 3]
 
 
 def secrets_in(env: Env) -> list[str]:
