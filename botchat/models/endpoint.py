@@ -52,6 +52,7 @@ from botchat.models.reader import (
     read_error,
     read_models,
     seconds_in,
+    unwrapped,
 )
 from botchat.records import NO_ROOM
 from botchat.workspace.secrets import public_url
@@ -170,9 +171,7 @@ class EndpointModel(EndpointFacts):
     def _read(self, response: Response, sent: Sent) -> Attempt:
         if isinstance(response, Failure):
             return self._failed(response.fault, response.detail)
-        parsed = read_json(response.content)
-        if isinstance(parsed, list) and len(parsed) == 1:
-            (parsed,) = parsed
+        parsed = unwrapped(read_json(response.content))
         is_success = 200 <= response.status < 300
         if is_success and isinstance(parsed, dict) and not has_error(parsed):
             return self._read_completion(read_completion(parsed), sent)
@@ -329,6 +328,9 @@ def _put_before(text: str, messages: list[Message], at: int) -> None:
 
 # ------------------------------------------------------------------------------- waits
 
+# When a limit ends, of which nothing is left
+_RESET = re.compile(r"(?i)(?:[\w-]+-)?ratelimit-(?:[\w-]+-)?reset(?:-[\w-]+)?")
+
 LONGEST_WAIT_S = 1e6
 """Seconds; no endpoint asks for more."""
 
@@ -343,7 +345,12 @@ def seconds_to_wait(headers: Mapping[str, str], error: ErrorBody) -> float:
         seconds_in(f"retry after {header}"),
         seconds_in(f"retry after {headers.get('retry-after-ms')}ms"),
         _timestamp(header, now) - now,
+        seconds_in(f"retry after {headers.get('x-ms-retry-after-ms')}ms"),
     ]
+    for name, value in headers.items():
+        left = headers.get(name.lower().replace("reset", "remaining"), "0")
+        if _RESET.fullmatch(name) and left == "0":
+            waits += [seconds_in(f"retry after {value}"), _timestamp(value, now) - now]
     return min(max(waits), LONGEST_WAIT_S)
 
 

@@ -7,6 +7,7 @@ need. Names of fields are data, in ``fields.toml``; a new layout has an example 
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from html import unescape
@@ -88,6 +89,8 @@ def read_completion(parsed: JsonObject) -> Completion:
     """Read a chat completion."""
     choice = first_choice(parsed)
     message = choice.get("message")
+    if message is None and choice.get("text"):
+        message = {"content": choice["text"]}  # of the API before chats
     usage = parsed.get("usage")
     text = message_text(message)
     plain = (text or "").strip()
@@ -244,6 +247,21 @@ def read_error(content: bytes) -> ErrorBody:
     )
 
 
+def unwrapped(body: object) -> object:
+    """Return what a body is or holds: in a text, a list of one, or one of some fields."""
+    for _ in range(3):  # levels
+        held = body
+        if isinstance(body, str):
+            held = read_json(body)
+        elif not json_get(body, "choices"):
+            holders = [json_get(body, name) for name in _FIELDS["holders"]]
+            held = next(filter(None, of_kind(list, body)[:1] + holders), body)
+        if of_kind(list, body)[1:] or held is None:
+            break
+        body = held
+    return body
+
+
 def has_error(parsed: JsonObject) -> bool:
     """Return whether a body of status 200 is an error: it says so, or has nothing of an answer."""
     if parsed.get("error") or first_choice(parsed).get("error"):
@@ -275,7 +293,16 @@ def seconds_in(text: str) -> float:
                     value *= float(number)
                 seconds += value
             break
+    if seconds > _EPOCH_MS:
+        seconds /= 1000
+    if seconds > _EPOCH:
+        seconds -= time.time()
     return seconds
+
+
+# Seconds; more are a point in time, in seconds or in milliseconds since 1970
+_EPOCH = 1e9
+_EPOCH_MS = 1e11
 
 
 # ------------------------------------------------------------------- lists of models, batches
