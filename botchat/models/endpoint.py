@@ -337,20 +337,16 @@ LONGEST_WAIT_S = 1e6
 
 def seconds_to_wait(headers: Mapping[str, str], error: ErrorBody) -> float:
     """Return the least seconds before the next attempt, as headers, fields or words ask for."""
-    header = headers.get("retry-after", "")
     # By the server's clock, where it tells the time.
     now = _timestamp(headers.get("date", ""), time.time())
-    waits = [
-        error.wait_s,
-        seconds_in(f"retry after {header}"),
-        seconds_in(f"retry after {headers.get('retry-after-ms')}ms"),
-        _timestamp(header, now) - now,
-        seconds_in(f"retry after {headers.get('x-ms-retry-after-ms')}ms"),
-    ]
-    for name, value in headers.items():
-        left = headers.get(name.lower().replace("reset", "remaining"), "0")
-        if _RESET.fullmatch(name) and left == "0":
-            waits += [seconds_in(f"retry after {value}"), _timestamp(value, now) - now]
+    waits = [error.wait_s]
+    for name, header in headers.items():
+        name = name.lower()
+        left = headers.get(name.replace("reset", "remaining"), "0")
+        if name == "retry-after" or (_RESET.fullmatch(name) and left == "0"):
+            waits += [seconds_in(f"retry after {header}"), _timestamp(header, now) - now]
+        elif name.endswith("retry-after-ms"):
+            waits.append(seconds_in(f"retry after {header}ms"))
     return min(max(waits), LONGEST_WAIT_S)
 
 

@@ -248,17 +248,15 @@ def read_error(content: bytes) -> ErrorBody:
 
 
 def unwrapped(body: object) -> object:
-    """Return what a body is or holds: in a text, a list of one, or one of some fields."""
-    for _ in range(3):  # levels
-        held = body
-        if isinstance(body, str):
-            held = read_json(body)
-        elif not json_get(body, "choices"):
-            holders = [json_get(body, name) for name in _FIELDS["holders"]]
-            held = next(filter(None, of_kind(list, body)[:1] + holders), body)
-        if of_kind(list, body)[1:] or held is None:
-            break
-        body = held
+    """Return a body, or the completion that it holds: alone in a list, or in a field."""
+    if isinstance(body, str):
+        body = read_json(body)
+    held = [json_get(body, name) for name in _FIELDS["holders"]]
+    for each in held + of_kind(list, body)[:1]:
+        if isinstance(each, str):
+            each = read_json(each)
+        if json_get(each, "choices"):
+            return each
     return body
 
 

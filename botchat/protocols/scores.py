@@ -189,7 +189,6 @@ class _ScorePatterns:
             for other in others:
                 places |= {name.replace(head, other): place for name, place in known}
         self.n = len(scale.names)
-        self._highest = scale.highest
         self._ends: Set[float | None] = {float(scale.lowest), float(scale.highest)}
         self._places = {plain_name(name): place for name, place in places.items()}
         self._totals = {plain_name(each) for each in replies.known_words(language, "total")}
@@ -270,9 +269,7 @@ class _ScorePatterns:
 
     def _score(self, label: re.Match[str], value: re.Match[str]) -> float | None:
         """Return a score on its own scale; None on another, or beside another number."""
-        if label["other"] or self.aside.match(value.string, value.end()):
-            return None
-        if value["of"] and self.number(value["of"]) != self._highest:
+        if label["other"] or value["of"] or self.aside.match(value.string, value.end()):
             return None
         return self.number(value["number"])
 

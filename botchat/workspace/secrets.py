@@ -132,7 +132,11 @@ def _character(match: re.Match[str]) -> str:
 def _forms(secret: str) -> Iterator[str]:
     """Yield a secret, and what may stand of it alone, as in decoded text."""
     login = re.sub(r"^[A-Za-z]+ +(?=\S)", "", secret)  # after Bearer or Basic
-    for form in {secret, login, unquote(login)}:
+    plain = {secret, login, unquote(login)}
+    if ":" in login:
+        # Of user and password a header has this, which may be spelt in turn.
+        plain.add(b64encode(unquote(login).encode("utf-8", "replace")).decode())
+    for form in plain:
         yield from (form, form.partition(":")[2], _SPELT.sub(_character, form))
         data = form.encode("utf-8", "replace")
         yield data.hex()
