@@ -256,10 +256,8 @@ def _seed(seed_id: str, row: FileRow, messages: list[ImportedMessage]) -> Seed:
         utterances = _join_turns(messages, row.place)
         if not utterances:
             raise ValueError(f"seed {seed_id} has 0 utterances, needs at least {N_SEED}")
-        for n, text in enumerate(utterances, 1):
-            if not visible(text):
-                raise ValueError(f"seed {seed_id}: utterance {n} is empty")
-        return Seed(seed_id, tuple(utterances), str(row.fields.get("topic", "")).strip())
+        shown = tuple(text if visible(text) else "" for text in utterances)
+        return Seed(seed_id, shown, str(row.fields.get("topic", "")).strip())
     except ValueError as error:
         fault = " ".join(str(error).split())
         raise DataError(f"{row.place}: {fault}; complete it or take it out") from None

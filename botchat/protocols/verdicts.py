@@ -251,7 +251,7 @@ def _marked(plain: str, text: str, meaning: Meaning, w: ReplyPatterns) -> _Place
     matches = sorted([*w.choice.finditer(plain), *w.also.finditer(plain)], key=re.Match.start)
     for match in matches[-_MOST_MARKS:]:
         verdict = _meant(match, plain, meaning, w)
-        is_revision = last is not None and _revises(match, plain, last, w)
+        is_revision = _revises(match, plain, last, w)
         if not is_revision and not _is_given(match, plain, text, last, w):
             continue
         if verdict is None and (last is None or not _is_final(match, plain, w)):
@@ -278,10 +278,11 @@ def _is_final(match: re.Match[str], plain: str, w: ReplyPatterns) -> bool:
     return re.fullmatch(r"(?i)[\W_]*(?:(?:my )?[^\W\d_]+ )?", line) is not None
 
 
-def _revises(match: re.Match[str], plain: str, last: _Place, w: ReplyPatterns) -> bool:
+def _revises(match: re.Match[str], plain: str, last: _Place | None, w: ReplyPatterns) -> bool:
     """Return whether one or two words before a mark say which it is, as "Revised" does."""
     line = line_before(plain, match.start())
-    if not match["sep"] or not re.fullmatch(r"[\s*_#>-]*[^\W\d_]+ (?:[^\W\d_]+ )?", line):
+    is_named = match["sep"] and re.fullmatch(r"[\s*_#>-]*(?:[^\W\d_]+ ){1,2}", line)
+    if last is None or not is_named:
         return False
     return not w.others.search(line) and not _in_reason(plain, last.end, match.start(), w)
 
