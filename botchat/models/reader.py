@@ -89,8 +89,6 @@ def read_completion(parsed: JsonObject) -> Completion:
     """Read a chat completion."""
     choice = first_choice(parsed)
     message = choice.get("message")
-    if message is None and choice.get("text"):
-        message = {"content": choice["text"]}  # of the API before chats
     usage = parsed.get("usage")
     text = message_text(message)
     plain = (text or "").strip()

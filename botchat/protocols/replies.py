@@ -121,6 +121,7 @@ class _Marks(TomlTable, frozen=True):
     struck: Pattern
     box: Pattern
     list_item: Pattern
+    few_words: Pattern
     error_head: Pattern
     error_item: Pattern
     number_like: Pattern

@@ -251,8 +251,7 @@ def _marked(plain: str, text: str, meaning: Meaning, w: ReplyPatterns) -> _Place
     matches = sorted([*w.choice.finditer(plain), *w.also.finditer(plain)], key=re.Match.start)
     for match in matches[-_MOST_MARKS:]:
         verdict = _meant(match, plain, meaning, w)
-        is_revision = _revises(match, plain, last, w)
-        if not is_revision and not _is_given(match, plain, text, last, w):
+        if not _is_given(match, plain, text, last, w):
             continue
         if verdict is None and (last is None or not _is_final(match, plain, w)):
             continue  # words about a choice
@@ -260,7 +259,7 @@ def _marked(plain: str, text: str, meaning: Meaning, w: ReplyPatterns) -> _Place
         if last is not None and last.verdict != verdict:
             between = plain[last.end : match.start()]
             is_list = label == label_before and not re.search(r"\w\w", between)
-            if is_list or is_revision:
+            if is_list or MARKS.few_words.fullmatch(line_before(plain, match.start())):
                 verdict = None  # one of what may be answered; a second thought, or the second best
         label_before = label
         start = match.start("said")
@@ -276,15 +275,6 @@ def _is_final(match: re.Match[str], plain: str, w: ReplyPatterns) -> bool:
         return False
     line = line_before(plain, match.start())
     return re.fullmatch(r"(?i)[\W_]*(?:(?:my )?[^\W\d_]+ )?", line) is not None
-
-
-def _revises(match: re.Match[str], plain: str, last: _Place | None, w: ReplyPatterns) -> bool:
-    """Return whether one or two words before a mark say which it is, as "Revised" does."""
-    line = line_before(plain, match.start())
-    is_named = match["sep"] and re.fullmatch(r"[\s*_#>-]*(?:[^\W\d_]+ ){1,2}", line)
-    if last is None or not is_named:
-        return False
-    return not w.others.search(line) and not _in_reason(plain, last.end, match.start(), w)
 
 
 def _is_given(
@@ -309,6 +299,8 @@ def _led_to(line: str, w: ReplyPatterns) -> bool:
     before = line[-120:]
     if w.boundary.search(before):
         return True
+    if MARKS.few_words.fullmatch(line):
+        return not w.others.search(line)
     soft = re.search(r"[:,][\s*_`\[(]*\Z", before)
     return soft is not None and not w.others.search(re.split(r"[.!?;]\s", before)[-1])
 
