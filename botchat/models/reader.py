@@ -317,8 +317,8 @@ def read_models(content: bytes) -> list[ServedModel]:
     """Read a list of models, in a field or bare; rows that name none are left."""
     parsed = read_json(content)
     listed: object = of_kind(list, parsed)
-    for field in ("result", "models", "data"):  # llama.cpp has the facts in the last
-        listed = json_get(parsed, field) or listed
+    for path in _FIELDS["lists"]:
+        listed = json_get(parsed, path) or listed
     rows = of_kind(list, listed)
     for name, facts in of_kind(dict, listed).items():
         if isinstance(facts, dict):
@@ -328,7 +328,7 @@ def read_models(content: bytes) -> list[ServedModel]:
         if isinstance(row, str):
             row = {"id": row}
         label = of_kind(str, row, "name")
-        name = of_kind(str, row, "id") or label
+        name = next(filter(None, [of_kind(str, row, key) for key in _FIELDS["ids"]]), label)
         if "/" in label and "/" not in name:
             name = label  # the id is a number of the provider's own
         # A provider behind a router may have less than the model.
