@@ -149,6 +149,8 @@ def _read_points_off(text: str, scale: Scale, language: Language) -> VerdictReas
     return verdict, " ".join(text.split())
 
 
+# Of a reply in a loop the last are read: each looks back on its line
+_MOST_LABELS = 200
 # Characters behind a name that take the place of its score; more are a sentence
 _LONGEST_SCORE = 30
 
@@ -239,7 +241,7 @@ class _ScorePatterns:
 
     def _named(self, lines: str) -> Iterator[_Named]:
         """Yield every name with what stands behind it, if that is a score or takes its place."""
-        for label in self.label.finditer(lines):
+        for label in list(self.label.finditer(lines))[-_MOST_LABELS:]:
             before = replies.line_before(lines, label.start())
             is_other = label["sep"] and not self.begins.search(before)
             if is_other or before.count('"') % 2:

@@ -321,8 +321,8 @@ def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns)
         return each
     gloss = w.gloss.match(plain, match.end())
     if gloss is not None:
-        told = {w.origin(words) for words in gloss["said"].split(",")}
-        if _OPPOSITE.get(verdict, "person") in told:
+        origins = {w.origin(words) for words in gloss["said"].split(",")}
+        if _OPPOSITE.get(verdict, "person") in origins:
             return None
     neighbour = w.next_to.match(plain, match.end())
     if neighbour is None:
