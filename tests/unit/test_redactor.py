@@ -54,7 +54,6 @@ SPELLINGS = {
     "base64 for URLs": lambda s: urlsafe_b64encode(s.encode()).decode().rstrip("="),
     "bearer": lambda s: f"Bearer {s}",
     "base64 of more": lambda s: b64encode(json.dumps({"k": s, "q": 1}).encode()).decode(),
-    "hex": lambda s: s.encode().hex(),
 }
 
 
