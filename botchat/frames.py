@@ -77,7 +77,8 @@ def read_json(content: bytes | str) -> object:
     text = content
     if isinstance(text, bytes):
         text = text.decode(json.detect_encoding(text), "replace")
-    text = text.lstrip("\ufeff \t\r\n")
+    # Before it may stand a mark, a fence, or what keeps JSON from being run as a script.
+    text = re.sub(r"^[\ufeff\s]*(?:```\w*\s|\)\]\}',?|//.*\n)?\s*", "", text)
     if _FIELD.match(text):
         text = _FIELD.sub("", text.replace("\r", "\n"))
     elif not text.startswith(("{", "[")):

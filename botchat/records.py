@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -262,9 +263,9 @@ class Provenance(StageRecord, frozen=True):
     system_prompt: str | None
     """Digest of the model's system prompt."""
     revision: str | None
-    first: str
+    first: date
     """Day (UTC) of the first call."""
-    last: str
+    last: date
     botchat: str
     """Version that recorded this."""
     calls: int

@@ -58,7 +58,9 @@ def _read() -> _Data:
 _DATA = _read()
 
 # Stands in every mark: most texts have none, and are looked through once
-_MAY_BE_ONE = re.compile(r"[<\[&\\◁＜〈⟨【]|\A\s*analysis|assistantfinal")
+_MAY_BE_ONE = re.compile(
+    r"[<\[&\\◁＜〈⟨【]|[{(‹«:]/|^```\s*\w|\A\s*analysis|assistantfinal", re.MULTILINE
+)
 
 
 def find_thoughts(text: str) -> list[tuple[int, int]]:
@@ -76,7 +78,7 @@ def find_thoughts(text: str) -> list[tuple[int, int]]:
         if opening is None and mark.opens:
             opening = mark
         elif opening is None:
-            if is_first_unopened:
+            if is_first_unopened and _DATA.marks[mark.key[0]].close_alone:
                 spans = [(0, mark.end)]  # the thoughts before it are a part of this one
                 is_first_unopened = False
         elif not mark.opens and mark.key == opening.key:

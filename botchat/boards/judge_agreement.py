@@ -17,7 +17,7 @@ from botchat.frames import fill
 from botchat.interfaces import round_floats, settings_digest
 from botchat.metrics.agreement import GUESSING, Agreement, JudgeAgreement, ScoreAgreement
 from botchat.metrics.statistics import LEAST, LEVEL, SkillDifference
-from botchat.records import SIGNED, JudgeId, JudgeRole, Names, Texts
+from botchat.records import SIGNED, JudgeId, JudgeRole, Texts
 
 HUMAN_LABELS = "human labels"
 """Name of the labels where annotators gave them; no judge has such a name."""
@@ -80,7 +80,7 @@ class AgreementReport:
     """Judge -> price, where it is known."""
     one_order: Mapping[str, JudgeAgreement] = field(default_factory=dict)
     """Judge -> its results in one order, where it was asked in both."""
-    singles: Mapping[str, Names] = field(default_factory=dict)
+    singles: Mapping[str, Texts] = field(default_factory=dict)
     """Debate -> the judges without a debate that ask its models only."""
     columns: Sequence[Column] = JUDGES
     """Columns of the tables of judges; those that are no details are printed."""

@@ -203,9 +203,9 @@ class JudgeTrust(NamedTuple):
             "trust": self.level,
             "tested": self.n_tested,
             "of": len(self.checks),
-            "self_judged": list(self.self_judged),
+            "self_judged": self.self_judged,
             "reversed": self.reversed,
-            "reasons": list(self.reasons),
+            "reasons": self.reasons,
             "checks": checks,
         }
 

@@ -19,7 +19,7 @@ import msgspec
 
 from botchat.errors import DataError, listed, one_line, quoted
 from botchat.frames import Tables, package_toml
-from botchat.importers.tables import COLUMNS, FileRow, column_name, json_value, named
+from botchat.importers.tables import COLUMNS, FileRow, column_name, folded, json_value, named
 from botchat.interfaces import visible
 from botchat.records import N_SEED, Outcome, Seed, Utterances
 from botchat.thoughts import strip_thoughts
@@ -198,7 +198,7 @@ def _messages(items: Sequence[object], place: str, start: int = 0) -> list[Impor
         fields = {column_name(name): value for name, value in named(item, within).items()}
         speaker = _first(fields, _NAMES["speakers"])
         if speaker is not None:
-            speaker = " ".join(str(speaker).casefold().split())
+            speaker = folded(str(speaker)).casefold().rstrip(" :")
         turn = _first(fields, _NAMES["turns"])
         called = fields.get("tool_calls") or fields.get("function_call")
         if called or _TOOL.search(str(speaker)):
@@ -256,7 +256,8 @@ def _seed(seed_id: str, row: FileRow, messages: list[ImportedMessage]) -> Seed:
         utterances = _join_turns(messages, row.place)
         if not utterances:
             raise ValueError(f"seed {seed_id} has 0 utterances, needs at least {N_SEED}")
-        return Seed(seed_id, tuple(utterances), str(row.fields.get("topic", "")).strip())
+        shown = tuple(text if visible(text) else "" for text in utterances)
+        return Seed(seed_id, shown, str(row.fields.get("topic", "")).strip())
     except ValueError as error:
         fault = " ".join(str(error).split())
         raise DataError(f"{row.place}: {fault}; complete it or take it out") from None

@@ -14,7 +14,7 @@ from hashlib import sha256
 from http.client import HTTPException
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -28,6 +28,7 @@ from botchat.errors import (
     UsageError,
     one_line,
 )
+from botchat.frames import package_toml
 from botchat.interfaces import Cells
 from botchat.records import Texts
 from botchat.workspace.jsonl import write_atomic
@@ -173,21 +174,9 @@ def fetch_mutual(cache_dir: Path) -> Path:
     return target
 
 
-_LOGIN = "log in with: hf auth login (or HF_TOKEN)"
-# Error of the hub's client, or status of an answer (empty: none) -> ours, and what to do
-_FAULTS: Mapping[str, tuple[type[BotChatError], str]] = {
-    "HFValidationError": (ConfigError, "this is not ORG/NAME"),
-    "GatedRepoError": (MissingDataError, f"it is gated; accept its terms, then {_LOGIN}"),
-    "RevisionNotFoundError": (MissingDataError, "no such revision; give a branch, tag or commit"),
-    "RepositoryNotFoundError": (MissingDataError, f"not on the hub, or not for you; {_LOGIN}"),
-    "401": (ConfigError, f"no right to write there; {_LOGIN}"),
-    "403": (ConfigError, f"no right to write there; {_LOGIN}"),
-    "": (
-        DataError,
-        "cannot reach the hub, and it is not in the cache; check HF_HUB_OFFLINE, "
-        "HF_ENDPOINT and the network",
-    ),
-}
+_Kind: TypeAlias = Literal["ConfigError", "MissingDataError", "DataError"]
+_FAULTS = package_toml("importers/hub_faults.toml", dict[str, tuple[_Kind, str]])
+_KINDS = {kind.__name__: kind for kind in (ConfigError, MissingDataError, DataError)}
 
 
 @contextmanager
@@ -202,8 +191,8 @@ def hub_errors(name: str) -> Iterator[None]:
         cause = status
         if type(error).__name__ in _FAULTS:
             cause = type(error).__name__
-        kind, fault = _FAULTS.get(cause, (DataError, f"the hub answers {status}"))
-        raise kind(f"{name}: {fault} ({one_line(error)})") from None
+        kind, fault = _FAULTS.get(cause, ("DataError", f"the hub answers {status}"))
+        raise _KINDS[kind](f"{name}: {fault} ({one_line(error)})") from None
 
 
 def _snapshot(uri: str) -> tuple[re.Match[str], Path]:

@@ -6,6 +6,7 @@ A fault is one line: file, row number, value, and what to do.
 from __future__ import annotations
 
 import re
+import unicodedata
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -99,6 +100,18 @@ def column_name(name: object) -> str:
     """Return a name in small letters, words joined by ``_``; ``dialogueId`` is two words."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(name))
     return re.sub(r"\W+", "_", words.lower()).strip("_")
+
+
+def folded(text: str) -> str:
+    """Return a text without invisible characters, each in its usual form, blanks as one."""
+    if not text.isascii():
+        text = "".join(char for char in text if unicodedata.category(char) != "Cf")
+        text = unicodedata.normalize("NFC", _NO_INK.sub("", text))
+    return " ".join(text.split())
+
+
+# Joiners, fillers, and selectors of a form, which Unicode counts as marks and letters
+_NO_INK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0]")
 
 
 def read_table(data: bytes, where: str, columns: Collection[str] | None = None) -> FileTable:
@@ -234,6 +247,8 @@ def _parquet(data: bytes, columns: Collection[str] | None) -> tuple[pd.DataFrame
     for key, name in zip(places, names, strict=True):
         column = cells[cells.schema.names.index(name)]  # the first of a name
         kind = column.type
+        if re.match("(large_|fixed_size_)?binary", str(kind)):
+            column = column.cast(pa.string())
         if pa.types.is_dictionary(kind) or pa.types.is_primitive(kind):
             frame[key] = column.to_pandas(types_mapper=pd.ArrowDtype)
         else:  # what they are in JSON: pandas cannot count the others

@@ -6,7 +6,6 @@ columns of votes. No row ends the reading: what cannot be read is counted and na
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -19,8 +18,8 @@ import pandas as pd
 
 from botchat.errors import DataError, MissingDataError, listed, one_line, quoted
 from botchat.estimates import Floats, Indices, Names
-from botchat.frames import TomlTable
-from botchat.importers.tables import COLUMNS, FileTable, read_table
+from botchat.frames import TomlTable, fill
+from botchat.importers.tables import COLUMNS, FileTable, folded, read_table
 from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 from botchat.workspace import jsonl
 
@@ -110,31 +109,26 @@ def votes_of(table: FileTable) -> VotesFile:
     except Exception as error:  # each library raises its own for odd cells
         fault = f"cells that cannot be read ({one_line(error)}); write texts or numbers"
         raise DataError(f"{where}: {fault}") from None
-    head = f"{shape.name}: {len(frame):,} rows read"
-    if len(cells) > len(frame):
-        head += f" as {len(cells):,} votes"
-    head += f"; {'; '.join(faults) or 'nothing left out'}"
-    if not len(votes):
-        raise DataError(f"{where}: {head}: nothing is left to rank")
-    unused = [name for name in names if name not in used] + others
-    if unused:
-        notes.append(f"columns not used: {listed(unused)}")
     rated = votes.only(votes.readable).judged_contestants
-    lost = set(votes.judged_contestants).difference(rated)
-    if lost:
-        notes.append(f"no rating of {listed(sorted(lost))}: no vote on them is readable")
-    return VotesFile(votes, [f"{where}: {note}" for note in [head] + notes])
+    lines = fill(
+        "importers/notes_on_votes.txt",
+        shape=shape,
+        n_rows=len(frame),
+        n_votes=len(cells),
+        faults=faults,
+        notes=notes,
+        unused=[name for name in names if name not in used] + others,
+        lost=sorted(set(votes.judged_contestants).difference(rated)),
+    ).splitlines()
+    if not len(votes):
+        raise DataError(f"{where}: {lines[0]}: nothing is left to rank")
+    return VotesFile(votes, [f"{where}: {note}" for note in lines])
 
 
 def _on_games(frame: pd.DataFrame) -> list[str]:
     """Return lines on what Arena-Hard's games do not tell, or tell beyond both orders."""
-    notes = []
     n_longer = np.count_nonzero(frame["games"].str.len() > 2)
-    if n_longer:
-        notes.append(f"in {n_longer:,} of the rows only the first two games are read")
-    if "baseline" not in frame:
-        notes.append("no column baseline: who each model is compared with is called so")
-    return notes
+    return fill("importers/notes_on_games.txt", n_longer=n_longer, columns=frame).splitlines()
 
 
 def _unfolded(frame: pd.DataFrame, shape: _Shape, used: set[str]) -> pd.DataFrame:
@@ -166,7 +160,6 @@ def _unfolded(frame: pd.DataFrame, shape: _Shape, used: set[str]) -> pd.DataFram
 
 def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str], list[str]]:
     """Return the votes that count, and lines on those that do not and on how they were read."""
-    notes = []
     names = pd.concat([cells["first"], cells["second"]], ignore_index=True)
     models, sides = _numbered(names)
     longest = max(models, key=len, default="")
@@ -176,9 +169,7 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
             f"{MAX_MODELS:,}, each of {MAX_NAME} characters, can be rated"
         )
     texts = {str(name).strip() for name in pd.unique(names)}
-    changed = sorted(quoted(text) for text in texts if text != _folded(text))
-    if changed:
-        notes.append(f"names are read without invisible characters: {listed(changed)}")
+    changed = sorted(quoted(text) for text in texts if text != folded(text))
     first, second = np.split(sides, 2)
     items, item = _numbered(cells["item"])
     judges, judge = _numbered(cells["judge"])
@@ -199,10 +190,9 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
     lost["{} without a readable verdict"] = np.isnan(result) & kept
     lost[f"{{}} with an unknown winner {words}"] = is_unknown
     n_strong = np.count_nonzero((times > 1) & kept)
-    if n_strong:
-        notes.append(
-            f"{n_strong:,} strong wins (A>>B) count {times.max():g} times, as Arena-Hard counts"
-        )
+    notes = fill(
+        "importers/notes_on_names.txt", changed=changed, n_strong=n_strong, most=times.max()
+    )
     votes = PairVerdicts.of_columns(
         items,
         models,
@@ -215,7 +205,7 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
     )
     turn = np.maximum(_numbered(cells["turn"])[1], 0)
     votes = replace(votes, turn=turn, weight=weight * times).only(kept)
-    return votes, _counted(lost), notes
+    return votes, _counted(lost), notes.splitlines()
 
 
 def _counted(lost: pd.DataFrame) -> list[str]:
@@ -271,14 +261,6 @@ def _numbered(cells: pd.Series[Any]) -> tuple[Names, Indices]:
     numbers = Numbers()
     places = []
     for value in values:
-        text = _folded(str(value).strip())
+        text = folded(str(value))
         places.append(numbers[text] if text else -1)
     return tuple(numbers), np.array([*places, -1], np.intp)[codes]
-
-
-def _folded(text: str) -> str:
-    """Return a text without invisible characters, each in its usual form, blanks as one."""
-    if not text.isascii():
-        text = "".join(char for char in text if unicodedata.category(char) != "Cf")
-        text = unicodedata.normalize("NFC", text)
-    return " ".join(text.split())

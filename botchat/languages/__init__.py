@@ -16,13 +16,12 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from itertools import chain
 from typing import Annotated, Literal, NoReturn
-from unicodedata import normalize
 
 import msgspec
 
 from botchat import prompts
 from botchat.errors import ConfigError, listed
-from botchat.frames import TomlTable
+from botchat.frames import TomlTable, package_toml
 
 EN = "en"
 """The language of a set that names none."""
@@ -34,29 +33,11 @@ READING = "reading.toml"
 CODE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 """A language's code, after BCP 47: ``zh``, ``pt-BR``."""
 
-PLAIN: Mapping[int, str | int] = {
-    **str.maketrans(
-        "\u3000\u00a0\u202f\u205f\u3001\u060c\u3002\uff61\u0964\u201c\u201d\u2018\u2019\u300a\u300b"
-        "\u300c\u300d\u300e\u300f\u3010\u3014\u3016\u3011\u3015\u3017",
-        '    ,,...""""""""""[[[]]]',
-    ),
-    **str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹०१२३४५६७८९", "0123456789" * 3),
-    **{
-        code: normalize("NFKC", chr(code))
-        for code in chain(
-            range(0x2000, 0x200B),
-            range(0x24B6, 0x24EA),
-            range(0xFF01, 0xFF5F),
-            range(0x1D400, 0x1D800),
-        )
-    },
-    **str.maketrans("\u0130\u0131\u017f\u212a", "IisK"),
-}
+_CHARACTERS = package_toml("languages/plain.toml", dict[str, list[str]])
+PLAIN: Mapping[int, int] = str.maketrans(*map("".join, _CHARACTERS.values()))
 """Full-width and other digits, letters and marks -> the plain ones that they are read as.
 
-The last four are letters that a pattern takes for ASCII ones where case does not count.
-
-One character for each, so that places in a text stay the same; digits of Arabic, Hindi too."""
+One character for each, so that places in a text stay the same."""
 
 Words = tuple[Annotated[str, msgspec.Meta(min_length=1)], ...]
 Some = Annotated[Words, msgspec.Meta(min_length=1)]

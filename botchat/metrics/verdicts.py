@@ -361,8 +361,8 @@ class JudgedPairs:
     Column 0 is the order in which annotators saw the comparison first, or else the first found.
     """
 
-    annotators: Names
-    judges: Names
+    annotators: Texts
+    judges: Texts
     """Names that are no annotators, in order of appearance."""
     items: Names
     contestants: Names
@@ -382,7 +382,7 @@ class JudgedPairs:
         """Put verdicts beside each other; raises `DataError` for two of a judge on one case."""
         numbers = list(dict.fromkeys(verdicts.judge.tolist()))
         present = [verdicts.judges[i] for i in numbers]
-        annotators = tuple(name for name in present if JudgeId.parse(name).is_annotator(truth_name))
+        annotators = [name for name in present if JudgeId.parse(name).is_annotator(truth_name)]
         # Column 0 is the order in which annotators saw a comparison.
         is_annotated = np.isin(verdicts.judges, annotators)[verdicts.judge]
         rows = rows_at(verdicts, np.argsort(~is_annotated, kind="stable"))
@@ -399,7 +399,7 @@ class JudgedPairs:
         outcomes[rows.judge, comparison, mirrored] = rows.outcomes
         return cls(
             annotators=annotators,
-            judges=tuple(name for name in present if name not in annotators),
+            judges=[name for name in present if name not in annotators],
             items=items,
             contestants=contestants,
             item=np.repeat(item[seen, None], 2, axis=1),

@@ -7,6 +7,7 @@ need. Names of fields are data, in ``fields.toml``; a new layout has an example 
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from html import unescape
@@ -275,7 +276,16 @@ def seconds_in(text: str) -> float:
                     value *= float(number)
                 seconds += value
             break
+    if seconds > _EPOCH_MS:
+        seconds /= 1000
+    if seconds > _EPOCH:
+        seconds -= time.time()
     return seconds
+
+
+# Seconds; more are a point in time, in seconds or in milliseconds since 1970
+_EPOCH = 1e9
+_EPOCH_MS = 1e11
 
 
 # ------------------------------------------------------------------- lists of models, batches
@@ -294,8 +304,8 @@ def read_models(content: bytes) -> list[ServedModel]:
     """Read a list of models, in a field or bare; rows that name none are left."""
     parsed = read_json(content)
     listed: object = of_kind(list, parsed)
-    for field in ("result", "models", "data"):  # llama.cpp has the facts in the last
-        listed = json_get(parsed, field) or listed
+    for path in _FIELDS["lists"]:
+        listed = json_get(parsed, path) or listed
     rows = of_kind(list, listed)
     for name, facts in of_kind(dict, listed).items():
         if isinstance(facts, dict):

@@ -22,6 +22,7 @@ from botchat.boards.judge_agreement import (
 from botchat.boards.tables import Column, Record, spread, table
 from botchat.errors import DataError, MissingDataError, listed, quoted
 from botchat.estimates import UNKNOWN, Estimate
+from botchat.frames import fill
 from botchat.importers.tables import json_rows
 from botchat.interfaces import MakeCase
 from botchat.metrics import lengths
@@ -128,11 +129,8 @@ def _compare(
     verdicts = preferences(answered.all(UNIEVAL), UNIEVAL)
     costs = answered.costs(UNIEVAL)
     rows: list[Record] = []
-    notes = []
     unjudged = []
     unbeaten = defaultdict[tuple[str, str], list[str]](list)
-    if left_out:
-        notes.append(f"Left out: {listed(left_out)}.")
     for source, items in sources.items():
         in_columns = _on_items(items, verdicts)
         kappas = {}
@@ -154,10 +152,8 @@ def _compare(
         for (judge, other), difference in compared.differences.items():
             if judge in costs and other in TRAPS and not difference.at(LEVEL).low > 0:
                 unbeaten[judge, other].append(source)
-    if unjudged:
-        notes.append(f"Nobody has judged {', '.join(unjudged)}.")
-    for (judge, trap), where in unbeaten.items():
-        notes.append(f"{judge} does not beat {trap} on {', '.join(where)}.")
+    lines = fill("papers/turing_notes.txt", left_out=left_out, unjudged=unjudged, unbeaten=unbeaten)
+    notes = lines.splitlines()
     signed = agreement_signature("bench", {"benchmark": "turing"}, rows, BUILT_IN)
     rates_table = table(
         "turing",

@@ -95,14 +95,9 @@ def _read_files(files: Sequence[Path]) -> tuple[PairVerdicts, list[str]]:
 
     read = together([votes_of(votes_in(path)) for path in files])
     votes = read.votes
-    notes = [f"{note}." for note in read.notes]
-    if (votes.weight != 1).any():
-        notes.append("Every verdict counts once: judges are compared without weights.")
     latest = votes.only(votes.is_latest)
-    n_nameless = len(votes) - len(latest)
-    if n_nameless:
-        notes.append(f"{n_nameless:,} votes that name no judge repeat one: the last counts.")
-    return latest, notes
+    notes = fill("pipeline/notes_on_votes.txt", read=read, latest=latest)
+    return latest, notes.splitlines()
 
 
 def set_reports(data: SeedSetData) -> dict[str, AgreementReport]:

@@ -21,7 +21,6 @@ from botchat.records import (
     Judged,
     JudgeId,
     Judgment,
-    Names,
     Seed,
     Seeds,
     Texts,
@@ -154,7 +153,7 @@ def _judging_model(workspace: Workspace, asked: JudgeId) -> str:
     return entry.model
 
 
-def single_judges(workspace: Workspace, judges: Texts) -> dict[str, Names]:
+def single_judges(workspace: Workspace, judges: Texts) -> dict[str, Texts]:
     """Return debate -> the judges that are one of its models alone.
 
     A debate is a judge whose votes before it are judges too.
@@ -164,11 +163,11 @@ def single_judges(workspace: Workspace, judges: Texts) -> dict[str, Names]:
         asked = JudgeId.parse(judge)
         if asked.role == "judge":
             models[judge] = _judging_model(workspace, asked)
-    singles = {}
+    singles: dict[str, Texts] = {}
     for debate in models:
         if str(JudgeId(debate, "votes_before_debate")) in judges:
             own = self_judged_models(workspace, debate, models.values())
-            singles[debate] = tuple([name for name, model in models.items() if model in own])
+            singles[debate] = [name for name, model in models.items() if model in own]
     return singles
 
 

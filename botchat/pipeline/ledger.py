@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from datetime import date
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -276,7 +277,8 @@ _AMOUNTS = (
     "SELECT model, count(*), CAST(total(coalesce(prompt_tokens, 0)"
     " + coalesce(completion_tokens, 0)) AS INTEGER),"
     " CASE WHEN count(cost_usd) = count(*) THEN round(sum(cost_usd), 9) END,"
-    " date(min(at), 'unixepoch'), date(max(at), 'unixepoch')"
+    " coalesce(date(min(at), 'unixepoch'), '1970-01-01'),"
+    " coalesce(date(max(at), 'unixepoch'), '1970-01-01')"
     " FROM calls WHERE key IN (SELECT value FROM json_each(?)) GROUP BY model"
 )
 _ENDS_OF_DAYS = (  # the first and the last call of every day
@@ -309,8 +311,8 @@ def _provenance(
             temperature=settings["temperature"],
             system_prompt=settings["system_prompt"],
             revision=None if revision is None else str(revision),
-            first=first,
-            last=last,
+            first=date.fromisoformat(first),
+            last=date.fromisoformat(last),
             botchat=VERSION,
             calls=n_calls,
             tokens=tokens,

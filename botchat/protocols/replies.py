@@ -121,6 +121,7 @@ class _Marks(TomlTable, frozen=True):
     struck: Pattern
     box: Pattern
     list_item: Pattern
+    few_words: Pattern
     error_head: Pattern
     error_item: Pattern
     number_like: Pattern
@@ -284,7 +285,8 @@ def read_as_seen(
 ) -> VerdictReason:
     """Read a reply without invisible characters; of several judges whom it plays what all say."""
     text = MARKS.invisible.sub("", html.unescape(text))
-    starts = [match.start() for match in reply_patterns(language).judge.finditer(text)]
+    w = reply_patterns(language)
+    starts = [match.start() for match in w.judge.finditer(w.folded(text))]
     if len(starts) < 2:
         return read(text)
     starts.append(len(text))

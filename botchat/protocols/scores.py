@@ -117,7 +117,7 @@ def _read_numbers(text: str, scale: Scale, language: Language) -> VerdictReason:
     plain = replies.own_turn(text, spoken, w.label).translate(spoken.plain)
     # What a box of LaTeX holds stands on a line of its own; places stay the same.
     plain = w.boxed.sub(_as_line, plain)
-    plain = re.sub(r"\\boxed\{([^{}\n]*)\}", r"\n      \1\n", plain)
+    plain = re.sub(r"\\boxed\{([^{}\n]*)\}((?:[ \t]*/[ \t]*\d+)?)", r"\n      \1\2\n", plain)
     scores = w.find(replies.strip_quotes(plain, spoken))
     after = replies.find_retraction(plain, scores.end, spoken)
     if scores.numbers and after is not None:
@@ -128,7 +128,7 @@ def _read_numbers(text: str, scale: Scale, language: Language) -> VerdictReason:
         before = re.sub(tail, "", before).rstrip(" \t\r\n-*_#>{\"'`")
     reasons = (part for part in (before, text[scores.end :]) if re.search(r"[^\W\d_]", part))
     reason = " ".join(next(reasons, text).split())
-    if verdict is not None and MISSING in verdict:
+    if w.other_scale.search(plain) or MISSING in (verdict or ""):
         verdict = None
     return verdict, reason
 
@@ -149,6 +149,8 @@ def _read_points_off(text: str, scale: Scale, language: Language) -> VerdictReas
     return verdict, " ".join(text.split())
 
 
+# Of a reply in a loop the last are read: each looks back on its line
+_MOST_LABELS = 200
 # Characters behind a name that take the place of its score; more are a sentence
 _LONGEST_SCORE = 30
 
@@ -176,6 +178,8 @@ class _ScorePatterns:
     begins: Pattern
     label: Pattern
     value: Pattern
+    other_scale: Pattern
+    aside: Pattern
     each: Pattern
     boxed: Pattern
     bare: Pattern
@@ -187,7 +191,6 @@ class _ScorePatterns:
             for other in others:
                 places |= {name.replace(head, other): place for name, place in known}
         self.n = len(scale.names)
-        self._highest = scale.highest
         self._ends: Set[float | None] = {float(scale.lowest), float(scale.highest)}
         self._places = {plain_name(name): place for name, place in places.items()}
         self._totals = {plain_name(each) for each in replies.known_words(language, "total")}
@@ -197,7 +200,10 @@ class _ScorePatterns:
         if language.pack.units == "words":
             parts["start"] = _start(scale)
         parts["names"] = "|".join(patterns_of(places))
-        parts["in_words"] = any_of(self._words.numerals)
+        in_words = self._words.numerals
+        parts["in_words"] = any_of(in_words)
+        highest = [word for word, number in in_words.items() if number == scale.highest]
+        parts["highest"] = any_of([str(scale.highest), *highest])
         parts["more"] = str(self.n - 1)
         parts["bare"] = parts["bare_one"]
         if self.n > 1:
@@ -235,7 +241,7 @@ class _ScorePatterns:
 
     def _named(self, lines: str) -> Iterator[_Named]:
         """Yield every name with what stands behind it, if that is a score or takes its place."""
-        for label in self.label.finditer(lines):
+        for label in list(self.label.finditer(lines))[-_MOST_LABELS:]:
             before = replies.line_before(lines, label.start())
             is_other = label["sep"] and not self.begins.search(before)
             if is_other or before.count('"') % 2:
@@ -243,7 +249,7 @@ class _ScorePatterns:
             place = self._places[plain_name(label["name"])]
             value = self.value.match(lines, label.end())
             if value is not None:
-                yield _Named(place, self._score(value), label.start(), value.end())
+                yield _Named(place, self._score(label, value), label.start(), value.end())
                 continue
             rest = lines[label.end() :].partition("\n")[0]
             # A score that cannot be read, or a sentence on the name.
@@ -263,9 +269,9 @@ class _ScorePatterns:
             if not self._ends <= {each.number for each in run}:
                 yield from run
 
-    def _score(self, value: re.Match[str]) -> float | None:
-        """Return a score on its own scale; None on another."""
-        if value["of"] and self.number(value["of"]) != self._highest:
+    def _score(self, label: re.Match[str], value: re.Match[str]) -> float | None:
+        """Return a score on its own scale; None on another, or beside another number."""
+        if label["other"] or value["of"] or self.aside.match(value.string, value.end()):
             return None
         return self.number(value["number"])
 

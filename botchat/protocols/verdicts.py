@@ -256,10 +256,11 @@ def _marked(plain: str, text: str, meaning: Meaning, w: ReplyPatterns) -> _Place
         if verdict is None and (last is None or not _is_final(match, plain, w)):
             continue  # words about a choice
         label = match[0].lower().partition(":")[0]
-        if last is not None and last.verdict != verdict and label == label_before:
+        if last is not None and last.verdict != verdict:
             between = plain[last.end : match.start()]
-            if not re.search(r"\w\w", between):
-                verdict = None  # a list of what may be answered
+            is_list = label == label_before and not re.search(r"\w\w", between)
+            if is_list or MARKS.few_words.fullmatch(line_before(plain, match.start())):
+                verdict = None  # one of what may be answered; a second thought, or the second best
         label_before = label
         start = match.start("said")
         last = _Place(verdict, start, start + len(match["said"].rstrip()))
@@ -272,7 +273,8 @@ def _is_final(match: re.Match[str], plain: str, w: ReplyPatterns) -> bool:
         return True
     if match.re is not w.choice or match["sep"] is None or not match["said"].strip():
         return False
-    return not re.search(r"[^\W_]", line_before(plain, match.start()))
+    own = r"(?i)[\W_]*(?:(?:my )?[^\W\d_]+ )?"
+    return re.fullmatch(own, line_before(plain, match.start())) is not None
 
 
 def _is_given(
@@ -297,6 +299,8 @@ def _led_to(line: str, w: ReplyPatterns) -> bool:
     before = line[-120:]
     if w.boundary.search(before):
         return True
+    if MARKS.few_words.fullmatch(line):
+        return not w.others.search(line)
     soft = re.search(r"[:,][\s*_`\[(]*\Z", before)
     return soft is not None and not w.others.search(re.split(r"[.!?;]\s", before)[-1])
 
@@ -316,8 +320,10 @@ def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns)
     if each is not None:
         return each
     gloss = w.gloss.match(plain, match.end())
-    if gloss is not None and w.origin(gloss["said"]) == _OPPOSITE.get(verdict, "person"):
-        return None
+    if gloss is not None:
+        origins = {w.origin(words) for words in gloss["said"].split(",")}
+        if _OPPOSITE.get(verdict, "person") in origins:
+            return None
     neighbour = w.next_to.match(plain, match.end())
     if neighbour is None:
         return verdict

@@ -14,7 +14,6 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -192,7 +191,6 @@ def _page(
         version=VERSION,
         view=view,
         gist=re.split(r"(\d+ of 100|(?<=people in )\d+|\d+ %)", view.headline.lead),
-        date=date.fromisoformat,
         heads=heads,
         lines=lines,
         curve=success_curve(board, view.headline.leader, ranked=not view.trust.failed),

@@ -30,8 +30,9 @@ KEY = re.compile(  # the form of a key
 )
 _SPELT = re.compile(  # one character in the spelling of JSON, JavaScript, a URL or HTML
     # Its branches begin with a character each, and not ``(?i)``: so `re` finds the next one fast.
-    r"(?a)\\\\*(?:[uU]([0-9a-fA-F]{4})|[xX]([0-9a-fA-F]{2})|([^\w\s])|[bfnrtBFNRT])"
-    r"|%(?:25)*([0-9a-fA-F]{2})|&(#[xX]?[0-9a-fA-F]{1,8};|(?i:amp|lt|gt|quot|apos);)"
+    r"(?a)\\\\*(?:[uU]([0-9a-fA-F]{4})|[xX]([0-9a-fA-F]{2})|(_|[^\w\s])|[bfnrtBFNRT])"
+    r"|%(?:25)*(?:u00)?([0-9a-fA-F]{2})|&(#[xX]?[0-9a-fA-F]{1,8};?|[A-Za-z]{2,8};)"
+    r"|[\xad\u200b-\u200f\u2060-\u2064\ufe0f\ufeff]"
 )
 SECRET_NAME = re.compile(  # api_key, but not max_tokens
     r"(?i)(authorization|bearer|secret|passw(or)?d|passphrase|credential|cookie)s?$"
@@ -122,7 +123,9 @@ def _character(match: re.Match[str]) -> str:
         return chr(int(code, 16))
     if match[5]:
         return unescape(f"&{match[5]}")
-    return match[3] or " "
+    if match[0].isascii():
+        return match[3] or " "
+    return ""  # without ink
 
 
 def _forms(secret: str) -> Iterator[str]:

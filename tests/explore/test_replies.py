@@ -107,7 +107,7 @@ def may_be_said(status: int, body: bytes) -> str:
         found = json.loads(body.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return ""
-    is_answer = isinstance(found, dict) and status == 200 and not found.get("error")
+    is_answer = isinstance(found, dict) and 200 <= status < 300 and not found.get("error")
     return letters("".join(_texts(found))) if is_answer else ""
 
 

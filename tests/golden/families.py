@@ -134,9 +134,8 @@ def umpire(call: object) -> object:
     if "编号：n" in prompt:
         return text(f"选择：是\n编号：{3 + draw % 4}" if draw % 2 else "选择：否\n编号：无")
     if "选择：两者" in prompt:
-        return text(
-            f"选择：{('对话1', '对话2', '两者', '都不是')[draw % 4]}；理由：有些话不像人说的。"
-        )
+        choice = ("对话1", "对话2", "两者", "都不是")[draw % 4]
+        return text(f"选择：{choice}；理由：有些话不像人说的。")
     if "Index: n" in prompt:
         return text(
             f"Choice: Yes\nIndex: {3 + draw % 4}" if draw % 2 else "Choice: No\nIndex: None"

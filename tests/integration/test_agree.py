@@ -185,7 +185,7 @@ def test_a_debate_is_compared_with_judges_of_its_own_models(judged):
     named = Workspace(judged)
     assert single_judges(named, names) == {}
     names += ["pair (before debate)", "umpire (3 samples)", "chateval-default@lazy", "gpt"]
-    assert single_judges(named, names) == {"pair": ("umpire", "umpire (3 samples)")}
+    assert single_judges(named, names) == {"pair": ["umpire", "umpire (3 samples)"]}
 
 
 def test_a_verdict_has_its_price(judged, tmp_path, capsys):

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from botchat.errors import ConfigError, DataError
 from botchat.importers import hub, tables
 from botchat.importers.dialogues import read_seeds
+from botchat.interfaces import visible
 from botchat.pipeline.seeds import import_seeds, read_source
 from botchat.records import Seed
 from botchat.workspace.folder import Workspace
@@ -31,7 +32,7 @@ seeds_of_any_text = st.lists(
         Seed,
         id=st.text(min_size=1, max_size=8).filter(str.strip),
         utterances=st.lists(
-            st.text(min_size=1, max_size=12).filter(str.strip), min_size=2, max_size=4
+            st.text(min_size=1, max_size=12).filter(visible), min_size=2, max_size=4
         ).map(tuple),
     ),
     min_size=1,
