@@ -308,8 +308,12 @@ def _rank_correlations(
     contestants = _contestants(table, side)
     if len(contestants) < 2:
         return None, None
-    takes_part = np.equal.outer(contestants, side).astype(np.float64)
-    columns = np.concatenate([takes_part, takes_part * results[0], takes_part * results[1]])
+    # One at a time: together they are a matrix of all verdicts and contestants.
+    columns = (
+        np.where(side == contestant, values, 0.0)
+        for values in (1.0, *results)
+        for contestant in contestants
+    )
 
     def figures(sums: Floats) -> list[Floats]:
         n, by_judge, by_label = np.split(sums, 3, axis=1)
