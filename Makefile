@@ -11,6 +11,9 @@
 # make test-lowest   the tests with the lowest versions that pyproject.toml allows
 # make lock   the pinned requirements, where pyproject.toml asks for others; all anew: UPGRADE=--upgrade
 
+# What is imported is compiled once, also where the environment says otherwise.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PY := $(BIN)/python

@@ -38,7 +38,7 @@ from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.usage import stats
 
 ROOT = Path(__file__).resolve().parents[1]
-CALLS, CPU = 8.0, 2.7
+CALLS, CPU = 7.5, 3.3
 SPOKEN = [
     f"I think we should go before the shop closes, it gets crowded later on, {i}."
     for i in range(12)

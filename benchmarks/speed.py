@@ -43,6 +43,7 @@ def main() -> None:
     load = os.getloadavg()[0]
     if arguments.write is not None and load > MOST_LOAD:
         sys.exit(f"the machine has other work (load {load:.1f}): its numbers would be wrong")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process compiles what it imports
     parts, failed = [yardstick()], []
     for name in COMMANDS:
         path = Path(__file__).parent / name

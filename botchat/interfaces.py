@@ -105,6 +105,8 @@ def visible(text: str) -> bool:
 
     What this Python's Unicode does not know yet, such as new emoji and scripts, is visible.
     """
+    if text[:1].isalnum() and text.isascii():  # as most texts
+        return True
     inked = (char for char in text if char not in _FILLERS)
     return any(unicodedata.category(char) not in _UNSEEN for char in inked)
 

@@ -102,6 +102,7 @@ def column_name(name: object) -> str:
     return re.sub(r"\W+", "_", words.lower()).strip("_")
 
 
+@lru_cache(4096)
 def folded(text: str) -> str:
     """Return a text without invisible characters, each in its usual form, blanks as one."""
     if not text.isascii():
