@@ -161,9 +161,9 @@ def main() -> None:
             size = prepare(name, folder)
             runs = [measure(row.words, folder) for _ in range(1 if row.models else 3)]
         seconds, mb = min(runs)
-        floor = f"   at most {row.most_s:g} s" if row.most_s else ""
+        floor = f"   <{row.most_s:g}s" if row.most_s else ""
         word = row.words.split()[0]
-        print(f"{word:11} {seconds:6.2f} s {mb:5.0f} MB   {size}{floor}".rstrip(), flush=True)
+        print(f"{word:11} {seconds:6.2f}s {mb:5.0f}MB   {size}{floor}".rstrip(), flush=True)
         if (row.most_s and seconds > row.most_s) or (row.most_mb and mb > row.most_mb):
             missed.append(name)
     if missed:
