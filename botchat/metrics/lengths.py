@@ -49,7 +49,9 @@ def counter() -> Counter:
             "(docs/install.md)"
         )
         return Counter("words", words)
-    return Counter("tokens", lambda text: len(encoding.encode_ordinary(text)))
+    # A dialogue's utterances are counted again in each of its prompts.
+    count = lru_cache(10_000)(lambda text: len(encoding.encode_ordinary(text)))
+    return Counter("tokens", count)
 
 
 def words_of(text: str) -> list[str]:
