@@ -84,6 +84,7 @@ def test_tables_of_rates(tmp_path, monkeypatch, capsys):
     found = said(capsys, "rank", "rates.csv", "--per-pair", 100)
     assert [row["model"] for row in found["rows"]] == ["a", "b", "c"]
     assert "pairwise win rates: 3 models, 3 pairs read" in found["files"][0]
+    assert Path("leaderboards/rates/index.html").read_text("utf-8").count(">100</td>") == 6
     pairs, here = Path("leaderboards/rates/votes-pairs.csv"), botchat.Workspace(tmp_path)
     again = botchat.rank(str(pairs), per_pair=100, format=("parquet",), out="again", workspace=here)
     assert again.rows == found["rows"]
