@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, permutations
 from typing import NamedTuple
 
@@ -75,16 +76,37 @@ class ComparisonCounts(NamedTuple):
 class Arena(ProtocolResult):
     """A protocol about pairs at one N (none where not known), its table sorted by rating."""
 
-    pairs: Table
-    """One row an ordered pair; its csv is such a table of rates as `rank` reads."""
-    results: pd.DataFrame
-    """The `results` of each ordered pair that was compared."""
     has_elo: bool
     comparisons: Comparisons
     counts: ComparisonCounts
     fitted: BradleyTerryResult
     controlled: BradleyTerryResult | None
     """Ratings at equal length; None where lengths are not known."""
+
+    @cached_property
+    def results(self) -> pd.DataFrame:
+        """The `results` of each ordered pair that was compared."""
+        return results(self.comparisons, of_pairs=True)
+
+    @cached_property
+    def pairs(self) -> Table:
+        """One row an ordered pair; its csv is such a table of rates as `rank` reads."""
+        order = self.table.frame["model"].tolist()
+        listed = list(permutations(order, 2))
+        if len(order) > MOST_LISTED:
+            compared = set(self.results.index)
+            listed = [pair for pair in combinations(order, 2) if pair in compared]
+        met = with_missing(self.results, listed, 0)
+        met.columns = met.columns.str.replace(
+            "^(win|win_or_tie)(|_low|_high)$", r"\1_rate\2", regex=True
+        )
+        return table(
+            f"{self.protocol.name}-pairs",
+            f"{self.table.title}, pair by pair",
+            COLUMNS.meetings,
+            met,
+            self.table.signatures,
+        )
 
     def pair(self, a: str, b: str) -> list[int]:
         """Return the wins, ties and losses of one contestant against another, in both orders."""
@@ -180,28 +202,9 @@ def rated(
         "by Bradley–Terry; ranks are simultaneous 95 % rank intervals.",
         ["bt"],
     ).filled()
-    of_pairs = results(comparisons, of_pairs=True)
-    order = standing.frame["model"].tolist()
-    listed = list(permutations(order, 2))
-    if len(order) > MOST_LISTED:
-        compared = set(of_pairs.index)
-        listed = [pair for pair in combinations(order, 2) if pair in compared]
-    met = with_missing(of_pairs, listed, 0)
-    met.columns = met.columns.str.replace(
-        "^(win|win_or_tie)(|_low|_high)$", r"\1_rate\2", regex=True
-    )
-    pairs = table(
-        f"{protocol.name}-pairs",
-        f"{title}, pair by pair",
-        COLUMNS.meetings,
-        met,
-        [signature],
-    )
     return Arena(
         protocol,
         standing,
-        pairs,
-        of_pairs,
         has_elo,
         comparisons,
         counts,

@@ -196,10 +196,42 @@ class JudgedSet(NamedTuple):
     """Shuffled dialogues, by default none; there are judgments on them too."""
 
 
+class Standings(NamedTuple):
+    """Results of one judge's verdicts, without what is known of the judge."""
+
+    main: Table
+    """See `Board.main`; so are the next two."""
+    parts: Sequence[ProtocolResult]
+    lengths: Table
+    measured: Lengths
+    verdicts: Judged
+
+
+def standings(
+    judged_set: JudgedSet, judgments: JudgedFor, elo: EloSettings | None = None
+) -> Standings:
+    """Count, rate and rank; parameters and errors as of `build_board`."""
+    dialogues = judged_set.dialogues
+    judged = protocol_verdicts(judged_set, judgments)
+    contestants = _contestants(dialogues, judged)
+    measured = measure(contestants)
+    lengths = lengths_table(measured, judged_set.name, imported_signature(dialogues))
+    parts: list[ProtocolResult] = []
+    others = []
+    for part in judged.values():
+        if not part.protocol.is_pair:
+            others.append(protocol_result(part))
+        elif len(part.comparisons):
+            parts.append(rate(part, elo))
+    parts += others
+    main = _main_table(contestants, parts, lengths, measured.unit)
+    return Standings(main, parts, lengths, measured, judged)
+
+
 def build_board(
     judged_set: JudgedSet, judge: str, judgments: JudgedFor, elo: EloSettings | None = None
 ) -> Board:
-    """Count, rate and rank.
+    """Count, rate and rank, with what is known of the judge.
 
     ``judgments``: protocol -> the judge's, at most one for each seed and order shown; judgments on
     other seeds or contestants are passed over, and pairwise ones may be in columns. ``elo``: by
@@ -209,27 +241,15 @@ def build_board(
         DataError: a verdict that the protocol does not offer.
     """
     seed_set, seeds, dialogues, catalogue, test = judged_set
-    judged = protocol_verdicts(judged_set, judgments)
-    contestants = _contestants(dialogues, judged)
-    measured = measure(contestants)
-    lengths = lengths_table(measured, seed_set, imported_signature(dialogues))
-    arenas = []
-    others = []
-    for part in judged.values():
-        if not part.protocol.is_pair:
-            others.append(protocol_result(part))
-        elif len(part.comparisons):
-            arenas.append(rate(part, elo))
-    parts: list[ProtocolResult] = [*arenas]
-    parts += others
+    main, parts, lengths, measured, judged = standings(judged_set, judgments, elo)
     facts = {name: judge_facts(judged[name]) for name in sorted(judged)}
     known = catalogue.among(judgments)
     unknown = [name for name in sorted(judgments.keys() - known) if not is_reserved(name)]
-    clauses = fill("boards/clauses.txt", judged=judged, parts=parts, arenas=arenas, unknown=unknown)
+    clauses = fill("boards/clauses.txt", judged=judged, parts=parts, unknown=unknown)
     return Board(
         seed_set=seed_set,
         judge=judge,
-        main=_main_table(contestants, parts, lengths, measured.unit),
+        main=main,
         parts=parts,
         lengths=lengths,
         judge_table=judge_table(facts.values(), [judged[name].signature for name in facts]),
@@ -245,8 +265,8 @@ def build_board(
     )
 
 
-def with_groups(board: Board, parts: Mapping[str, Board], group_of: Mapping[str, str]) -> Board:
-    """Return the board with a table of groups, each a board of that group's dialogues alone.
+def with_groups(board: Board, tables: Mapping[str, Table], group_of: Mapping[str, str]) -> Board:
+    """Return the board with a table of groups, from the main table of each group's dialogues alone.
 
     ``group_of``: seed id -> its topic, or where seeds have none its length.
     """
@@ -268,8 +288,8 @@ def with_groups(board: Board, parts: Mapping[str, Board], group_of: Mapping[str,
     cases = pd.Series(values, seeds, dtype=float)
     cases_of = cases.index.map(group_of)
     frames = []
-    for group, part in parts.items():
-        frame = part.frame.assign(n=part.frame["complete"])
+    for group, main in tables.items():
+        frame = main.frame.assign(n=main.frame["complete"])
         frame[word] = group
         # Of its shuffled dialogues, alone and in pairs.
         own = cases[cases_of == group]

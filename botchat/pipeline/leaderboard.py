@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from botchat.errors import MissingDataError, NotWritten, UsageError, did_you_mean, listed
 from botchat.frames import fill
 from botchat.interfaces import Row, settings_digest
-from botchat.pipeline.ledger import call_texts, cost_per_dialogue, total_cost
+from botchat.pipeline.ledger import call_texts
 from botchat.pipeline.load import SeedSetData, judged_by, judged_files, load, only_judge
 from botchat.pipeline.spending import Meter
 from botchat.records import JudgeId, Seeds, Texts
@@ -83,6 +83,7 @@ def leaderboard(
     content |= board_files.by_seed(view.board, data.dialogues)
     content["protocols"] = view.agreement
     texts = board_files.board_files(view.board, view.headline, view.trust, formats, content)
+    judgments = data.judgments_of(paged[0])
     text = fill(
         "pipeline/board_lines.txt",
         view=view,
@@ -90,7 +91,8 @@ def leaderboard(
         sizes=sizes,
         most=MOST_IN_READER,
         seeds=seeds,
-        judgments=data.judgments_of(paged[0]),
+        n_judged=len(judgments),
+        n_unreadable=sum(judgment.verdict is None for judgment in judgments),
         meter=meter,
     )
     lines = text.splitlines()
@@ -170,14 +172,13 @@ def _views(
     meter.begin("count and rate", len(judges))
     reports = set_reports(data)
     labelled = label_checks(reports, data.catalogue)
-    costs = cost_per_dialogue(data.workspace, data.dialogues)
     views = []
     for judge in judges:
-        judgments = data.judgments_of(judge)
         usd = None
-        if judgments:
-            usd = total_cost(data.workspace, data.dialogues, judgments)
-        views.append(View.of(data.board(judge), labelled.get(judge), costs, usd))
+        if not data.large:  # else not all of its calls are known
+            usd = data.spent.by_judge[judge]
+        board = data.board(judge)
+        views.append(View.of(board, labelled.get(judge), data.spent.per_dialogue, usd))
         meter.done += 1
     return views, reports
 

@@ -1,14 +1,15 @@
 """Commands on the ledger: calls and their cost, and forgetting calls."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from contextlib import closing
 from datetime import date
 from functools import partial
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from botchat.errors import MissingDataError, UsageError, did_you_mean, listed
 from botchat.estimates import VerdictPrice
@@ -16,7 +17,6 @@ from botchat.models.stored import rough_tokens, visible_reply
 from botchat.pipeline.contestants import stored_name
 from botchat.pipeline.session import Session
 from botchat.records import (
-    HUMAN,
     VERSION,
     Dialogue,
     Dialogues,
@@ -37,14 +37,17 @@ T = TypeVar("T", Dialogue, Judgment)
 
 def stats(workspace: Workspace) -> Result:
     """Return calls, tokens and money, a row a model and stage; note what lost its calls."""
+    dialogues: list[Dialogue] = []
+    for name in workspace.seed_sets():
+        for by_seed in workspace.all_dialogues(name).values():
+            dialogues += by_seed.values()
+    judgments: list[Judgment] = []
+    for path in sorted(workspace.root.glob("judgments/*/*/*.jsonl")):
+        judgments += workspace.judgments(path).values()
     with closing(_open(workspace)) as ledger:
         rows = [row._asdict() for row in usage.stats(ledger)]
-    dialogues = [workspace.all_dialogues(name).values() for name in workspace.seed_sets()]
-    paths = sorted(workspace.root.glob("judgments/*/*/*.jsonl"))
-    judgments = [workspace.judgments(path).values() for path in paths]
-    notes = lost_calls_note(
-        workspace, chain.from_iterable(dialogues), chain.from_iterable(judgments)
-    )
+        lost = ledger.missing({*calls_of(dialogues), *judged_calls(judgments)})
+    notes = lost_calls_note(lost, dialogues, judgments)
     printed = [dict(row) for row in rows]
     if not any(row["superseded"] for row in rows):
         for row in printed:
@@ -53,24 +56,18 @@ def stats(workspace: Workspace) -> Result:
 
 
 def lost_calls_note(
-    workspace: Workspace,
-    dialogues: Iterable[Mapping[str, Dialogue]],
-    judgments: Iterable[Judgment],
+    lost: Set[str], dialogues: Iterable[Dialogue], judgments: Iterable[Judgment]
 ) -> list[str]:
-    """Return a note if utterances or verdicts rest on calls that the ledger does not have."""
-    if not workspace.ledger_path.exists():
-        return []
-    spoken = []
-    for by_seed in dialogues:
-        spoken += calls_of(by_seed.values())
-    judged = [judgment.calls for judgment in judgments]
-    with closing(workspace.ledger(readonly=True)) as ledger:
-        lost = ledger.missing(chain(spoken, chain.from_iterable(judged)))
+    """Return a note if utterances or verdicts rest on calls that the ledger does not have.
+
+    ``lost``: the keys of these calls.
+    """
     if not lost:
         return []
-    n_verdicts = sum(not lost.isdisjoint(keys) for keys in judged)
+    n_utterances = sum(key in lost for key in calls_of(dialogues))
+    n_verdicts = sum(not lost.isdisjoint(judgment.calls) for judgment in judgments)
     return [
-        f"{sum(key in lost for key in spoken)} utterances and {n_verdicts} verdicts rest on calls "
+        f"{n_utterances} utterances and {n_verdicts} verdicts rest on calls "
         "that the ledger no longer has; copy the ledger back from a backup"
     ]
 
@@ -181,30 +178,46 @@ def _open(workspace: Workspace, *, readonly: bool = True) -> Ledger:
     return Ledger(workspace.ledger_path, readonly=readonly)
 
 
-def cost_per_dialogue(workspace: Workspace, dialogues: Dialogues) -> dict[str, float]:
-    """Return USD of one dialogue by contestant: the cost of its calls, over its dialogues.
+class Spent(NamedTuple):
+    """USD of the calls that dialogues and judgments rest on."""
 
-    Contestants with a call of unknown price, or one that is not in the ledger, are left out, and so
-    is `HUMAN`. 0 is free.
-    """
-    costs = {}
-    for name, by_seed in dialogues.items():
-        if name != HUMAN and by_seed:
-            calls = calls_of(by_seed.values())
-            usd = _share(workspace, calls, len(by_seed)).cost_usd
-            if usd is not None:
-                costs[name] = usd
-    return costs
+    per_dialogue: dict[str, float]
+    """Contestant -> cost of its calls, over its dialogues; none where it is not known of each, or
+    there are no calls. 0 is free."""
+    by_judge: dict[str, float | None]
+    """Judge -> cost of its judgments and all dialogues; None where it is not known of each."""
+    lost: set[str]
+    """Keys of calls that the ledger does not have; empty without a ledger."""
 
 
-def total_cost(
-    workspace: Workspace, dialogues: Dialogues, judgments: Sequence[Judgment]
-) -> float | None:
-    """Return USD of all calls that these rest on; None if it is not known of each."""
-    keys = judged_calls(judgments)
-    for by_seed in dialogues.values():
-        keys.update(calls_of(by_seed.values()))
-    return _share(workspace, keys - {""}, 1).cost_usd
+def spent(
+    workspace: Workspace, dialogues: Dialogues, judged: Mapping[str, Iterable[Judgment]]
+) -> Spent:
+    """Look up the calls of each contestant, and of each judge, in the ledger, all once."""
+    spoken = {name: set(calls_of(by_seed.values())) for name, by_seed in dialogues.items()}
+    asked = {judge: judged_calls(judgments) for judge, judgments in judged.items()}
+    usd: dict[str, float | None] = {}
+    with closing(workspace.ledger(readonly=True)) as ledger:
+        for calls in [*spoken.values(), *asked.values()]:  # not together, for the memory's sake
+            usd |= {key: bill.cost_usd for key, bill in usage.bills(ledger, calls).items()}
+    per_dialogue = {}
+    for name, calls in spoken.items():
+        cost = _sum(usd, calls)
+        if calls and cost is not None:
+            per_dialogue[name] = cost / len(dialogues[name])
+    every = set().union(*spoken.values()) - {""}
+    by_judge = {judge: _sum(usd, every | calls) for judge, calls in asked.items()}
+    lost = set()
+    if workspace.ledger_path.exists():
+        lost = every.union(*asked.values()) - usd.keys()
+    return Spent(per_dialogue, by_judge, lost)
+
+
+def _sum(usd: Mapping[str, float | None], calls: Iterable[str]) -> float | None:
+    costs = [usd.get(key) for key in calls]
+    if None in costs:
+        return None
+    return math.fsum(cost or 0.0 for cost in costs)
 
 
 def cost_per_verdict(
@@ -215,11 +228,12 @@ def cost_per_verdict(
     A call that several verdicts rest on counts once.
     """
     prices = {}
-    for name, judgments in judged.items():
-        n = len(judgments) / n_together
-        keys = judged_calls(judgments)
-        bill = _share(workspace, keys, n)
-        prices[name] = VerdictPrice(len(keys) / n, bill.tokens, bill.cost_usd, bill.latency_s)
+    with closing(workspace.ledger(readonly=True)) as ledger:
+        for name, judgments in judged.items():
+            n = len(judgments) / n_together
+            keys = judged_calls(judgments)
+            bill = usage.share(ledger, keys, n)
+            prices[name] = VerdictPrice(len(keys) / n, bill.tokens, bill.cost_usd, bill.latency_s)
     return prices
 
 
@@ -247,11 +261,6 @@ def call_texts(workspace: Workspace, keys: Texts) -> dict[str, PageCall]:
                 usd=call.cost_usd,
             )
     return calls
-
-
-def _share(workspace: Workspace, calls: Collection[str], n: float) -> usage.Bill:
-    with closing(workspace.ledger(readonly=True)) as ledger:
-        return usage.share(ledger, calls, n)
 
 
 def record_provenance(

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
@@ -26,7 +26,7 @@ from botchat.pipeline.contestants import (
     self_judged_models,
     with_humans,
 )
-from botchat.pipeline.ledger import lost_calls_note
+from botchat.pipeline.ledger import Spent, lost_calls_note, spent
 from botchat.pipeline.spending import JudgeName
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.controls import shuffled_dialogues
@@ -93,13 +93,19 @@ class SeedSetData:
     test: JudgeTest
     """Dialogues that judges can be tested on."""
 
+    @cached_property
+    def spent(self) -> Spent:
+        """Cost of the dialogues and of `judgments`."""
+        judged = {judge: self.judgments_of(judge) for judge in self.judgments}
+        return spent(self.workspace, self.dialogues, judged)
+
     def judgments_of(self, judge: str) -> list[Judgment]:
         """Return one judge's judgments in all protocols, as far as `judgments` has them."""
         return list(chain.from_iterable(self.judgments[judge].values()))
 
     def board(self, judge: str) -> Board:
         """Return one judge's numbers, which do not depend on what others judged."""
-        from botchat.boards.board import JudgedSet, build_board, with_groups
+        from botchat.boards.board import JudgedSet, build_board, standings, with_groups
         from botchat.ratings.elo import EloSettings
 
         verdicts = self.verdicts[judge]
@@ -109,14 +115,14 @@ class SeedSetData:
         group_of = self._group_of(seeds)
         groups = set(group_of.values())
         if len(groups) > 1 and len(board.main.frame):
-            parts = {}
+            tables = {}
             for group in sorted(groups, key=natural_sort_key):
                 # Inside of a topic its dialogues are the clusters.
                 of_group = (seed for seed in seeds if group_of.get(seed.id) == group)
                 own = [msgspec.structs.replace(seed, topic="") for seed in of_group]
                 part = JudgedSet(self.seed_set, own, dialogues_on(own, dialogues), self.catalogue)
-                parts[group] = build_board(part, judge, verdicts, EloSettings(shuffles=1, runs=1))
-            board = with_groups(board, parts, group_of)
+                tables[group] = standings(part, verdicts, EloSettings(shuffles=1, runs=1)).main
+            board = with_groups(board, tables, group_of)
         # Of a contestant on the board, or of the judge's verdicts.
         names = {"generate": set(self.dialogues)}
         provenance = [row for row in self.measured if row.name in names.get(row.stage, {judge})]
@@ -156,7 +162,9 @@ class SeedSetData:
             imported=imported_contestants(self.dialogues),
             faults=generation.fault_clauses(self.dialogues),
         )
-        lost = lost_calls_note(self.workspace, self.dialogues.values(), judgments)
+        by_seed = [each.values() for each in self.dialogues.values()]
+        dialogues = chain.from_iterable(by_seed)
+        lost = lost_calls_note(self.spent.lost, dialogues, judgments)
         return text.splitlines() + lost
 
 

@@ -103,7 +103,9 @@ def matrix(rates: pd.DataFrame, axes: Axes) -> None:
     size = min(7.5, 0.28 * axes.figure.bbox.width / (n + 6))
     if size >= 4:
         for i, j in np.argwhere(np.isfinite(percent)):
-            axes.text(j, i, f"{percent[i, j]:.0f}", ha="center", va="center", size=size)
+            text = f"{percent[i, j]:.0f}"
+            # What is inside of the axes need not be measured for the layout.
+            axes.text(j, i, text, ha="center", va="center", size=size, in_layout=False)
     names = _short(axes, rates.index)
     size = min(8.0, max(4.0, 1.7 * size))
     axes.set_xticks(range(n), names, rotation=90, size=size)
@@ -125,7 +127,7 @@ def stacks(rates: pd.DataFrame, axes: Axes) -> None:
         share = 100 * rates[key].to_numpy(dtype=float)
         bars = axes.barh(range(len(rates)), share, 0.72, left, color=color, label=key)
         texts = [f"{value:.0f}" if value >= 8 else "" for value in share]
-        axes.bar_label(bars, texts, label_type="center", color=on, size=7)
+        axes.bar_label(bars, texts, label_type="center", color=on, size=7, in_layout=False)
         left += share
     _name_rows(axes, list(rates.index))
     axes.set(xlim=(0, 100), xlabel="comparisons (%)")

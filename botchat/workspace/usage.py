@@ -56,17 +56,26 @@ def keep_pace(ledger: Ledger, started: float) -> None:
     )
 
 
-def share(ledger: Ledger, calls: Collection[str], n: float) -> Bill:
-    """Return the usage of several calls in sum, over n; None what is not known of each.
+def bills(ledger: Ledger, calls: Collection[str]) -> dict[str, Bill]:
+    """Return call -> its usage, of the calls that the ledger has.
 
     A failed call for which the endpoint counted no tokens is taken to have cost nothing.
     """
-    keys = set(calls)
-    rows = ledger.select(package_text("workspace/bills.sql"), json.dumps(sorted(keys)))
-    if len(rows) < len(keys):
+    keys = sorted(calls)
+    known = {}
+    rows = ledger.select(package_text("workspace/bills.sql"), json.dumps(keys))
+    for place, *figures in rows:
+        known[keys[place]] = Bill._make(figures)
+    return known
+
+
+def share(ledger: Ledger, calls: Collection[str], n: float) -> Bill:
+    """Return the usage of several calls in sum, over n; None what is not known of each."""
+    known = bills(ledger, calls)
+    if len(known) < len(calls):
         return Bill(None, None, None)
     shares = []
-    for figures in zip(Bill(0, 0.0, 0.0), *rows, strict=True):
+    for figures in zip(Bill(0, 0.0, 0.0), *known.values(), strict=True):
         is_known = None not in figures
         shares.append(math.fsum(each or 0.0 for each in figures) / n if is_known else None)
     return Bill._make(shares)
