@@ -315,14 +315,23 @@ class VerdictsBuilder:
         ``states``: each with whether it is on the dialogues as they are.
         """
         judgments = [judgment for judgment, _ in states]
-        rows = []
-        for judgment in judgments:
-            first, second = judgment.contestants
-            result = self._result(judgment.verdict)
-            rows.append(PairVerdict(judgment.seed_id, first, second, "", result))
+        items = Numbers()
+        contestants = Numbers()
         signatures = Numbers()
+        item = items.of(judgment.seed_id for judgment in judgments)
+        names = [judgment.contestants for judgment in judgments]
+        side = contestants.of(chain.from_iterable(names))
         block = replace(
-            PairVerdicts.of(rows),
+            PairVerdicts.of_columns(
+                tuple(items),
+                tuple(contestants),
+                ("",),
+                item,
+                side[::2],
+                side[1::2],
+                np.zeros_like(item),
+                np.array([self._result(judgment.verdict) for judgment in judgments], np.float64),
+            ),
             shown=np.array([judgment.shown for judgment in judgments], np.intp),
             signature=signatures.of(judgment.signature for judgment in judgments),
             no_room=np.array([lacks_room(judgment) for judgment in judgments], np.bool_),

@@ -5,7 +5,6 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
-from sys import intern
 
 import msgspec
 
@@ -23,7 +22,6 @@ from botchat.records import (
     SHUFFLED,
     SIGNED,
     Dialogue,
-    Names,
     Seed,
     Seeds,
     Utterance,
@@ -103,17 +101,25 @@ def _n_alike(seeds: Seeds) -> int:
 
     Takes time in proportion to the text: of each three words the first seed that has them counts.
     """
-    first: dict[Names, str] = {}
-    n = 0
-    for seed in seeds:
-        text = " ".join(seed.utterances[:N_SEED])
-        words = list(map(intern, words_of(text.casefold())))  # few words stand in many triples
-        triples = zip(words, words[1:], words[2:], strict=False)
-        owners = [first.setdefault(triple, seed.id) for triple in triples]
-        others = Counter([owner for owner in owners if owner != seed.id])
-        most = max(others.values(), default=0)
-        if not seed.topic and most > _SHARED * len(words):
-            n += 1
+    import numpy as np
+
+    from botchat.metrics.verdicts import Numbers
+
+    numbers = Numbers()
+    words = [numbers.of(words_of(" ".join(each.utterances[:N_SEED]).casefold())) for each in seeds]
+    n_words = np.array([len(each) for each in words])
+    word = np.concatenate(words)
+    seed = np.repeat(np.arange(len(seeds)), n_words)
+    within = seed[:-2] == seed[2:]
+    triple = (word[:-2] * len(numbers) + word[1:-1]) * len(numbers) + word[2:]
+    seed = seed[2:][within]
+    _, begin, number = np.unique(triple[within], return_index=True, return_inverse=True)
+    owner = seed[begin][number]
+    shared = (seed * len(seeds) + owner)[seed != owner]
+    pairs, n_shared = np.unique(shared, return_counts=True)
+    later = pairs // len(seeds)
+    alike = set(later[n_shared > _SHARED * n_words[later]].tolist())
+    n = sum(not seeds[i].topic for i in alike)
     if n <= _ALIKE * len(seeds):
         return 0
     return n

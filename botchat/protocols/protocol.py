@@ -265,9 +265,8 @@ class Protocol:
 
     def check(self, judgments: Sequence[Judgment]) -> None:
         """Raise `DataError` for a verdict, or a number of contestants, that cannot be."""
-        kinds = {(judgment.verdict, judgment.shown): judgment for judgment in judgments}
-        for judgment in kinds.values():
-            n = len(judgment.contestants)
+        kinds = {(each.verdict, each.shown, len(each.contestants)): each for each in judgments}
+        for (_, _, n), judgment in kinds.items():
             try:
                 if n != self.orders:
                     raise DataError(

@@ -155,14 +155,18 @@ def test_the_last_line_on_a_case_is_the_one_that_counts(workspace, records):
     [
         (b'{"seed_id":"S-1","contestants":["a"]}', r"rules-\w+\.jsonl:2: "),
         (b'{"seed_id":"S-1",', r"rules-\w+\.jsonl:2: "),
-        (None, "'perhaps'"),  # never taken for a tie
+        ({"verdict": "perhaps"}, "'perhaps'"),  # never taken for a tie
+        ({"contestants": ("good",)}, "1 contestants where arena-n8 shows 2"),
     ],
 )
 def test_a_line_that_is_no_judgment_is_named(workspace, records, line, message):
     """File and line, or the verdict."""
     path = workspace.judgments_path("set", "arena-n8", JUDGE)
-    wrong = msgspec.structs.replace(records.judgments["arena-n8"][0], verdict="perhaps")
-    lines = path.read_bytes().split(b"\n")
-    path.write_bytes(b"\n".join([lines[0], line or msgspec.json.encode(wrong), *lines[1:]]))
+    if isinstance(line, dict):
+        line = msgspec.json.encode(
+            msgspec.structs.replace(records.judgments["arena-n8"][0], **line)
+        )
+    first, *others = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join([first, line, *others]))
     with pytest.raises(DataError, match=message):
-        columns(workspace, "arena-n8")
+        load(workspace, "set", [JUDGE])
