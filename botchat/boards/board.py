@@ -83,7 +83,7 @@ class Board:
     """Utterances of every human dialogue of the set."""
     seeds_signature: str = ""
     """Signature of `human_lengths`."""
-    notes: Texts
+    notes: Texts = ()
     """Sentences on what is left out, and why."""
     verdicts: Judged
     invented: bool = False
@@ -196,42 +196,10 @@ class JudgedSet(NamedTuple):
     """Shuffled dialogues, by default none; there are judgments on them too."""
 
 
-class Standings(NamedTuple):
-    """Results of one judge's verdicts, without what is known of the judge."""
-
-    main: Table
-    """See `Board.main`; so are the next two."""
-    parts: Sequence[ProtocolResult]
-    lengths: Table
-    measured: Lengths
-    verdicts: Judged
-
-
-def standings(
-    judged_set: JudgedSet, judgments: JudgedFor, elo: EloSettings | None = None
-) -> Standings:
-    """Count, rate and rank; parameters and errors as of `build_board`."""
-    dialogues = judged_set.dialogues
-    judged = protocol_verdicts(judged_set, judgments)
-    contestants = _contestants(dialogues, judged)
-    measured = measure(contestants)
-    lengths = lengths_table(measured, judged_set.name, imported_signature(dialogues))
-    parts: list[ProtocolResult] = []
-    others = []
-    for part in judged.values():
-        if not part.protocol.is_pair:
-            others.append(protocol_result(part))
-        elif len(part.comparisons):
-            parts.append(rate(part, elo))
-    parts += others
-    main = _main_table(contestants, parts, lengths, measured.unit)
-    return Standings(main, parts, lengths, measured, judged)
-
-
-def build_board(
+def rated_board(
     judged_set: JudgedSet, judge: str, judgments: JudgedFor, elo: EloSettings | None = None
 ) -> Board:
-    """Count, rate and rank, with what is known of the judge.
+    """Count, rate and rank, without a look at the judge and without notes.
 
     ``judgments``: protocol -> the judge's, at most one for each seed and order shown; judgments on
     other seeds or contestants are passed over, and pairwise ones may be in columns. ``elo``: by
@@ -240,33 +208,57 @@ def build_board(
     Raises:
         DataError: a verdict that the protocol does not offer.
     """
-    seed_set, seeds, dialogues, catalogue, test = judged_set
-    main, parts, lengths, measured, judged = standings(judged_set, judgments, elo)
-    facts = {name: judge_facts(judged[name]) for name in sorted(judged)}
-    known = catalogue.among(judgments)
-    unknown = [name for name in sorted(judgments.keys() - known) if not is_reserved(name)]
-    clauses = fill("boards/clauses.txt", judged=judged, parts=parts, unknown=unknown)
+    seed_set, seeds, dialogues, _, test = judged_set
+    judged = protocol_verdicts(judged_set, judgments)
+    contestants = _contestants(dialogues, judged)
+    measured = measure(contestants)
+    lengths = lengths_table(measured, seed_set, imported_signature(dialogues))
+    arenas = []
+    others = []
+    for part in judged.values():
+        if not part.protocol.is_pair:
+            others.append(protocol_result(part))
+        elif len(part.comparisons):
+            arenas.append(rate(part, elo))
+    parts: list[ProtocolResult] = [*arenas]
+    parts += others
     return Board(
         seed_set=seed_set,
         judge=judge,
-        main=main,
+        main=_main_table(contestants, parts, lengths, measured.unit),
         parts=parts,
         lengths=lengths,
-        judge_table=judge_table(facts.values(), [judged[name].signature for name in facts]),
-        judge_facts=facts,
+        judge_table=judge_table((), ()),
         utterance_lengths=measured,
         human_lengths=[len(each.utterances) for each in dialogues.get(HUMAN, {}).values()],
         seeds_signature=f"{SIGNED}|seeds|set:{seed_set}|seeds:{len(seeds)}"
         f"|min4:{len(eligible_seeds(seeds))}",
-        notes=clauses.splitlines(),
         verdicts=judged,
         n_seeds=len(seeds),
         test=test,
     )
 
 
-def with_groups(board: Board, tables: Mapping[str, Table], group_of: Mapping[str, str]) -> Board:
-    """Return the board with a table of groups, from the main table of each group's dialogues alone.
+def build_board(
+    judged_set: JudgedSet, judge: str, judgments: JudgedFor, elo: EloSettings | None = None
+) -> Board:
+    """Return the `rated_board` with what is known of the judge; parameters and errors as there."""
+    board = rated_board(judged_set, judge, judgments, elo)
+    judged = board.verdicts
+    facts = {name: judge_facts(judged[name]) for name in sorted(judged)}
+    known = judged_set.catalogue.among(judgments)
+    unknown = [name for name in sorted(judgments.keys() - known) if not is_reserved(name)]
+    clauses = fill("boards/clauses.txt", board=board, unknown=unknown)
+    return replace(
+        board,
+        judge_table=judge_table(facts.values(), [judged[name].signature for name in facts]),
+        judge_facts=facts,
+        notes=clauses.splitlines(),
+    )
+
+
+def with_groups(board: Board, parts: Mapping[str, Board], group_of: Mapping[str, str]) -> Board:
+    """Return the board with a table of groups, each a board of that group's dialogues alone.
 
     ``group_of``: seed id -> its topic, or where seeds have none its length.
     """
@@ -288,8 +280,8 @@ def with_groups(board: Board, tables: Mapping[str, Table], group_of: Mapping[str
     cases = pd.Series(values, seeds, dtype=float)
     cases_of = cases.index.map(group_of)
     frames = []
-    for group, main in tables.items():
-        frame = main.frame.assign(n=main.frame["complete"])
+    for group, part in parts.items():
+        frame = part.frame.assign(n=part.frame["complete"])
         frame[word] = group
         # Of its shuffled dialogues, alone and in pairs.
         own = cases[cases_of == group]

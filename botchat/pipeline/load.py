@@ -105,7 +105,7 @@ class SeedSetData:
 
     def board(self, judge: str) -> Board:
         """Return one judge's numbers, which do not depend on what others judged."""
-        from botchat.boards.board import JudgedSet, build_board, standings, with_groups
+        from botchat.boards.board import JudgedSet, build_board, rated_board, with_groups
         from botchat.ratings.elo import EloSettings
 
         verdicts = self.verdicts[judge]
@@ -115,14 +115,14 @@ class SeedSetData:
         group_of = self._group_of(seeds)
         groups = set(group_of.values())
         if len(groups) > 1 and len(board.main.frame):
-            tables = {}
+            parts = {}
             for group in sorted(groups, key=natural_sort_key):
                 # Inside of a topic its dialogues are the clusters.
                 of_group = (seed for seed in seeds if group_of.get(seed.id) == group)
                 own = [msgspec.structs.replace(seed, topic="") for seed in of_group]
                 part = JudgedSet(self.seed_set, own, dialogues_on(own, dialogues), self.catalogue)
-                tables[group] = standings(part, verdicts, EloSettings(shuffles=1, runs=1)).main
-            board = with_groups(board, tables, group_of)
+                parts[group] = rated_board(part, judge, verdicts, EloSettings(shuffles=1, runs=1))
+            board = with_groups(board, parts, group_of)
         # Of a contestant on the board, or of the judge's verdicts.
         names = {"generate": set(self.dialogues)}
         provenance = [row for row in self.measured if row.name in names.get(row.stage, {judge})]
