@@ -14,7 +14,7 @@ from botchat.errors import ConfigError, UsageError, listed, log
 from botchat.frames import fill
 from botchat.interfaces import quirks_suffix, settings_digest
 from botchat.parallel import EarlyStop, run_concurrently, together
-from botchat.pipeline.ledger import calls_of, record_provenance
+from botchat.pipeline.ledger import record_provenance
 from botchat.pipeline.plan import DryRunModels, ask_or_plan
 from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.session import Session, token_counter
@@ -25,7 +25,7 @@ from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import settle
 from botchat.workspace.ledger import Ledger
-from botchat.workspace.usage import call_facts
+from botchat.workspace.usage import call_facts, calls_of
 
 MOST_TURNS = 1_000
 """Utterances of a dialogue; each is asked for with all before it, so money grows as the square."""

@@ -24,7 +24,7 @@ from botchat.pipeline.contestants import (
     in_turn,
     select_dialogues,
 )
-from botchat.pipeline.ledger import judged_calls, record_provenance
+from botchat.pipeline.ledger import record_provenance
 from botchat.pipeline.plan import DryRunModels, ask_or_plan
 from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.session import Session
@@ -49,6 +49,7 @@ from botchat.records import (
 from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import CaseKey, judgment_key, settle
+from botchat.workspace.usage import judged_calls
 
 JUDGE_TEST = "judge test"
 """Step of a plan: cases on controls."""

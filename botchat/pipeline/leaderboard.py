@@ -176,9 +176,9 @@ def _views(
     for judge in judges:
         usd = None
         if not data.large:  # else not all of its calls are known
-            usd = data.spent.by_judge[judge]
+            usd = data.costs.by_judge[judge]
         board = data.board(judge)
-        views.append(View.of(board, labelled.get(judge), data.spent.per_dialogue, usd))
+        views.append(View.of(board, labelled.get(judge), data.costs.per_dialogue, usd))
         meter.done += 1
     return views, reports
 

@@ -1,15 +1,13 @@
 """Commands on the ledger: calls and their cost, and forgetting calls."""
 
 import json
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from contextlib import closing
 from datetime import date
 from functools import partial
-from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from botchat.errors import MissingDataError, UsageError, did_you_mean, listed
 from botchat.estimates import VerdictPrice
@@ -19,7 +17,6 @@ from botchat.pipeline.session import Session
 from botchat.records import (
     VERSION,
     Dialogue,
-    Dialogues,
     Judged,
     Judgment,
     Names,
@@ -46,7 +43,7 @@ def stats(workspace: Workspace) -> Result:
         judgments += workspace.judgments(path).values()
     with closing(_open(workspace)) as ledger:
         rows = [row._asdict() for row in usage.stats(ledger)]
-        lost = ledger.missing({*calls_of(dialogues), *judged_calls(judgments)})
+        lost = ledger.missing({*usage.calls_of(dialogues), *usage.judged_calls(judgments)})
     notes = lost_calls_note(lost, dialogues, judgments)
     printed = [dict(row) for row in rows]
     if not any(row["superseded"] for row in rows):
@@ -64,7 +61,7 @@ def lost_calls_note(
     """
     if not lost:
         return []
-    n_utterances = sum(key in lost for key in calls_of(dialogues))
+    n_utterances = sum(key in lost for key in usage.calls_of(dialogues))
     n_verdicts = sum(not lost.isdisjoint(judgment.calls) for judgment in judgments)
     return [
         f"{n_utterances} utterances and {n_verdicts} verdicts rest on calls "
@@ -178,48 +175,6 @@ def _open(workspace: Workspace, *, readonly: bool = True) -> Ledger:
     return Ledger(workspace.ledger_path, readonly=readonly)
 
 
-class Spent(NamedTuple):
-    """USD of the calls that dialogues and judgments rest on."""
-
-    per_dialogue: dict[str, float]
-    """Contestant -> cost of its calls, over its dialogues; none where it is not known of each, or
-    there are no calls. 0 is free."""
-    by_judge: dict[str, float | None]
-    """Judge -> cost of its judgments and all dialogues; None where it is not known of each."""
-    lost: set[str]
-    """Keys of calls that the ledger does not have; empty without a ledger."""
-
-
-def spent(
-    workspace: Workspace, dialogues: Dialogues, judged: Mapping[str, Iterable[Judgment]]
-) -> Spent:
-    """Look up the calls of each contestant, and of each judge, in the ledger, all once."""
-    spoken = {name: set(calls_of(by_seed.values())) for name, by_seed in dialogues.items()}
-    asked = {judge: judged_calls(judgments) for judge, judgments in judged.items()}
-    usd: dict[str, float | None] = {}
-    with closing(workspace.ledger(readonly=True)) as ledger:
-        for calls in [*spoken.values(), *asked.values()]:  # not together, for the memory's sake
-            usd |= {key: bill.cost_usd for key, bill in usage.bills(ledger, calls).items()}
-    per_dialogue = {}
-    for name, calls in spoken.items():
-        cost = _sum(usd, calls)
-        if calls and cost is not None:
-            per_dialogue[name] = cost / len(dialogues[name])
-    every = set().union(*spoken.values()) - {""}
-    by_judge = {judge: _sum(usd, every | calls) for judge, calls in asked.items()}
-    lost = set()
-    if workspace.ledger_path.exists():
-        lost = every.union(*asked.values()) - usd.keys()
-    return Spent(per_dialogue, by_judge, lost)
-
-
-def _sum(usd: Mapping[str, float | None], calls: Iterable[str]) -> float | None:
-    costs = [usd.get(key) for key in calls]
-    if None in costs:
-        return None
-    return math.fsum(cost or 0.0 for cost in costs)
-
-
 def cost_per_verdict(
     workspace: Workspace, judged: Judged, n_together: int = 1
 ) -> dict[str, VerdictPrice]:
@@ -231,21 +186,10 @@ def cost_per_verdict(
     with closing(workspace.ledger(readonly=True)) as ledger:
         for name, judgments in judged.items():
             n = len(judgments) / n_together
-            keys = judged_calls(judgments)
+            keys = usage.judged_calls(judgments)
             bill = usage.share(ledger, keys, n)
             prices[name] = VerdictPrice(len(keys) / n, bill.tokens, bill.cost_usd, bill.latency_s)
     return prices
-
-
-def judged_calls(judgments: Iterable[Judgment]) -> set[str]:
-    """Return the ledger keys of the calls that some judgments rest on."""
-    return set(chain.from_iterable(judgment.calls for judgment in judgments))
-
-
-def calls_of(dialogues: Iterable[Dialogue]) -> list[str]:
-    """Return the ledger key of every generated utterance; of an imported one it is empty."""
-    facts = chain.from_iterable(dialogue.facts for dialogue in dialogues)
-    return [fact.call for fact in facts]
 
 
 def call_texts(workspace: Workspace, keys: Texts) -> dict[str, PageCall]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
@@ -26,7 +27,7 @@ from botchat.pipeline.contestants import (
     self_judged_models,
     with_humans,
 )
-from botchat.pipeline.ledger import Spent, lost_calls_note, spent
+from botchat.pipeline.ledger import lost_calls_note
 from botchat.pipeline.spending import JudgeName
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.controls import shuffled_dialogues
@@ -48,6 +49,7 @@ from botchat.records import (
 )
 from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, CaseKey, JudgmentFiles, Workspace, judgment_key
+from botchat.workspace.usage import CallCosts, call_costs
 
 if TYPE_CHECKING:
     from botchat.boards.board import Board
@@ -94,10 +96,11 @@ class SeedSetData:
     """Dialogues that judges can be tested on."""
 
     @cached_property
-    def spent(self) -> Spent:
+    def costs(self) -> CallCosts:
         """Cost of the dialogues and of `judgments`."""
         judged = {judge: self.judgments_of(judge) for judge in self.judgments}
-        return spent(self.workspace, self.dialogues, judged)
+        with closing(self.workspace.ledger(readonly=True)) as ledger:
+            return call_costs(ledger, self.dialogues, judged)
 
     def judgments_of(self, judge: str) -> list[Judgment]:
         """Return one judge's judgments in all protocols, as far as `judgments` has them."""
@@ -164,7 +167,7 @@ class SeedSetData:
         )
         by_seed = [each.values() for each in self.dialogues.values()]
         dialogues = chain.from_iterable(by_seed)
-        lost = lost_calls_note(self.spent.lost, dialogues, judgments)
+        lost = lost_calls_note(self.costs.lost, dialogues, judgments)
         return text.splitlines() + lost
 
 

@@ -7,11 +7,13 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from botchat.frames import of_kind, package_text
 from botchat.interfaces import Identity, settings_digest
+from botchat.records import Dialogue, Dialogues, Judged, Judgment
 from botchat.workspace.ledger import Ledger, StoredCall
 
 
@@ -74,11 +76,60 @@ def share(ledger: Ledger, calls: Collection[str], n: float) -> Bill:
     known = bills(ledger, calls)
     if len(known) < len(calls):
         return Bill(None, None, None)
-    shares = []
-    for figures in zip(Bill(0, 0.0, 0.0), *known.values(), strict=True):
-        is_known = None not in figures
-        shares.append(math.fsum(each or 0.0 for each in figures) / n if is_known else None)
-    return Bill._make(shares)
+    figures = zip(Bill(0, 0.0, 0.0), *known.values(), strict=True)
+    return Bill._make(_sum(each, n) for each in figures)
+
+
+def _sum(figures: Iterable[float | None], n: float) -> float | None:
+    """Return a sum over n, None if a figure is not known."""
+    figures = list(figures)
+    if None in figures:
+        return None
+    return math.fsum(each or 0.0 for each in figures) / n
+
+
+def judged_calls(judgments: Iterable[Judgment]) -> set[str]:
+    """Return the ledger keys of the calls that some judgments rest on."""
+    return set(chain.from_iterable(judgment.calls for judgment in judgments))
+
+
+def calls_of(dialogues: Iterable[Dialogue]) -> list[str]:
+    """Return the ledger key of every generated utterance; of an imported one it is empty."""
+    facts = chain.from_iterable(dialogue.facts for dialogue in dialogues)
+    return [fact.call for fact in facts]
+
+
+class CallCosts(NamedTuple):
+    """USD of the calls that dialogues and judgments rest on."""
+
+    per_dialogue: dict[str, float]
+    """Contestant -> cost of its calls, over its dialogues; none where it is not known of each, or
+    there are no calls. 0 is free."""
+    by_judge: dict[str, float | None]
+    """Judge -> cost of its judgments and all dialogues; None where it is not known of each."""
+    lost: set[str]
+    """Keys of calls that the ledger does not have; empty without a ledger."""
+
+
+def call_costs(ledger: Ledger, dialogues: Dialogues, judged: Judged) -> CallCosts:
+    """Look up the calls of each contestant, and of each judge, in the ledger, all once."""
+    spoken = {name: set(calls_of(by_seed.values())) for name, by_seed in dialogues.items()}
+    asked = {judge: judged_calls(judgments) for judge, judgments in judged.items()}
+    usd: dict[str, float | None] = {}
+    for calls in [*spoken.values(), *asked.values()]:  # not together, for the memory's sake
+        usd |= {key: bill.cost_usd for key, bill in bills(ledger, calls).items()}
+    per_dialogue = {}
+    for name, calls in spoken.items():
+        if calls:
+            cost = _sum(map(usd.get, calls), len(dialogues[name]))
+            if cost is not None:
+                per_dialogue[name] = cost
+    every = set().union(*spoken.values()) - {""}
+    by_judge = {judge: _sum(map(usd.get, every | calls), 1) for judge, calls in asked.items()}
+    lost = set()
+    if ledger.path is not None:
+        lost = every.union(*asked.values()) - usd.keys()
+    return CallCosts(per_dialogue, by_judge, lost)
 
 
 def stats(ledger: Ledger) -> list[ModelStats]:
