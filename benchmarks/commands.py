@@ -53,6 +53,7 @@ COMMANDS = {
     "publish": Row("publish me/run --seeds big --dry-run", 14, 547, 25, 600),
     "replay": Row("judge arena --turns 16 --judge judge", 14, 547, 10),
     "paper": Row("leaderboard", 14, 547, 12),
+    "paid": Row("leaderboard", 14, 547, 14),
     "boards": Row("leaderboard", 100, 100),
     "seeds": Row("leaderboard", 6, 10_000),
     "million": Row("leaderboard", 47, 547, 20, 700),
@@ -144,6 +145,8 @@ def prepare(name: str, folder: Path) -> str:
             size = fill_ledger(folder, 100_000, " ".join(leaderboard.talk(rng) for _ in range(30)))
         case "replay":
             size = judge_once(folder, row.words)
+        case "paid":
+            size += f", {fill_ledger(folder, n_verdicts + 14 * 14 * 547, 'How are you?')}"
         case "ledger":
             size = fill_ledger(folder, 500_000, "How are you?")
     return size

@@ -65,19 +65,19 @@ def make(
         for i in range(n_seeds)
     ]
     write(folder / "seeds" / "big.jsonl", seeds)
+    call = (f"{n:064x}" for n in range(10**9))
     dialogues: dict[str, dict[str, Dialogue]] = {HUMAN: {}}
     for seed in seeds:
         dialogues[HUMAN][seed.id] = Dialogue(seed.id, HUMAN, seed.utterances, 2, (), "complete", "")
     for n in range(n_models):
         name = f"openai:a-model-{n:02}"
-        facts = tuple(Utterance("ok", 0, 20, f"{n:064}") for _ in range(14))
         dialogues[name] = {
             seed.id: Dialogue(
                 seed.id,
                 name,
                 (*seed.utterances[:2], *(talk(rng) for _ in range(14))),
                 2,
-                facts,
+                tuple(Utterance("ok", 0, 20, next(call)) for _ in range(14)),
                 "complete",
                 "botchat:0.1.0|generate|set:big",
             )
@@ -86,7 +86,6 @@ def make(
         write(folder / "generations" / "big" / f"{slug(name)}.jsonl", dialogues[name].values())
     models = list(dialogues)[1:]
     skill = {model: 0.9 - 0.8 * n / n_models for n, model in enumerate([HUMAN, *models])}
-    call = iter(range(10**9))
 
     @cache
     def seen(model: str, seed_id: str, n: int | None) -> ShownDialogue:
@@ -111,7 +110,7 @@ def make(
             case=case_digest(protocol, *(seen(one.model, one.seed_id, n) for one in shown)),
             signature=f"botchat:0.1.0|{protocol.split('-')[0]}|set:big|judge:{judge}@0a1b2c3d"
             "|prompt:3f9a01bc|orders:2",
-            calls=(f"{next(call):064x}",),
+            calls=(next(call),),
         )
 
     def pairwise(judge: str, protocol: str, pairs, n: int | None):
