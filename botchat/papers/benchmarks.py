@@ -52,15 +52,12 @@ from botchat.protocols.mateval import MATEVAL, TEXT, OwnText, text_case
 from botchat.protocols.protocol import Protocol, calibrated, preferences
 from botchat.protocols.replies import plain_name
 from botchat.protocols.reports import KINDS, as_prose, as_text, parse_text, reports
-from botchat.records import SIGNED, Judgment, Texts
+from botchat.records import SIGNED, Judged, Judgment, Texts
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
 Files = Mapping[str, bytes]
 """Name -> content of upstream's files."""
-
-Judgments = Mapping[str, Sequence[Judgment]]
-"""Judge -> judgments of one protocol."""
 
 _SCORED = (
     "Spearman and Kendall of all texts' scores with the mean human scores. "
@@ -72,7 +69,7 @@ class Answered(NamedTuple):
     """Verdicts of judges on a benchmark."""
 
     workspace: Workspace
-    judged: Mapping[str, Judgments]  # by name of the protocol; with controls
+    judged: Mapping[str, Judged]  # by name of the protocol; with controls
 
     def all(self, protocol: Protocol) -> list[Judgment]:
         """Return the judgments of every judge."""

@@ -30,6 +30,7 @@ from botchat.records import (
     HUMAN,
     Dialogue,
     Dialogues,
+    Judged,
     Judgment,
     Names,
     Seed,
@@ -39,7 +40,6 @@ from botchat.records import (
     natural_sort_key,
 )
 from botchat.report.contract import (
-    Code,
     PageAnswer,
     PageCall,
     PageDialogue,
@@ -61,7 +61,7 @@ FOLDER = "chunks"
 SEEDS = 20  # in a chunk: of 14 models about 250 kB to load for one dialogue
 OPENING = 90  # characters of a dialogue's first utterance that stand in the list
 
-ByJudge = Mapping[str, Mapping[str, Sequence[Judgment]]]
+ByJudge = Mapping[str, Judged]
 """Judge -> protocol -> judgments, at most one for each seed and contestants in the order shown."""
 
 # Verdicts on two, in the order of their labels; a criterion may have no fourth
@@ -179,7 +179,7 @@ class _Packed:
         if not known:
             return
         if protocol.is_alone:
-            absent: Code = -2 if protocol.kind == "place" else None
+            absent: kinds.PageCode | None = -2 if protocol.kind == "place" else None
             codes = self._by_contestants(known, protocol.answer.code, absent)
             self.judges[-1].single[protocol.name] = codes
             return
