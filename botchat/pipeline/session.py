@@ -74,6 +74,7 @@ def token_counter() -> TokenCounter:
     counter = lengths.counter()
     if counter.unit == "tokens":
         return TokenCounter(counter.count, counter.count)
+    lengths.warn_of_words()
     return TokenCounter(None, rough_tokens)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from botchat.protocols.kinds import PageCode
+from botchat.protocols import kinds
 from botchat.records import N_SEED, Texts, Verdict
 
 
@@ -139,7 +139,7 @@ class PageJudge(msgspec.Struct):
     """A judge's verdicts by protocol and contestants, as lists and filters need them."""
 
     name: str
-    single: dict[str, dict[str, list[PageCode | None]]] = {}
+    single: dict[str, dict[str, list[kinds.PageCode | None]]] = {}
     """Contestant -> a code a seed; -2 or None: not judged."""
     pairs: dict[str, dict[str, str]] = {}
     """Contestants in the order shown -> a letter a seed."""
