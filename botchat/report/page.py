@@ -14,17 +14,15 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from jinja2 import Environment, StrictUndefined, Template
 
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline, headline
 from botchat.boards.judge_checks import Check, JudgeTrust, judge_trust
-from botchat.frames import package_text
+from botchat.frames import fill, package_text
 from botchat.languages import ENGLISH, Language
 from botchat.metrics.statistics import rank_correlations
 from botchat.protocols.protocol import Protocol
@@ -182,7 +180,8 @@ def _page(
             checks.setdefault(check.name, check)
     signatures = chain.from_iterable(table.signatures for table in board.tables)
     script = join_files(SCRIPTS)
-    return template("page.html").render(
+    filled = fill(
+        "report/page.html",
         LEVEL_MARKS=MARKS,
         icon=ICON,
         style=join_files(STYLES),
@@ -208,6 +207,7 @@ def _page(
         rankings=rankings,
         log10=math.log10,
     )
+    return filled.rstrip()
 
 
 def _tau(board: Board, other: Board) -> float:
@@ -225,14 +225,6 @@ def text(name: str) -> str:
 def join_files(names: Iterable[str]) -> str:
     """Return the texts of some of our files, one after the other."""
     return "\n".join(map(text, names))
-
-
-@cache
-def template(name: str) -> Template:
-    """Return a page to fill in; what is filled in is shown as text."""
-    return Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    ).from_string(text(name))
 
 
 def policy(script: str, scripts: str = "", images: str = "") -> str:
