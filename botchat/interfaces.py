@@ -364,9 +364,7 @@ class Case(KnownCase):
     @property
     def task(self) -> str:
         """The prompt as far as its first dialogue."""
-        first = self.prompt
-        if self.dialogues:
-            first = self.dialogues[0].utterances[0]
+        first = self.dialogues[0].utterances[0]
         return self.prompt[: max(0, self.prompt.find(first))].strip() or self.prompt
 
 

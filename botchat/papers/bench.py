@@ -197,8 +197,7 @@ def _read(name: str, data: Path | None, published: bool) -> Benchmark:
     file = Path(name)
     if file.exists():
         return own_file(file)
-    known = list(BENCHMARKS)
-    known.append("botchat")
+    known = [*BENCHMARKS, "botchat"]
     raise UsageError(
         f"unknown benchmark {name!r}{did_you_mean(name, known)}; "
         f"benchmarks: {', '.join(known)}, or a file of texts"
