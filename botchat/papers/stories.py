@@ -33,16 +33,15 @@ from botchat.papers.chateval import json_files
 from botchat.pipeline.judge import ProtocolCases
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.kinds import Score
-from botchat.protocols.mateval import OwnText
+from botchat.protocols.mateval import MATEVAL, OwnText
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.reports import ERROR_TYPES, KINDS
-from botchat.protocols.scores import KindReport, Scale, neutralise_labels, read_kinds
+from botchat.protocols.reports import ERROR_TYPES
+from botchat.protocols.scores import KindReport, neutralise_labels, read_kinds
 
 STORIES = Protocol(
     "stories",
     "MATEval",
-    # Judges take off halves too. A number below two digits was miswritten.
-    Score(Scale(-99, 0, KINDS, points_off=True)),
+    MATEVAL.answer,
     shows="one",
     question="one story: points off for five kinds of error",
     prompts=("story",),
