@@ -25,6 +25,7 @@ from botchat.metrics.agreement import ItemScore
 from botchat.papers.benchmarks import (
     Benchmark,
     Files,
+    RatedPart,
     RatedTexts,
     printed_rows,
     refuse_several,
@@ -143,7 +144,7 @@ def _rated(stories: Sequence[OwnText], protocol: Protocol) -> RatedTexts:
     parts = {}
     for place, code in enumerate(ERROR_TYPES):
         labels = [ItemScore(s.id, STORY, HUMAN_LABELS, s.labels[code]) for s in stories]
-        parts[code] = protocol, place, labels
+        parts[code] = RatedPart(protocol, place, labels)
     title = "Stories: correlation with human scores (layout of MATEval, Table 1)"
     return RatedTexts("mateval", "mateval-table-1", title, "error_type", parts)
 

@@ -32,6 +32,7 @@ from botchat.report.contract import PageAbout
 from botchat.report.first_screen import (
     Bar,
     Costs,
+    Line,
     Links,
     main_table,
     percent,
@@ -115,6 +116,15 @@ class JudgeComparison(NamedTuple):
     charts: Sequence[Chart]
 
 
+class Ranking(NamedTuple):
+    """A judge's ranking beside that of the page's judge."""
+
+    judge: str
+    lines: Sequence[Line]
+    tau: float
+    """See `_tau`."""
+
+
 class Prompt(NamedTuple):
     """A prompt in full, with its title."""
 
@@ -171,9 +181,9 @@ def _page(
     )
     rankings = []
     for each in judges.values():
-        if not each.trust.failed:  # judge, rows of its main table, and how alike it ranks
-            rows = main_table(each.board, Links(), {})[1]
-            rankings.append((each.board.judge, rows, _tau(board, each.board)))
+        if not each.trust.failed:
+            _, rows = main_table(each.board, Links(), {})
+            rankings.append(Ranking(each.board.judge, rows, _tau(board, each.board)))
     checks: dict[str, Check] = {}
     for each in judges.values():
         for check in each.trust.checks:
