@@ -215,12 +215,10 @@ class _Packed:
         self.keys[at].append(judgment.calls)
 
     def _speakers(self, protocol: Protocol, judgment: Judgment) -> list[PageSpeaker] | None:
-        """Return who diagnosed what in a dialogue; None if it is no report, or has no dialogue."""
+        """Return who diagnosed what in a dialogue; None if it is no report."""
         if protocol.kind != "report":
             return None
-        dialogue = self._dialogues[judgment.contestants[0]].get(judgment.seed_id)
-        if dialogue is None:
-            return None
+        dialogue = self._dialogues[judgment.contestants[0]][judgment.seed_id]
         by_speaker = reports(judgment, partial(parse, utterances=dialogue.utterances))
         return [PageSpeaker(name, _errors(report)) for name, report in by_speaker.items()]
 
