@@ -12,7 +12,7 @@ from cyclopts.help import DefaultFormatter, PanelSpec
 from rich import box
 
 from botchat.pipeline.spending import JudgeName, Meter, Spending
-from botchat.records import Texts
+from botchat.records import VERSION, Texts
 
 if TYPE_CHECKING:
     from botchat.pipeline.resolved import ResolvedRun
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from botchat.workspace.folder import Workspace
 else:  # annotations are read when a command line is, and these are not imported for that
     Result = Workspace = object
-
-
-def _version() -> str:
-    from botchat.records import VERSION
-
-    return f"botchat {VERSION}"
 
 
 FLAGS = Group("Flags", sort_key=8)
@@ -36,7 +30,7 @@ app = App(
     help_epilogue="Everywhere: --dir PATH (workspace), --json (one object), --quiet (no progress)",
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
-    version=_version,
+    version=f"botchat {VERSION}",
     version_flags=["--version"],
     help_flags=["--help"],
     default_parameter=Parameter(negative=(), show_default=False),

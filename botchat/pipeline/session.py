@@ -278,11 +278,8 @@ class LiveModels:
 
     def _limit(self, settings: ModelSettings) -> ServerLimit:
         """Return the calls in flight that a server allows, one limit for all entries of its URL."""
-        url = public_url(settings.base_url)
-        if url not in self._limits:
-            most = config.server_concurrency(settings, self._run.workspace.config)
-            self._limits[url] = ServerLimit(most)
-        return self._limits[url]
+        most = config.server_concurrency(settings, self._run.workspace.config)
+        return self._limits.setdefault(public_url(settings.base_url), ServerLimit(most))
 
     def stop(self) -> None:
         """Send nothing more."""
