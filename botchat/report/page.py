@@ -167,6 +167,7 @@ def _page(
     board = view.board
     place = list(judges).index(page)
     protocols = list({part.protocol.base: part.protocol for part in board.parts}.values())
+    language = protocols[0].language if protocols else ENGLISH
     links = Links(archive.view)
     heads, lines = main_table(board, links, view.costs, ranked=not view.trust.failed)
     about = PageAbout(
@@ -176,7 +177,7 @@ def _page(
         pages=list(judges),
         judge=place,
         order=list(board.main.frame["model"]),
-        lang=_language(protocols).code,
+        lang=language.code,
         invented=board.invented,
     )
     rankings = []
@@ -210,7 +211,7 @@ def _page(
         explained=protocols,
         # Without the version that last asked otherwise: the page names one version.
         signatures=list(dict.fromkeys(text.partition("|")[2] for text in signatures)),
-        prompts=_prompts(board, protocols) + list(talks),
+        prompts=_prompts(board, protocols, language) + list(talks),
         about_json=inert(about),
         judges=judges,
         compared=compared,
@@ -256,15 +257,9 @@ def inert(value: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _prompts(board: Board, protocols: Sequence[Protocol]) -> list[Prompt]:
+def _prompts(board: Board, protocols: Sequence[Protocol], language: Language) -> list[Prompt]:
     prompts = [Prompt(p.short or p.title, p.digest, p.texts) for p in protocols if p.texts]
     if board.human_lengths:
-        language = _language(protocols)
         digest = language.prompts_digest("generation")
         prompts.insert(0, Prompt("dialogue generation", digest, [language.text("generation")]))
     return prompts
-
-
-def _language(protocols: Sequence[Protocol]) -> Language:
-    """Return the language of a board with these protocols."""
-    return protocols[0].language if protocols else ENGLISH
