@@ -185,7 +185,8 @@ class _Packed:
             return
         verdicts = PairVerdicts.of_judgments(known, protocol.answer)
         self.judges[-1].scores[protocol.name] = _scores(verdicts, self.numbers)
-        letters = self._by_contestants(known, partial(_letter, protocol), "-")
+        result = protocol.answer.result
+        letters = self._by_contestants(known, lambda verdict: _LETTERS[result(verdict)], "-")
         self.judges[-1].pairs[protocol.name] = {
             shown: "".join(row) for shown, row in letters.items()
         }
@@ -246,10 +247,6 @@ class _Packed:
                 of_seed.append([known[key] for key in keys if key in known])
             content.append(of_seed)
         return content
-
-
-def _letter(protocol: Protocol, verdict: Verdict | None) -> str:
-    return _LETTERS[protocol.answer.result(verdict)]
 
 
 def _scores(verdicts: PairVerdicts, numbers: Mapping[str, int]) -> dict[str, PageScore]:
