@@ -32,18 +32,17 @@ from botchat.cli.flags import (
     Replace,
     Result,
     Seeds,
-    Several,
     describe,
     each_of,
     judge_names,
     path_of,
-    paths_of,
     run_at,
     set_named,
     workspace_at,
 )
 from botchat.cli.flags import app as app
 from botchat.pipeline.spending import NO_LIMITS, JudgeName, Meter
+from botchat.records import Texts
 
 
 @app.command(group=DAILY)
@@ -53,7 +52,7 @@ def run(
     model: Models = (),
     judge: Judge = "",
     judge_model: JudgeModel = None,
-    protocol: Several = (),
+    protocol: Texts = (),
     limit: Limit = None,
     replace: Replace = False,
     format: Formats = (),
@@ -79,7 +78,7 @@ def run(
 def leaderboard(
     *,
     seeds: Seeds = "",
-    judge: Several = (),
+    judge: Texts = (),
     out: Out = None,
     format: Formats = (),
     open: bool = False,
@@ -166,7 +165,7 @@ def agree(
         seed_set = set_named(place, seeds)
     return compare_judges(
         place,
-        paths_of(files),
+        [Path(file) for file in files],
         seed_set=seed_set,
         protocol=protocol,
         judges=judge_names(judge),
@@ -182,7 +181,7 @@ def compare(
     after: str,
     /,
     *,
-    model: Several = (),
+    model: Texts = (),
     alpha: float = 0.05,
     gate: bool = False,
     workspace: Here = None,
@@ -314,7 +313,7 @@ def judge(
     seeds: Seeds = "",
     judge: Judge = "",
     judge_model: JudgeModel = None,
-    model: Several = (),
+    model: Texts = (),
     turns: Sequence[int] = (),
     comparisons: int | None = None,
     limit: Limit = None,
@@ -358,7 +357,7 @@ def rank(
 
     return rank_votes(
         workspace_at(workspace),
-        paths_of(files),
+        [Path(file) for file in files],
         judge_names(judge),
         per_pair=per_pair,
         out=path_of(out),
@@ -373,7 +372,7 @@ def bench(
     /,
     *,
     data: Path | None = None,
-    judge: Several = (),
+    judge: Texts = (),
     judge_model: JudgeModel = None,
     published: bool = False,
     limit: Limit = None,
@@ -427,7 +426,11 @@ def label(
 
     place = workspace_at(workspace)
     return label_cases(
-        place, set_named(place, seeds), paths_of(files), protocol=protocol, most=cases
+        place,
+        set_named(place, seeds),
+        [Path(file) for file in files],
+        protocol=protocol,
+        most=cases,
     )
 
 
@@ -471,7 +474,7 @@ def ledger(
     *,
     forget: bool = False,
     outcome: Sequence[Literal["filtered", "overflow", "refused", "truncated", "empty", "ok"]] = (),
-    model: Several = (),
+    model: Texts = (),
     workspace: Here = None,
 ) -> Result:
     """Calls, tokens and money by model.

@@ -19,7 +19,7 @@ import msgspec
 from botchat.errors import listed
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment
 
 T = TypeVar("T")
 JsonObject: TypeAlias = dict[str, object]
@@ -45,20 +45,34 @@ def package_text(path: str) -> str:
 
 
 @lru_cache
-def _template(path: str) -> Template:
-    from jinja2 import Environment, StrictUndefined  # which no `--help` needs
+def _templates() -> Environment:
+    # Which no `--help` needs.
+    from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoescape
 
     environment = Environment(
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+        loader=FunctionLoader(package_text),
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     environment.filters["listed"] = listed
     environment.filters["json"] = json.dumps
-    return environment.from_string(package_text(path))
+    return environment
 
 
 def fill(path: str, **values: object) -> str:
-    """Return a text of the package, a template of Jinja2, with values filled in as they are."""
-    return _template(path).render(values)
+    """Return a text of the package, a template of Jinja2, with values filled in as they are.
+
+    In a page (html) what is filled in is shown as text.
+    """
+    return _templates().get_template(path).render(values)
+
+
+def fill_lines(path: str, **values: object) -> list[str]:
+    """Return the lines of a text of the package that is filled in as by `fill`."""
+    return fill(path, **values).splitlines()
 
 
 def package_toml(path: str, kind: type[T]) -> T:

@@ -309,6 +309,9 @@ class ShownDialogue:
         return _digest(self.utterances)
 
 
+ShownDialogues: TypeAlias = tuple[ShownDialogue, ...]
+"""Dialogues of a case, in the order shown."""
+
 VerdictReason: TypeAlias = tuple[Verdict | None, str]
 """Content of a reply: (verdict, reason); the verdict is None if it is unreadable."""
 
@@ -319,7 +322,7 @@ class KnownCase:
     __slots__ = ()
     protocol: str
     seed_id: str
-    dialogues: tuple[ShownDialogue, ...]
+    dialogues: ShownDialogues
 
     @property
     def contestants(self) -> Names:
@@ -338,7 +341,7 @@ class Case(KnownCase):
 
     protocol: str
     seed_id: str
-    dialogues: tuple[ShownDialogue, ...]
+    dialogues: ShownDialogues
     wording: str | Callable[[], str] = field(repr=False)
     """The prompt, or what words it: not every judge reads it."""
     choices: Set[Verdict]
@@ -364,9 +367,7 @@ class Case(KnownCase):
     @property
     def task(self) -> str:
         """The prompt as far as its first dialogue."""
-        first = self.prompt
-        if self.dialogues:
-            first = self.dialogues[0].utterances[0]
+        first = self.dialogues[0].utterances[0]
         return self.prompt[: max(0, self.prompt.find(first))].strip() or self.prompt
 
 
@@ -378,7 +379,7 @@ class CaseRef(KnownCase, msgspec.Struct, frozen=True, gc=False):
 
     protocol: str
     seed_id: str
-    dialogues: tuple[ShownDialogue, ...]
+    dialogues: ShownDialogues
     about: Callable[..., Case]
 
     def __call__(self) -> Case:

@@ -41,14 +41,16 @@ Outcome = Literal[
 ]
 """End of one model call. Only ``ok`` and ``truncated`` carry a usable text."""
 
-UNANSWERED: tuple[Outcome, ...] = ("transport", "malformed")
+Outcomes: TypeAlias = tuple[Outcome, ...]
+
+UNANSWERED: Outcomes = ("transport", "malformed")
 """The endpoint gave no answer: the next run asks again."""
 
-LOOKED_UP_AGAIN: tuple[Outcome, ...] = (*UNANSWERED, "empty")
+LOOKED_UP_AGAIN: Outcomes = (*UNANSWERED, "empty")
 """The next run looks again. A reply that showed nothing comes from the ledger, at no cost, unless
 its model now has more room for it."""
 
-NO_ROOM: tuple[Outcome, ...] = ("truncated", "empty")
+NO_ROOM: Outcomes = ("truncated", "empty")
 """The reply ended before it gave a verdict: cut at its limit, or nothing of it was visible."""
 
 Utterances: TypeAlias = tuple[str, ...]

@@ -12,7 +12,7 @@ from cyclopts.help import DefaultFormatter, PanelSpec
 from rich import box
 
 from botchat.pipeline.spending import JudgeName, Meter, Spending
-from botchat.records import Texts
+from botchat.records import VERSION, Texts
 
 if TYPE_CHECKING:
     from botchat.pipeline.resolved import ResolvedRun
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from botchat.workspace.folder import Workspace
 else:  # annotations are read when a command line is, and these are not imported for that
     Result = Workspace = object
-
-
-def _version() -> str:
-    from botchat.records import VERSION
-
-    return f"botchat {VERSION}"
 
 
 FLAGS = Group("Flags", sort_key=8)
@@ -36,7 +30,7 @@ app = App(
     help_epilogue="Everywhere: --dir PATH (workspace), --json (one object), --quiet (no progress)",
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
-    version=_version,
+    version=f"botchat {VERSION}",
     version_flags=["--version"],
     help_flags=["--help"],
     default_parameter=Parameter(negative=(), show_default=False),
@@ -51,29 +45,24 @@ DAILY, BEGIN, STEPS, JUDGES, SHARE = (
 )
 
 
-def _flag(text: str) -> Parameter:
-    return Parameter(help=text)
-
-
-Several = Texts
 Here = Annotated[
     Workspace | str | Path | None, Parameter(parse=False, help="a folder (the current one)")
 ]
 Progress = Annotated[Meter | None, Parameter(parse=False, help="counts calls, tells progress")]
 Judge = Annotated[
-    str, _flag("rules, an entry, a panel, control:PANEL, a model, or PACKAGE:FUNCTION")
+    str, Parameter(help="rules, an entry, a panel, control:PANEL, a model, or PACKAGE:FUNCTION")
 ]
-JudgeModel = Annotated[str | None, _flag("model of a panel's agents without one")]
-Judges = Annotated[Several, _flag("repeatable; only these judges")]
-Models = Annotated[Several, _flag("repeatable; see models")]
-Seeds = Annotated[str, _flag("seed set ([run] seeds, or the only one)")]
-Protocol = Annotated[str | None, _flag("such as unieval, arena-n16, gteval")]
-Limit = Annotated[int | None, _flag("only the first K seeds or items ([run] limit)")]
-Replace = Annotated[bool, _flag("overwrite stored dialogues that differ")]
-Out = Annotated[Path | None, _flag("output folder (a folder of leaderboards)")]
+JudgeModel = Annotated[str | None, Parameter(help="model of a panel's agents without one")]
+Judges = Annotated[Texts, Parameter(help="repeatable; only these judges")]
+Models = Annotated[Texts, Parameter(help="repeatable; see models")]
+Seeds = Annotated[str, Parameter(help="seed set ([run] seeds, or the only one)")]
+Protocol = Annotated[str | None, Parameter(help="such as unieval, arena-n16, gteval")]
+Limit = Annotated[int | None, Parameter(help="only the first K seeds or items ([run] limit)")]
+Replace = Annotated[bool, Parameter(help="overwrite stored dialogues that differ")]
+Out = Annotated[Path | None, Parameter(help="output folder (a folder of leaderboards)")]
 Formats = Annotated[
     Sequence[Literal["csv", "md", "json", "tex", "parquet"]],
-    _flag("repeatable; files of tables (csv)"),
+    Parameter(help="repeatable; files of tables (csv)"),
 ]
 Costs = Annotated[
     Spending,
@@ -93,7 +82,7 @@ def describe(command: Callable[..., Result]) -> None:
     command.__doc__ = "\n".join(lines)
 
 
-def workspace_at(workspace: Workspace | str | Path | None) -> Workspace:
+def workspace_at(workspace: Here) -> Workspace:
     """Return a workspace: itself, a folder's, or that of the current folder."""
     from botchat.workspace.folder import Workspace as Folder
 
@@ -110,7 +99,7 @@ def set_named(workspace: Workspace, name: str) -> str:
 
 
 def run_at(
-    workspace: Workspace | str | Path | None,
+    workspace: Here,
     seeds: str,
     spending: Spending,
     models: Texts,
@@ -128,11 +117,6 @@ def run_at(
 def path_of(place: Path | str | None) -> Path | None:
     """Return a path, where one is given."""
     return None if place is None else Path(place)
-
-
-def paths_of(places: Sequence[Path | str]) -> list[Path]:
-    """Return paths."""
-    return [Path(place) for place in places]
 
 
 def each_of(values: Any) -> tuple[Any, ...]:

@@ -102,7 +102,7 @@ class Panel(NamedTuple):
             _reason(case, verdict, votes, talks[0]),
             outcome,
             transcript=tuple(remarks),
-            calls=tuple(remark.call for remark in remarks if remark.call),
+            calls=tuple(remark.call for remark in remarks),
         )
 
 

@@ -19,7 +19,6 @@ _DATA = package_toml("judges/rules.toml", Tables)
 _FAULTS: dict[str, str] = _DATA["faults"]
 _DIAGNOSED: dict[str, list[str]] = _DATA["diagnosed"]
 
-_NOT_MINE = "the rules judge answers UniEval, Arena, GTEval and diagnosis questions only"
 _MOST_QUOTED = 60
 
 # Whether each of two dialogues has a fault -> the verdict on them
@@ -50,9 +49,7 @@ class RulesJudge:
         return settings_digest(VERSION, self.thresholds._asdict())
 
     async def answer(self, case: Case) -> JudgeAnswer:
-        """Answer a question that asks what tells models from humans."""
-        if not case.about_ai:
-            return JudgeAnswer(None, _NOT_MINE)
+        """Answer a question that asks what tells models from humans, the only kind it is asked."""
         if case.kind == "report":
             verdict, reason = case.read(self._report(case.dialogues[0]))
             return JudgeAnswer(verdict, reason)

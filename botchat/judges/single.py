@@ -9,7 +9,7 @@ from typing import NamedTuple
 from botchat.interfaces import Case, ChatModel, Decoding, JudgeAnswer, Message, settings_digest
 from botchat.judges.debate import Agent, PanelAgents, sampled_agents
 from botchat.judges.panel import Panel, vote_alone
-from botchat.records import JudgeId, Names, Remark
+from botchat.records import JudgeId, Remark
 from botchat.workspace.panels import PanelSettings
 
 
@@ -38,9 +38,7 @@ class SingleJudge(NamedTuple):
     async def answer(self, case: Case) -> JudgeAnswer:
         """Ask and read; a reply without a verdict is kept whole, since its reason is not."""
         reply = await self.model.chat([Message(role="user", content=case.prompt)], self.decoding)
-        calls: Names = ()
-        if reply.key:
-            calls = (reply.key,)
+        calls = (reply.key,)
         if not reply.usable:
             return JudgeAnswer(None, reply.detail, reply.outcome, calls=calls)
         verdict, reason = case.read(reply.text)

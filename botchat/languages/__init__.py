@@ -9,6 +9,7 @@ pack of BotChat's own is a folder here, and a line in ``[languages]`` of `prompt
 import hashlib
 import re
 import tomllib
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -33,8 +34,27 @@ READING = "reading.toml"
 CODE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 """A language's code, after BCP 47: ``zh``, ``pt-BR``."""
 
-_CHARACTERS = package_toml("languages/plain.toml", dict[str, list[str]])
-PLAIN: Mapping[int, int] = str.maketrans(*map("".join, _CHARACTERS.values()))
+
+class _PlainCharacters(TomlTable, frozen=True, kw_only=True):
+    """``plain.toml``."""
+
+    blocks: tuple[tuple[str, str], ...]
+    others: dict[str, str]
+
+    def readings(self) -> Mapping[int, int]:
+        """Return what each character is read as."""
+        readings = {}
+        for first, last in self.blocks:
+            for code in range(ord(first), ord(last) + 1):
+                plain = unicodedata.normalize("NFKC", chr(code))
+                if plain != chr(code):  # else no character has this place of the block
+                    readings[code] = ord(plain)
+        for plain, written in self.others.items():
+            readings |= dict.fromkeys(map(ord, written), ord(plain))
+        return readings
+
+
+PLAIN = package_toml("languages/plain.toml", _PlainCharacters).readings()
 """Full-width and other digits, letters and marks -> the plain ones that they are read as.
 
 One character for each, so that places in a text stay the same."""

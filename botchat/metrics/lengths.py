@@ -38,20 +38,24 @@ class Lengths(NamedTuple):
 
 @cache
 def counter() -> Counter:
-    """Return the cl100k_base counter, or one of words without the vocabulary (logged once)."""
+    """Return the cl100k_base counter, or one of words without the vocabulary."""
     import tiktoken  # which is slow to load
 
     try:
         encoding = tiktoken.get_encoding(ENCODING)
     except (OSError, ValueError):  # requests' errors are OSErrors
-        log.warning(
-            f"lengths are in words: TIKTOKEN_CACHE_DIR has no vocabulary {ENCODING} "
-            "(docs/install.md)"
-        )
         return Counter("words", words)
     # A dialogue's utterances are counted again in each of its prompts.
     count = lru_cache(10_000)(lambda text: len(encoding.encode_ordinary(text)))
     return Counter("tokens", count)
+
+
+@cache
+def warn_of_words() -> None:
+    """Say, once, that lengths are in words, and how to have them in tokens."""
+    log.warning(
+        f"lengths are in words: TIKTOKEN_CACHE_DIR has no vocabulary {ENCODING} (docs/install.md)"
+    )
 
 
 def words_of(text: str) -> list[str]:

@@ -17,7 +17,7 @@ from botchat.errors import DataError, LimitReached, MissingDataError, UsageError
 from botchat.frames import TomlTable, package_toml
 from botchat.judges.function import JudgeFunction
 from botchat.languages import ENGLISH
-from botchat.papers.benchmarks import Answered, Benchmark, Judgments, own_file, tables_of
+from botchat.papers.benchmarks import Answered, Benchmark, own_file, tables_of
 from botchat.papers.chateval import faireval, topical_chat
 from botchat.papers.stories import mateval, recorded
 from botchat.papers.turing import turing
@@ -28,7 +28,7 @@ from botchat.pipeline.plan import plan
 from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.session import run_session
 from botchat.pipeline.spending import JudgeName, Meter, Spending
-from botchat.records import JudgeId, Texts
+from botchat.records import Judged, JudgeId, Texts
 from botchat.results import Result
 from botchat.workspace import jsonl, panels
 from botchat.workspace.folder import Workspace
@@ -160,7 +160,7 @@ def _first(cases: ProtocolCases, limit: int | None) -> ProtocolCases:
 
 def _judged(
     workspace: Workspace, seed_set: str, cases: Sequence[ProtocolCases]
-) -> dict[str, Judgments]:
+) -> dict[str, Judged]:
     """Return the stored judgments of the cases as they are now, by name of the protocol."""
     judged = {}
     for protocol, makes, _ in cases:
@@ -197,8 +197,7 @@ def _read(name: str, data: Path | None, published: bool) -> Benchmark:
     file = Path(name)
     if file.exists():
         return own_file(file)
-    known = list(BENCHMARKS)
-    known.append("botchat")
+    known = [*BENCHMARKS, "botchat"]
     raise UsageError(
         f"unknown benchmark {name!r}{did_you_mean(name, known)}; "
         f"benchmarks: {', '.join(known)}, or a file of texts"

@@ -52,15 +52,12 @@ from botchat.protocols.mateval import MATEVAL, TEXT, OwnText, text_case
 from botchat.protocols.protocol import Protocol, calibrated, preferences
 from botchat.protocols.replies import plain_name
 from botchat.protocols.reports import KINDS, as_prose, as_text, parse_text, reports
-from botchat.records import SIGNED, Judgment, Texts
+from botchat.records import SIGNED, Judged, Judgment, Texts
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
 Files = Mapping[str, bytes]
 """Name -> content of upstream's files."""
-
-Judgments = Mapping[str, Sequence[Judgment]]
-"""Judge -> judgments of one protocol."""
 
 _SCORED = (
     "Spearman and Kendall of all texts' scores with the mean human scores. "
@@ -72,7 +69,7 @@ class Answered(NamedTuple):
     """Verdicts of judges on a benchmark."""
 
     workspace: Workspace
-    judged: Mapping[str, Judgments]  # by name of the protocol; with controls
+    judged: Mapping[str, Judged]  # by name of the protocol; with controls
 
     def all(self, protocol: Protocol) -> list[Judgment]:
         """Return the judgments of every judge."""
@@ -178,6 +175,14 @@ def _by_category(
     return [table("categories", title, columns, rows, [signature]).filled()]
 
 
+class RatedPart(NamedTuple):
+    """A part of texts that gets a number of its own, such as an aspect."""
+
+    protocol: Protocol
+    place: int | None  # of the number in a verdict; None: the sum of all
+    labels: Sequence[ItemScore]  # human scores
+
+
 class RatedTexts(NamedTuple):
     """Texts that judges and annotators give numbers, one for each of several parts."""
 
@@ -185,18 +190,17 @@ class RatedTexts(NamedTuple):
     table: str  # name of its table, which is the paper's
     title: str
     part: str  # key of the parts' names in rows: "aspect"
-    parts: Mapping[str, tuple[Protocol, int | None, Sequence[ItemScore]]]
-    """Part -> its protocol, the place of its score in a verdict (None: the sum of all), and its
-    human scores."""
+    parts: Mapping[str, RatedPart]
 
     def compare(self, answered: Answered) -> Comparison:
         """Correlate judges' scores with human ones, in the paper's layout."""
         scores = {}
         prices = {}
         protocols = {}
-        for part, (protocol, place, _) in self.parts.items():
+        for part, asked in self.parts.items():
+            protocol = asked.protocol
             scores[part] = [
-                ItemScore(j.seed_id, j.contestants[0], j.judge, score_of(j, protocol, place))
+                ItemScore(j.seed_id, j.contestants[0], j.judge, score_of(j, protocol, asked.place))
                 for j in answered.all(protocol)
             ]
             prices[part] = answered.costs(protocol)
@@ -218,8 +222,8 @@ class RatedTexts(NamedTuple):
         data = []
         judges = []
         by_judge = defaultdict[str, dict[str, ScoreAgreement]](dict)
-        for part, (_, _, labels) in self.parts.items():
-            rated = list(labels) + list(scores[part])
+        for part, asked in self.parts.items():
+            rated = [*asked.labels, *scores[part]]
             data += [(part, score._asdict()) for score in rated]
             of_part = prices.get(part, {})
             for compared in compare_scores(rated, HUMAN_LABELS):
@@ -288,7 +292,7 @@ def _rated_texts(texts: Sequence[OwnText]) -> Benchmark:
             if name in text.labels
         ]
         if scores:
-            parts[key] = (MATEVAL, _PLACES[key], scores)
+            parts[key] = RatedPart(MATEVAL, _PLACES[key], scores)
     rated = RatedTexts("texts", "judges", "Texts: correlation with human scores", "number", parts)
     return Benchmark(
         [ProtocolCases(MATEVAL, [partial(text_case, text) for text in texts])], rated.compare

@@ -22,6 +22,7 @@ from botchat.metrics.verdicts import TIE
 from botchat.papers.benchmarks import (
     Benchmark,
     Files,
+    RatedPart,
     RatedTexts,
     answer_pairs,
     refuse_several,
@@ -162,7 +163,7 @@ def topical_chat(files: Files) -> Benchmark:
             ItemScore(each.id, each.contestant, HUMAN_LABELS, each.scores[aspect])
             for each in responses
         ]
-        parts[aspect] = (protocol, 0, labels)
+        parts[aspect] = RatedPart(protocol, 0, labels)
         cases.append(
             ProtocolCases(protocol, [partial(aspect_case, each, aspect) for each in responses])
         )

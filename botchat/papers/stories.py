@@ -25,6 +25,7 @@ from botchat.metrics.agreement import ItemScore
 from botchat.papers.benchmarks import (
     Benchmark,
     Files,
+    RatedPart,
     RatedTexts,
     printed_rows,
     refuse_several,
@@ -33,16 +34,15 @@ from botchat.papers.chateval import json_files
 from botchat.pipeline.judge import ProtocolCases
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.kinds import Score
-from botchat.protocols.mateval import OwnText
+from botchat.protocols.mateval import MATEVAL, OwnText
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.reports import ERROR_TYPES, KINDS
-from botchat.protocols.scores import KindReport, Scale, neutralise_labels, read_kinds
+from botchat.protocols.reports import ERROR_TYPES
+from botchat.protocols.scores import KindReport, neutralise_labels, read_kinds
 
 STORIES = Protocol(
     "stories",
     "MATEval",
-    # Judges take off halves too. A number below two digits was miswritten.
-    Score(Scale(-99, 0, KINDS, points_off=True)),
+    MATEVAL.answer,
     shows="one",
     question="one story: points off for five kinds of error",
     prompts=("story",),
@@ -144,7 +144,7 @@ def _rated(stories: Sequence[OwnText], protocol: Protocol) -> RatedTexts:
     parts = {}
     for place, code in enumerate(ERROR_TYPES):
         labels = [ItemScore(s.id, STORY, HUMAN_LABELS, s.labels[code]) for s in stories]
-        parts[code] = protocol, place, labels
+        parts[code] = RatedPart(protocol, place, labels)
     title = "Stories: correlation with human scores (layout of MATEval, Table 1)"
     return RatedTexts("mateval", "mateval-table-1", title, "error_type", parts)
 

@@ -22,7 +22,7 @@ from botchat.boards.judge_agreement import (
 from botchat.boards.tables import Column, Record, spread, table
 from botchat.errors import DataError, MissingDataError, listed, quoted
 from botchat.estimates import UNKNOWN, Estimate
-from botchat.frames import fill
+from botchat.frames import fill_lines
 from botchat.importers.tables import json_rows
 from botchat.interfaces import MakeCase
 from botchat.metrics import lengths
@@ -152,8 +152,9 @@ def _compare(
         for (judge, other), difference in compared.differences.items():
             if judge in costs and other in TRAPS and not difference.at(LEVEL).low > 0:
                 unbeaten[judge, other].append(source)
-    lines = fill("papers/turing_notes.txt", left_out=left_out, unjudged=unjudged, unbeaten=unbeaten)
-    notes = lines.splitlines()
+    notes = fill_lines(
+        "papers/turing_notes.txt", left_out=left_out, unjudged=unjudged, unbeaten=unbeaten
+    )
     signed = agreement_signature("bench", {"benchmark": "turing"}, rows, BUILT_IN)
     rates_table = table(
         "turing",

@@ -32,7 +32,7 @@ from botchat.errors import (
     listed,
 )
 from botchat.estimates import UNKNOWN
-from botchat.frames import fill
+from botchat.frames import fill_lines
 from botchat.interfaces import Row
 from botchat.metrics.agreement import Agreement, TextNumbers, compare
 from botchat.metrics.lengths import mean_words
@@ -96,8 +96,8 @@ def _read_files(files: Sequence[Path]) -> tuple[PairVerdicts, list[str]]:
     read = together([votes_of(votes_in(path)) for path in files])
     votes = read.votes
     latest = votes.only(votes.is_latest)
-    notes = fill("pipeline/notes_on_votes.txt", read=read, latest=latest)
-    return latest, notes.splitlines()
+    notes = fill_lines("pipeline/notes_on_votes.txt", read=read, latest=latest)
+    return latest, notes
 
 
 def set_reports(data: SeedSetData) -> dict[str, AgreementReport]:
@@ -256,7 +256,7 @@ def _notes(
     alone = [each for each in chain.from_iterable(judged.values()) if len(each.contestants) == 1]
     human = [each.shown for each in alone if each.contestants[0] == HUMAN]
     generated = [each.shown for each in alone if each.contestants[0] != HUMAN]
-    text = fill(
+    return fill_lines(
         "pipeline/agree_notes.txt",
         judged=judged,
         outdated=outdated,
@@ -267,7 +267,6 @@ def _notes(
         n_human=median_low(human or generated or [0]),
         n_generated=median_low(generated or [0]),
     )
-    return text.splitlines()
 
 
 def publish(

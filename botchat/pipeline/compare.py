@@ -16,7 +16,7 @@ from botchat.errors import (
     did_you_mean,
     listed,
 )
-from botchat.frames import fill
+from botchat.frames import fill_lines
 from botchat.interfaces import Row
 from botchat.metrics.statistics import proportion
 from botchat.records import Texts
@@ -55,7 +55,7 @@ def compare(
     models = list(dict.fromkeys(models))
     p = boards.p_values(models or [name for name in boards.models if not is_floor_bot(name)])
     fell = [name for name, value in p.items() if value <= alpha]
-    text = fill(
+    lines = fill_lines(
         "pipeline/compare.txt",
         boards=boards,
         p=p,
@@ -63,7 +63,6 @@ def compare(
         alpha=alpha,
         first_n=FIRST_N,
     )
-    lines = text.splitlines()
     to_test = set(models or boards.changed).difference(boards.unchanged)
     changes = _table(boards, p)
     data = {

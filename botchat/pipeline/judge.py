@@ -43,7 +43,7 @@ from botchat.records import (
     Dialogues,
     Judgment,
     Names,
-    Outcome,
+    Outcomes,
     Seeds,
 )
 from botchat.results import Result
@@ -58,7 +58,7 @@ MOST_UNREADABLE = 20
 MOST_UNREADABLE_OWN = 5
 """Unreadable replies in a row after which a judge is asked no more; the same of a criterion."""
 
-UNREADABLE: tuple[Outcome, ...] = ("ok", *NO_ROOM)
+UNREADABLE: Outcomes = ("ok", *NO_ROOM)
 """Outcomes of a reply that was paid for and should have had a verdict."""
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError, UsageError, listed
+from botchat.frames import fill
 from botchat.interfaces import KnownCase, case_ref
 from botchat.metrics.statistics import LEAST
 from botchat.pipeline.contestants import begun_seeds, in_turn, with_humans
@@ -166,7 +167,7 @@ def _draw(protocol: Protocol, seeds: Seeds, dialogues: Dialogues) -> list[KnownC
 
 def _page(protocol: Protocol, seed_set: str, cases: Sequence[KnownCase]) -> str:
     from botchat.report.archive import about_protocol
-    from botchat.report.page import inert, policy, template, text
+    from botchat.report.page import inert, policy, text
 
     rows = []
     for case in cases:
@@ -174,9 +175,14 @@ def _page(protocol: Protocol, seed_set: str, cases: Sequence[KnownCase]) -> str:
         rows.append(LabelCase(case.seed_id, case.digest, utterances))
     about = {"set": seed_set, "protocol": about_protocol(protocol), "cases": rows}
     script = text("label.js")
-    return template("label.html").render(
-        about_json=inert(about), script=script, style=text("paper.css"), policy=policy(script)
+    filled = fill(
+        "report/label.html",
+        about_json=inert(about),
+        script=script,
+        style=text("paper.css"),
+        policy=policy(script),
     )
+    return filled.rstrip()
 
 
 def _labels(

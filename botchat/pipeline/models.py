@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean, listed
-from botchat.frames import Tables, fill, json_get, package_text, package_toml, read_json
+from botchat.frames import Tables, fill, fill_lines, json_get, package_text, package_toml, read_json
 from botchat.languages import ENGLISH
 from botchat.models.bots import BASELINES
 from botchat.models.reader import ServedModel, read_error, read_models, reasoning_tokens
@@ -86,8 +86,8 @@ def init(workspace: Workspace, providers: Texts = (), data: str | None = None) -
         seeds = import_seeds(workspace, data).data["set"]
     text = settings_text(providers, seeds)
     write_atomic(path, text.encode())
-    lines = fill("pipeline/init.txt", file=path, is_unnamed=_UNNAMED in text, seeds=seeds)
-    return Result({"path": path}, lines.splitlines())
+    lines = fill_lines("pipeline/init.txt", file=path, is_unnamed=_UNNAMED in text, seeds=seeds)
+    return Result({"path": path}, lines)
 
 
 def settings_text(providers: Texts, seeds: str) -> str:

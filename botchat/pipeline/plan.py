@@ -18,7 +18,7 @@ from statistics import fmean, median
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from botchat.errors import DataError, MissingDataError
-from botchat.frames import fill
+from botchat.frames import fill_lines
 from botchat.interfaces import ChatModel, Reply
 from botchat.metrics.statistics import LEAST, LEVEL, student_t
 from botchat.models.attempts import Call, EndpointFacts, SenderFacts
@@ -263,7 +263,7 @@ class Plan(NamedTuple):
         ``over``: begins with a line on the limit that it is over, so that nothing would be sent.
         """
         notes = [*self.notes, *over[:1]]
-        text = fill(
+        lines = fill_lines(
             "pipeline/plan.txt",
             title=public(title),
             plan=self,
@@ -271,7 +271,7 @@ class Plan(NamedTuple):
             over=over,
             notes=notes,
         )
-        return Result({"rows": self.rows, "notes": notes}, text.splitlines())
+        return Result({"rows": self.rows, "notes": notes}, lines)
 
 
 def _cost(planned: Iterable[PlannedCalls], step: str) -> tuple[int, float | None]:
@@ -299,7 +299,7 @@ def plan(run: ResolvedRun, walk: Walk) -> Plan:
         expected, high = levels
         calls = sum(each.calls for each in expected if each.settings)
         notes = minutes_note(ledger, calls)
-    notes += fill("pipeline/plan_notes.txt", models=models, expected=expected).splitlines()
+    notes += fill_lines("pipeline/plan_notes.txt", models=models, expected=expected)
     n_shuffled = len(run.shuffled_dialogues())
     n_new = run.length - N_SEED
     return Plan(expected, high, notes, not models.n_replayed, n_shuffled, n_new)
@@ -335,14 +335,13 @@ def resolution(run: ResolvedRun, planned: Plan) -> list[str]:
     # Assumed where nothing was judged yet; topics count once each.
     of_one = measured or _ASSUMED_ERROR * math.sqrt(len(eligible) / n)
     points = of_one * reach * math.sqrt(2 / n_models / len(eligible))
-    text = fill(
+    return fill_lines(
         "pipeline/resolution.txt",
         seeds=seeds,
         points=points,
         planned=planned,
         is_measured=measured is not None,
     )
-    return text.splitlines()
 
 
 # `_error_of_one` without a board: no ties, orders that are half alike

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from botchat.errors import ConfigError, FatalModelError, LimitReached, MissingDataError
-from botchat.frames import fill
+from botchat.frames import fill, fill_lines
 from botchat.models.bots import BASELINES
 from botchat.parallel import EarlyStop
 from botchat.pipeline import generate as generating
@@ -14,10 +14,10 @@ from botchat.pipeline.contestants import self_judged_models, stored_name
 from botchat.pipeline.generate import Generated
 from botchat.pipeline.judge import JudgingJob, StageResult, ask_jobs, judge, judging_job, walk_jobs
 from botchat.pipeline.leaderboard import leaderboard
-from botchat.pipeline.plan import DryRunModels, Plan, plan, resolution
+from botchat.pipeline.plan import DryRunModels, plan, resolution
 from botchat.pipeline.resolved import ResolvedRun, read_seed_set
 from botchat.pipeline.session import Session, run_session, stage_result
-from botchat.pipeline.spending import JudgeName, Meter, Spending
+from botchat.pipeline.spending import JudgeName, Meter
 from botchat.protocols.catalogue import RANKING, catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, RULES, Dialogues, Texts, is_bare
@@ -62,11 +62,6 @@ async def _walk(session: Session, models: DryRunModels) -> None:
     await walk_jobs(jobs, session, models)
 
 
-def _subject(run: ResolvedRun) -> str:
-    """Return the subject of a run in words: models, dialogues, judge."""
-    return fill("pipeline/subject.txt", run=run).strip()
-
-
 def run(resolved: ResolvedRun, meter: Meter | None, formats: Texts = ()) -> Result:
     """Plan, generate, judge and rank, under one budget.
 
@@ -82,8 +77,10 @@ def run(resolved: ResolvedRun, meter: Meter | None, formats: Texts = ()) -> Resu
     if meter is None and is_priced and not is_limited:
         limits = replace(limits, max_usd=MOST_USD)
         resolved = replace(resolved, limits=limits)
-    over = _over_limit(limits, planned)
-    plan_lines = planned.result(_subject(resolved), limits, over)
+    # A line for a plan and one for a run, if the expected calls are more than a limit.
+    over = fill_lines("pipeline/over.txt", plan=planned, spending=limits)
+    subject = fill("pipeline/subject.txt", run=resolved).strip()
+    plan_lines = planned.result(subject, limits, over)
     if limits.plan:
         return plan_lines
     meter = meter or Meter(tell=partial(print, file=sys.stderr))
@@ -220,11 +217,6 @@ def _judging_jobs(
     if not jobs:
         raise MissingDataError("; ".join(left_out))
     return jobs, left_out
-
-
-def _over_limit(spending: Spending, planned: Plan) -> list[str]:
-    """Return a line for a plan and one for a run if the expected calls are more than a limit."""
-    return fill("pipeline/over.txt", plan=planned, spending=spending).splitlines()
 
 
 def demo(workspace: Workspace, meter: Meter) -> Result:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from botchat.errors import ConfigError, MissingDataError, UsageError, listed
-from botchat.frames import fill
+from botchat.frames import fill_lines
 from botchat.importers import dialogues, hub, tables
 from botchat.importers.dialogues import MUTUAL, ImportedDialogue
 from botchat.interfaces import settings_digest
@@ -72,14 +72,14 @@ def import_seeds(
     with workspace.locked():
         workspace.write_seeds(name, seeds, language, origin)
     row = _set_row(workspace, name, path)
-    text = fill(
+    notes = fill_lines(
         "pipeline/seed_notes.txt",
         note=note,
         seeds=seeds,
         repeats=_repeats(seeds),
         n_alike=_n_alike(seeds),
     )
-    note = " ".join(text.splitlines())
+    note = " ".join(notes)
     if note:
         return Result(row | {"note": note}, [note, [row]])
     return Result(row)

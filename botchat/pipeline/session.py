@@ -74,6 +74,7 @@ def token_counter() -> TokenCounter:
     counter = lengths.counter()
     if counter.unit == "tokens":
         return TokenCounter(counter.count, counter.count)
+    lengths.warn_of_words()
     return TokenCounter(None, rough_tokens)
 
 
@@ -242,7 +243,8 @@ class LiveModels:
         if self._run.limits.batch:
             from botchat.models.batch import BatchModel  # a second of CPU
 
-            prices = prices.in_batch()
+            # The Batch API is half the price, at OpenAI and most others.
+            prices = prices._replace(share=0.5)
             sender = BatchModel(
                 name=name,
                 settings=settings,
@@ -276,11 +278,8 @@ class LiveModels:
 
     def _limit(self, settings: ModelSettings) -> ServerLimit:
         """Return the calls in flight that a server allows, one limit for all entries of its URL."""
-        url = public_url(settings.base_url)
-        if url not in self._limits:
-            most = config.server_concurrency(settings, self._run.workspace.config)
-            self._limits[url] = ServerLimit(most)
-        return self._limits[url]
+        most = config.server_concurrency(settings, self._run.workspace.config)
+        return self._limits.setdefault(public_url(settings.base_url), ServerLimit(most))
 
     def stop(self) -> None:
         """Send nothing more."""

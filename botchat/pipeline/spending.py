@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from botchat.errors import UsageError
-from botchat.frames import fill
+from botchat.frames import fill_lines
 
 if TYPE_CHECKING:  # `--help` needs none of them
     from botchat.interfaces import Reply
@@ -161,4 +161,4 @@ class Meter:
     @property
     def bill(self) -> str:
         """Calls and money of a run in words; empty if no model was asked."""
-        return ", ".join(fill("pipeline/spent.txt", meter=self).splitlines())
+        return ", ".join(fill_lines("pipeline/spent.txt", meter=self))

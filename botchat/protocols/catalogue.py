@@ -125,13 +125,7 @@ class Catalogue:
 
 
 def catalogue(own: Mapping[str, CriterionSettings], language: Language = ENGLISH) -> Catalogue:
-    """Return the built-in protocols and the user's; `ConfigError` if two have one name."""
-    twice = {protocol.name for protocol in BUILT_IN} & set(own)
-    if twice:
-        raise ConfigError(
-            f"botchat.toml: protocols.{min(twice)}: BotChat has a protocol of that name; choose "
-            "another"
-        )
+    """Return the built-in protocols and the user's, whose names are others."""
     criteria = [_criterion(name, settings) for name, settings in own.items()]
     return Catalogue(chain(BUILT_IN, criteria), language)
 

@@ -29,9 +29,6 @@ from botchat.protocols.verdicts import (
 from botchat.records import UNDECIDED, UNKNOWN_INDEX, Judgment, Names, Utterances, Verdict
 from botchat.workspace.criteria import LABELS
 
-# Numbers of a verdict.
-Numbers: TypeAlias = tuple[float, ...]
-
 # A verdict as the lists of the page have it.
 PageCode: TypeAlias = int | list[float | None]
 
@@ -185,7 +182,7 @@ class Graded(AnswerKind):
             return ()
         return scores.decode_scores(verdict, self.n_numbers)
 
-    def numbers(self, verdict: Verdict | None) -> Numbers:
+    def numbers(self, verdict: Verdict | None) -> tuple[float, ...]:
         """Return the numbers, none if any is missing."""
         words = self.scores(verdict)
         numbers = tuple([number for number in words if number is not None])

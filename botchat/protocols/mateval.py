@@ -28,7 +28,8 @@ from botchat.records import Dialogues, Judgment, Utterances
 MATEVAL = Protocol(
     "mateval",
     "MATEval",
-    kinds.Score(Scale(-99, 0, KINDS, points_off=True)),  # the paper has no floor
+    # The paper has no floor; a number below two digits was miswritten. Judges take off halves too.
+    kinds.Score(Scale(-99, 0, KINDS, points_off=True)),
     shows="one",
     question="one text: which errors of five kinds, where, why, points off",
     prompts=("mateval",),

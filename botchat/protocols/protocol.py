@@ -24,6 +24,7 @@ from botchat.interfaces import (
     Kind,
     MakeCase,
     ShownDialogue,
+    ShownDialogues,
     Subject,
     settings_digest,
 )
@@ -223,7 +224,7 @@ class Protocol:
     def make_case(
         self,
         seed_id: str,
-        shown: tuple[ShownDialogue, ...],
+        shown: ShownDialogues,
         prompt: str | Callable[[], str],
         mirror: MakeCase | None = None,
     ) -> Case:

@@ -30,6 +30,7 @@ from botchat.records import (
     HUMAN,
     Dialogue,
     Dialogues,
+    Judged,
     Judgment,
     Names,
     Seed,
@@ -39,7 +40,6 @@ from botchat.records import (
     natural_sort_key,
 )
 from botchat.report.contract import (
-    Code,
     PageAnswer,
     PageCall,
     PageDialogue,
@@ -61,7 +61,7 @@ FOLDER = "chunks"
 SEEDS = 20  # in a chunk: of 14 models about 250 kB to load for one dialogue
 OPENING = 90  # characters of a dialogue's first utterance that stand in the list
 
-ByJudge = Mapping[str, Mapping[str, Sequence[Judgment]]]
+ByJudge = Mapping[str, Judged]
 """Judge -> protocol -> judgments, at most one for each seed and contestants in the order shown."""
 
 # Verdicts on two, in the order of their labels; a criterion may have no fourth
@@ -179,13 +179,14 @@ class _Packed:
         if not known:
             return
         if protocol.is_alone:
-            absent: Code = -2 if protocol.kind == "place" else None
+            absent: kinds.PageCode | None = -2 if protocol.kind == "place" else None
             codes = self._by_contestants(known, protocol.answer.code, absent)
             self.judges[-1].single[protocol.name] = codes
             return
         verdicts = PairVerdicts.of_judgments(known, protocol.answer)
         self.judges[-1].scores[protocol.name] = _scores(verdicts, self.numbers)
-        letters = self._by_contestants(known, partial(_letter, protocol), "-")
+        result = protocol.answer.result
+        letters = self._by_contestants(known, lambda verdict: _LETTERS[result(verdict)], "-")
         self.judges[-1].pairs[protocol.name] = {
             shown: "".join(row) for shown, row in letters.items()
         }
@@ -215,12 +216,10 @@ class _Packed:
         self.keys[at].append(judgment.calls)
 
     def _speakers(self, protocol: Protocol, judgment: Judgment) -> list[PageSpeaker] | None:
-        """Return who diagnosed what in a dialogue; None if it is no report, or has no dialogue."""
+        """Return who diagnosed what in a dialogue; None if it is no report."""
         if protocol.kind != "report":
             return None
-        dialogue = self._dialogues[judgment.contestants[0]].get(judgment.seed_id)
-        if dialogue is None:
-            return None
+        dialogue = self._dialogues[judgment.contestants[0]][judgment.seed_id]
         by_speaker = reports(judgment, partial(parse, utterances=dialogue.utterances))
         return [PageSpeaker(name, _errors(report)) for name, report in by_speaker.items()]
 
@@ -248,10 +247,6 @@ class _Packed:
                 of_seed.append([known[key] for key in keys if key in known])
             content.append(of_seed)
         return content
-
-
-def _letter(protocol: Protocol, verdict: Verdict | None) -> str:
-    return _LETTERS[protocol.answer.result(verdict)]
 
 
 def _scores(verdicts: PairVerdicts, numbers: Mapping[str, int]) -> dict[str, PageScore]:

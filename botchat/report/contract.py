@@ -6,10 +6,10 @@ index.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 import msgspec
 
+from botchat.protocols import kinds
 from botchat.records import N_SEED, Texts, Verdict
 
 
@@ -135,16 +135,12 @@ class PageProtocol(msgspec.Struct, omit_defaults=True):
     scale: Sequence[float] = ()
 
 
-Code: TypeAlias = int | list[float | None] | None
-"""Verdict on one dialogue, as `code` of its kind of answer has it; -2 or None: not judged."""
-
-
 class PageJudge(msgspec.Struct):
     """A judge's verdicts by protocol and contestants, as lists and filters need them."""
 
     name: str
-    single: dict[str, dict[str, list[Code]]] = {}
-    """Contestant -> a code a seed."""
+    single: dict[str, dict[str, list[kinds.PageCode | None]]] = {}
+    """Contestant -> a code a seed; -2 or None: not judged."""
     pairs: dict[str, dict[str, str]] = {}
     """Contestants in the order shown -> a letter a seed."""
     scores: dict[str, dict[str, PageScore]] = {}

@@ -13,6 +13,7 @@ from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator
 
 from botchat.boards.protocols import SuccessCurve
 from botchat.boards.tables import labels
+from botchat.metrics.lengths import warn_of_words
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED, Texts
 from botchat.report.first_screen import apart, kind_of
 
@@ -191,6 +192,8 @@ def over_cost(points: pd.DataFrame, across: str, up: str, axes: Axes) -> None:
 
 def violins(lengths: Mapping[str, Any], unit: str, axes: Axes) -> None:
     """Draw the distribution of lengths on a logarithmic scale, the shortest mean first."""
+    if unit == "words":
+        warn_of_words()
     rows = range(len(lengths))
     middles = (np.arange(400) + 0.5) / 400  # a violin of a million values takes long
     logs = [np.log10(np.maximum(np.quantile(x, middles), 1)) for x in lengths.values()]

@@ -192,12 +192,12 @@ def _columns(board: Board, links: Links, costs: Costs, *, ranked: bool) -> Itera
     protocols = protocol_columns(board)
     titles = [part.protocol.label for part in protocols]
     for i, part in enumerate(protocols):
-        wide = i == 0 or (isinstance(part, DetectionResult) and part.protocol.about_ai)
+        wide = i == 0 or _finds_ai(part)
         head, cells = _numbers(part, part.ranking[0], links, wide=wide)
         if titles.count(part.protocol.label) > 1:
             head = head._replace(label=f"{head.label}: {part.protocol.name}")
         yield ShownColumn(head, cells)
-        if isinstance(part, DetectionResult) and part.protocol.about_ai:
+        if _finds_ai(part):
             yield _at_human_length(part)
     yield _prices(costs)
     if protocols:
@@ -227,11 +227,16 @@ def protocol_columns(board: Board) -> list[ProtocolResult]:
     return list(by_base.values())[:MOST_SHOWN]
 
 
+def _finds_ai(part: ProtocolResult) -> bool:
+    """Return whether its judges name the first AI utterance of a dialogue."""
+    return isinstance(part, DetectionResult) and part.protocol.about_ai
+
+
 def _words(part: ProtocolResult, column: Column) -> tuple[str, str]:
     """Return the heading of a protocol's column on the first screen, and its unit."""
     if part.protocol.base in (ARENA.name, VOTES.name) and column.key == "bt":
         return "Rating", "95 % CI"
-    if isinstance(part, DetectionResult) and part.protocol.about_ai:
+    if _finds_ai(part):
         return f"Passes {column.n}", "% of dialogues, 95 % CI"
     if isinstance(part, GTEvalResult) and column.key == "win_or_tie":
         return "vs human", "win or tie, %"
@@ -295,7 +300,7 @@ def _numbers(part: ProtocolResult, column: Column, links: Links, *, wide: bool) 
     return ShownColumn(head, cells)
 
 
-def _at_human_length(part: DetectionResult) -> ShownColumn:
+def _at_human_length(part: ProtocolResult) -> ShownColumn:
     """Return the share that passes for human where both are cut to the human dialogue's length."""
     column = part.table.column("success_human_length")
     head, cells = _numbers(part, column, Links(), wide=False)
@@ -354,7 +359,7 @@ def _more(board: Board, shown: Sequence[ProtocolResult]) -> Iterator[ShownColumn
             head, cells = _numbers(part, column, Links(), wide=False)
             label = f"{part.protocol.label} {column.heading.lower()}"
             room = "more"
-            if isinstance(part, DetectionResult) and part.protocol.about_ai:
+            if _finds_ai(part):
                 label = head.label
                 if misplaced:  # only the last N can be read
                     room = "more grey"

@@ -14,17 +14,15 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from jinja2 import Environment, StrictUndefined, Template
 
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline, headline
 from botchat.boards.judge_checks import Check, JudgeTrust, judge_trust
-from botchat.frames import package_text
+from botchat.frames import fill, package_text
 from botchat.languages import ENGLISH, Language
 from botchat.metrics.statistics import rank_correlations
 from botchat.protocols.protocol import Protocol
@@ -34,6 +32,7 @@ from botchat.report.contract import PageAbout
 from botchat.report.first_screen import (
     Bar,
     Costs,
+    Line,
     Links,
     main_table,
     percent,
@@ -117,6 +116,15 @@ class JudgeComparison(NamedTuple):
     charts: Sequence[Chart]
 
 
+class Ranking(NamedTuple):
+    """A judge's ranking beside that of the page's judge."""
+
+    judge: str
+    lines: Sequence[Line]
+    tau: float
+    """See `_tau`."""
+
+
 class Prompt(NamedTuple):
     """A prompt in full, with its title."""
 
@@ -159,6 +167,7 @@ def _page(
     board = view.board
     place = list(judges).index(page)
     protocols = list({part.protocol.base: part.protocol for part in board.parts}.values())
+    language = protocols[0].language if protocols else ENGLISH
     links = Links(archive.view)
     heads, lines = main_table(board, links, view.costs, ranked=not view.trust.failed)
     about = PageAbout(
@@ -168,21 +177,22 @@ def _page(
         pages=list(judges),
         judge=place,
         order=list(board.main.frame["model"]),
-        lang=_language(protocols).code,
+        lang=language.code,
         invented=board.invented,
     )
     rankings = []
     for each in judges.values():
-        if not each.trust.failed:  # judge, rows of its main table, and how alike it ranks
-            rows = main_table(each.board, Links(), {})[1]
-            rankings.append((each.board.judge, rows, _tau(board, each.board)))
+        if not each.trust.failed:
+            _, rows = main_table(each.board, Links(), {})
+            rankings.append(Ranking(each.board.judge, rows, _tau(board, each.board)))
     checks: dict[str, Check] = {}
     for each in judges.values():
         for check in each.trust.checks:
             checks.setdefault(check.name, check)
     signatures = chain.from_iterable(table.signatures for table in board.tables)
     script = join_files(SCRIPTS)
-    return template("page.html").render(
+    filled = fill(
+        "report/page.html",
         LEVEL_MARKS=MARKS,
         icon=ICON,
         style=join_files(STYLES),
@@ -201,13 +211,14 @@ def _page(
         explained=protocols,
         # Without the version that last asked otherwise: the page names one version.
         signatures=list(dict.fromkeys(text.partition("|")[2] for text in signatures)),
-        prompts=_prompts(board, protocols) + list(talks),
+        prompts=_prompts(board, protocols, language) + list(talks),
         about_json=inert(about),
         judges=judges,
         compared=compared,
         rankings=rankings,
         log10=math.log10,
     )
+    return filled.rstrip()
 
 
 def _tau(board: Board, other: Board) -> float:
@@ -225,14 +236,6 @@ def text(name: str) -> str:
 def join_files(names: Iterable[str]) -> str:
     """Return the texts of some of our files, one after the other."""
     return "\n".join(map(text, names))
-
-
-@cache
-def template(name: str) -> Template:
-    """Return a page to fill in; what is filled in is shown as text."""
-    return Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    ).from_string(text(name))
 
 
 def policy(script: str, scripts: str = "", images: str = "") -> str:
@@ -254,15 +257,9 @@ def inert(value: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _prompts(board: Board, protocols: Sequence[Protocol]) -> list[Prompt]:
+def _prompts(board: Board, protocols: Sequence[Protocol], language: Language) -> list[Prompt]:
     prompts = [Prompt(p.short or p.title, p.digest, p.texts) for p in protocols if p.texts]
     if board.human_lengths:
-        language = _language(protocols)
         digest = language.prompts_digest("generation")
         prompts.insert(0, Prompt("dialogue generation", digest, [language.text("generation")]))
     return prompts
-
-
-def _language(protocols: Sequence[Protocol]) -> Language:
-    """Return the language of a board with these protocols."""
-    return protocols[0].language if protocols else ENGLISH

@@ -12,7 +12,7 @@ from botchat.boards.board import Board
 from botchat.boards.protocols import DetectionResult
 from botchat.boards.skill import is_misplaced
 from botchat.boards.tables import models_of
-from botchat.frames import fill
+from botchat.frames import fill_lines
 from botchat.metrics.statistics import level_of_best, level_of_pairs, rank_correlations
 from botchat.protocols.catalogue import RANKING, VOTES
 from botchat.records import HUMAN
@@ -62,7 +62,7 @@ def judge_remarks(board: Board, leader: str | None) -> list[str]:
         above = arena.controlled.above(models, level_of_best(len(models)))
         for best in np.flatnonzero(above.sum(axis=1) == len(models) - 1):
             ahead = models[best]
-    text = fill(
+    return fill_lines(
         "report/remarks.txt",
         judge_facts=board.judge_facts,
         is_misplaced=is_misplaced,
@@ -71,7 +71,6 @@ def judge_remarks(board: Board, leader: str | None) -> list[str]:
         leader=leader,
         ahead=ahead,
     )
-    return text.splitlines()
 
 
 def stopped_remarks(board: Board) -> list[str]:

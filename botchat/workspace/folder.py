@@ -12,7 +12,7 @@ from functools import cached_property
 from importlib import resources
 from itertools import chain
 from pathlib import Path, PurePath
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import msgspec
 
@@ -45,8 +45,6 @@ from botchat.records import (
 )
 from botchat.workspace import config, jsonl
 from botchat.workspace.ledger import Ledger
-
-R = TypeVar("R", Dialogue, Judgment)
 
 SAMPLE = "sample"
 """The seed set that comes with the package; every workspace has it."""
@@ -311,7 +309,7 @@ def judgment_key(judgment: Judgment | KnownCase) -> CaseKey:
     return (judgment.seed_id, judgment.contestants)
 
 
-def settle(path: Path, records: Collection[R]) -> None:
+def settle(path: Path, records: Collection[Dialogue | Judgment]) -> None:
     """Put a stage file into its order; delete it where no record of it is answered as yet."""
     if all(record.outcome in UNANSWERED for record in records):
         with jsonl.doing(f"delete {path}"):

@@ -80,10 +80,6 @@ class Prices(NamedTuple):
             return None
         return max(reported, by_tokens or 0.0)
 
-    def in_batch(self) -> Prices:
-        """Return the prices of the Batch API: half of these, at OpenAI and most others."""
-        return self._replace(share=0.5)
-
 
 FREE = Prices(0.0, 0.0)  # models on this machine
 

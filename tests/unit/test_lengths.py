@@ -1,21 +1,23 @@
 """Lengths in tokens where the encoding is there, in words and labelled so where it is not."""
 
-import logging
 import math
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import tiktoken
+from matplotlib.figure import Figure
 
 from botchat.metrics import lengths
 from botchat.records import HUMAN, Dialogue, Utterance
+from botchat.report.drawing import violins
 
 
 @pytest.fixture(autouse=True)
 def _asked_anew() -> Iterator[None]:
     """Every test looks for the encoding itself."""
     lengths.counter.cache_clear()
+    lengths.warn_of_words.cache_clear()
     yield
     lengths.counter.cache_clear()
 
@@ -55,16 +57,14 @@ def test_tokens_are_cl100k_base() -> None:
 
 
 @pytest.mark.usefixtures("_nowhere")
-def test_without_the_vocabulary_words_are_counted_and_said_so(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """One line, once, that says how to get it; and no estimate is passed off as tokens."""
-    with caplog.at_level(logging.WARNING, "botchat"):
-        first = lengths.counter()
-        again = lengths.counter()
-    assert first is again
-    assert first.unit == "words"
-    assert first.count("It's raining, isn't it?") == 4
+def test_without_the_vocabulary_words_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """Where lengths are shown, one line, once, says how to get it; no estimate is called tokens."""
+    counter = lengths.counter()
+    assert counter.unit == "words"
+    assert counter.count("It's raining, isn't it?") == 4
+    assert not caplog.records
+    for _ in range(2):
+        violins({"m": np.array([3, 5])}, counter.unit, Figure().subplots())
     (said,) = [record.getMessage() for record in caplog.records]
     assert "\n" not in said
     assert "TIKTOKEN_CACHE_DIR" in said
