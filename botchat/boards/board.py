@@ -35,7 +35,7 @@ from botchat.boards.tables import (
     shorten,
     table,
 )
-from botchat.frames import fill
+from botchat.frames import fill_lines
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
 from botchat.metrics.statistics import LEAST, proportion
 from botchat.metrics.verdicts import PairVerdicts
@@ -248,12 +248,12 @@ def build_board(
     facts = {name: judge_facts(judged[name]) for name in sorted(judged)}
     known = judged_set.catalogue.among(judgments)
     unknown = [name for name in sorted(judgments.keys() - known) if not is_reserved(name)]
-    clauses = fill("boards/clauses.txt", board=board, unknown=unknown)
+    notes = fill_lines("boards/clauses.txt", board=board, unknown=unknown)
     return replace(
         board,
         judge_table=judge_table(facts.values(), [judged[name].signature for name in facts]),
         judge_facts=facts,
-        notes=clauses.splitlines(),
+        notes=notes,
     )
 
 

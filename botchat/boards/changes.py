@@ -12,7 +12,7 @@ import pandas as pd
 from botchat.boards.success import passes
 from botchat.errors import DataError
 from botchat.estimates import Floats, Indices
-from botchat.frames import fill
+from botchat.frames import fill_lines
 from botchat.interfaces import Row
 from botchat.metrics.statistics import holm, sign_flip
 from botchat.protocols.protocol import PASS_AT
@@ -133,5 +133,5 @@ def p_fell(changes: Floats, cluster: Indices) -> float:
 
 def mismatches_of(boards: Boards) -> Iterator[str]:
     """Yield why no difference of two boards is a model's: other seeds, judges, prompts or N."""
-    text = fill("boards/mismatches.txt", old=boards.old, new=boards.new)
-    yield from dict.fromkeys(text.splitlines())
+    lines = fill_lines("boards/mismatches.txt", old=boards.old, new=boards.new)
+    yield from dict.fromkeys(lines)

@@ -13,7 +13,7 @@ from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.judge_checks import JudgeTrust, no_ranking
 from botchat.boards.tables import LABEL_COLUMNS, is_floor_bot, shorten
-from botchat.frames import fill
+from botchat.frames import fill_lines
 from botchat.metrics.statistics import LEAST
 from botchat.ratings.comparisons import LEAST_CLUSTERS
 from botchat.records import HUMAN, Texts
@@ -66,7 +66,7 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
         rival = [*rivals, in_order[1]][0]
         if isinstance(part, Arena):
             record = part.record(leaders[0], rival, len(rivals))
-    text = fill(
+    lines = fill_lines(
         "boards/headline.txt",
         board=board,
         trust=trust,
@@ -83,7 +83,7 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
         least_topics=LEAST_CLUSTERS,
         human=HUMAN,
     )
-    first, rest, scope, lead = text.splitlines()
+    first, rest, scope, lead = lines
     begin = _pieces(first, contestants)
     title = ""
     for piece, is_name in begin:

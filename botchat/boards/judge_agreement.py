@@ -13,7 +13,7 @@ import pandas as pd
 
 from botchat.boards.tables import COLUMNS, Column, Record, Table, TableRow, spread, table
 from botchat.estimates import UNKNOWN, Estimate, VerdictPrice
-from botchat.frames import fill
+from botchat.frames import fill_lines
 from botchat.interfaces import round_floats, settings_digest
 from botchat.metrics.agreement import GUESSING, Agreement, JudgeAgreement, ScoreAgreement
 from botchat.metrics.statistics import LEAST, LEVEL, SkillDifference
@@ -109,22 +109,20 @@ class AgreementReport:
         if len(names + too_few) < 2 or not self.labels:
             return []
         if len(names) < 2:
-            text = fill(
+            return fill_lines(
                 "boards/too_few_to_compare.txt",
                 short=too_few[0],
                 least=LEAST,
                 least_of_class=_LEAST_OF_CLASS,
                 are_pairs=all(each.true_positive_rate is None for each in self.agreement.judges),
             )
-        else:
-            text = fill(
-                "boards/sentences_on_judges.txt",
-                debate=_debate(self, names),
-                choice=_choice(self, names),
-                prices=self.prices,
-                margin=round(50 * _MARGIN),
-            )
-        return text.splitlines()
+        return fill_lines(
+            "boards/sentences_on_judges.txt",
+            debate=_debate(self, names),
+            choice=_choice(self, names),
+            prices=self.prices,
+            margin=round(50 * _MARGIN),
+        )
 
     @property
     def judge_rows(self) -> list[Record]:

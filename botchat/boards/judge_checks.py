@@ -19,7 +19,7 @@ from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.skill import Second, SkillCases, State, pair_cases, second, state
 from botchat.boards.tables import DIGITS, interval_text, is_floor_bot, shorten
 from botchat.estimates import Estimate
-from botchat.frames import fill, package_toml
+from botchat.frames import fill_lines, package_toml
 from botchat.judges.rules import RulesJudge
 from botchat.metrics.statistics import LEAST
 from botchat.protocols.catalogue import Catalogue
@@ -225,7 +225,7 @@ def judge_trust(board: Board, labelled: Check | None = None) -> JudgeTrust:
     if is_rules or not (is_tested or "fails" in states):
         states = []
     decided = level(states, capped=bool(board.self_judged or leader.word == "reversed"))
-    text = fill(
+    reasons = fill_lines(
         "boards/judge_reasons.txt",
         level=decided,
         is_rules=is_rules,
@@ -239,7 +239,7 @@ def judge_trust(board: Board, labelled: Check | None = None) -> JudgeTrust:
         least=LEAST,
         shortest=MIN_HUMAN,
     )
-    return JudgeTrust(decided, text.splitlines(), checks, board.self_judged, leader, is_rules)
+    return JudgeTrust(decided, reasons, checks, board.self_judged, leader, is_rules)
 
 
 def level(states: Sequence[State], *, capped: bool = False) -> Level:

@@ -12,7 +12,7 @@ from botchat.boards.judge_table import JudgeFacts, judge_table, pair_facts
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.tables import COLUMNS, Column, table
 from botchat.estimates import Indices
-from botchat.frames import fill
+from botchat.frames import fill_lines
 from botchat.metrics.lengths import Lengths
 from botchat.metrics.statistics import distinct
 from botchat.metrics.verdicts import PairVerdicts
@@ -100,7 +100,7 @@ def _board(part: Arena, name: str, judge: str) -> Board:
         lengths=lengths_table(nothing, name),
         judge_table=judge_table((), ()),
         utterance_lengths=nothing,
-        notes=fill("boards/notes_on_votes.txt", arena=part).splitlines(),
+        notes=fill_lines("boards/notes_on_votes.txt", arena=part),
         verdicts={},
     )
 

@@ -18,7 +18,7 @@ import pandas as pd
 
 from botchat.errors import DataError, MissingDataError, listed, one_line, quoted
 from botchat.estimates import Floats, Indices, Names
-from botchat.frames import TomlTable, fill
+from botchat.frames import TomlTable, fill_lines
 from botchat.importers.tables import COLUMNS, FileTable, folded, read_table
 from botchat.metrics.verdicts import LOSS, TIE, WIN, Numbers, PairVerdicts
 from botchat.workspace import jsonl
@@ -110,7 +110,7 @@ def votes_of(table: FileTable) -> VotesFile:
         fault = f"cells that cannot be read ({one_line(error)}); write texts or numbers"
         raise DataError(f"{where}: {fault}") from None
     rated = votes.only(votes.readable).judged_contestants
-    lines = fill(
+    lines = fill_lines(
         "importers/notes_on_votes.txt",
         shape=shape,
         n_rows=len(frame),
@@ -119,7 +119,7 @@ def votes_of(table: FileTable) -> VotesFile:
         notes=notes,
         unused=[name for name in names if name not in used] + others,
         lost=sorted(set(votes.judged_contestants).difference(rated)),
-    ).splitlines()
+    )
     if not len(votes):
         raise DataError(f"{where}: {lines[0]}: nothing is left to rank")
     return VotesFile(votes, [f"{where}: {note}" for note in lines])
@@ -128,7 +128,7 @@ def votes_of(table: FileTable) -> VotesFile:
 def _on_games(frame: pd.DataFrame) -> list[str]:
     """Return lines on what Arena-Hard's games do not tell, or tell beyond both orders."""
     n_longer = np.count_nonzero(frame["games"].str.len() > 2)
-    return fill("importers/notes_on_games.txt", n_longer=n_longer, columns=frame).splitlines()
+    return fill_lines("importers/notes_on_games.txt", n_longer=n_longer, columns=frame)
 
 
 def _unfolded(frame: pd.DataFrame, shape: _Shape, used: set[str]) -> pd.DataFrame:
@@ -190,7 +190,7 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
     lost["{} without a readable verdict"] = np.isnan(result) & kept
     lost[f"{{}} with an unknown winner {words}"] = is_unknown
     n_strong = np.count_nonzero((times > 1) & kept)
-    notes = fill(
+    notes = fill_lines(
         "importers/notes_on_names.txt", changed=changed, n_strong=n_strong, most=times.max()
     )
     votes = PairVerdicts.of_columns(
@@ -205,7 +205,7 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
     )
     turn = np.maximum(_numbered(cells["turn"])[1], 0)
     votes = replace(votes, turn=turn, weight=weight * times).only(kept)
-    return votes, _counted(lost), notes.splitlines()
+    return votes, _counted(lost), notes
 
 
 def _counted(lost: pd.DataFrame) -> list[str]:

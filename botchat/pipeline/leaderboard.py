@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botchat.errors import MissingDataError, NotWritten, UsageError, did_you_mean, listed
-from botchat.frames import fill
+from botchat.frames import fill_lines
 from botchat.interfaces import Row, settings_digest
 from botchat.pipeline.ledger import call_texts
 from botchat.pipeline.load import SeedSetData, judged_by, judged_files, load, only_judge
@@ -84,7 +84,7 @@ def leaderboard(
     content["protocols"] = view.agreement
     texts = board_files.board_files(view.board, view.headline, view.trust, formats, content)
     judgments = data.judgments_of(paged[0])
-    text = fill(
+    lines = fill_lines(
         "pipeline/board_lines.txt",
         view=view,
         is_large=large,
@@ -95,7 +95,6 @@ def leaderboard(
         n_unreadable=sum(judgment.verdict is None for judgment in judgments),
         meter=meter,
     )
-    lines = text.splitlines()
     page: Path | None = folder / "index.html"
     try:
         write_all(folder, texts)

@@ -16,7 +16,7 @@ import msgspec
 
 from botchat.boards.skill import JudgeTest
 from botchat.errors import ConfigError, DataError, MissingDataError, listed
-from botchat.frames import fill
+from botchat.frames import fill_lines
 from botchat.interfaces import ShownDialogue, case_digest
 from botchat.judges.discussion import is_undivided
 from botchat.metrics.verdicts import PairVerdicts, VerdictsBuilder
@@ -156,7 +156,7 @@ class SeedSetData:
         from botchat.protocols import generation
 
         judgments = self.judgments_of(board.judge)
-        text = fill(
+        notes = fill_lines(
             "pipeline/board_notes.txt",
             data=self,
             board=board,
@@ -168,7 +168,7 @@ class SeedSetData:
         by_seed = [each.values() for each in self.dialogues.values()]
         dialogues = chain.from_iterable(by_seed)
         lost = lost_calls_note(self.costs.lost, dialogues, judgments)
-        return text.splitlines() + lost
+        return notes + lost
 
 
 class StageFile(NamedTuple):

@@ -30,7 +30,6 @@ from botchat.records import (
     HUMAN,
     Dialogue,
     Dialogues,
-    Judged,
     Judgment,
     Names,
     Seed,
@@ -61,7 +60,7 @@ FOLDER = "chunks"
 SEEDS = 20  # in a chunk: of 14 models about 250 kB to load for one dialogue
 OPENING = 90  # characters of a dialogue's first utterance that stand in the list
 
-ByJudge = Mapping[str, Judged]
+ByJudge = Mapping[str, Mapping[str, Sequence[Judgment]]]
 """Judge -> protocol -> judgments, at most one for each seed and contestants in the order shown."""
 
 # Verdicts on two, in the order of their labels; a criterion may have no fourth

@@ -124,7 +124,7 @@ def call_costs(ledger: Ledger, dialogues: Dialogues, judged: Judged) -> CallCost
             cost = _sum(map(usd.get, calls), len(dialogues[name]))
             if cost is not None:
                 per_dialogue[name] = cost
-    every = set().union(*spoken.values()) - {""}
+    every = set().union(*spoken.values()) - {""}  # an imported utterance has no call
     by_judge = {judge: _sum(map(usd.get, every | calls), 1) for judge, calls in asked.items()}
     lost = set()
     if ledger.path is not None:
