@@ -156,6 +156,8 @@ def main(argv: Texts | None = None) -> int:
     """Run one command and return its exit code."""
     # Matrices here are small: more threads of numpy's library only wait for each other, busily.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # The hub's client would tell each of its tries.
+    os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     logging.basicConfig(level=logging.WARNING, handlers=[LogHandler(logging.WARNING)])
     # They would report tasks that a second Ctrl-C leaves unfinished, and a home without a cache.
     for name in ("asyncio", "matplotlib"):

@@ -166,3 +166,12 @@ def test_a_line_that_is_no_judgment_is_named(workspace, records, line, message):
     path.write_bytes(b"\n".join([lines[0], line or msgspec.json.encode(wrong), *lines[1:]]))
     with pytest.raises(DataError, match=message):
         columns(workspace, "arena-n8")
+
+
+def test_two_files_of_one_are_an_error(workspace):
+    """Of two, as a copy or a fetched run brings them, one would hide the other."""
+    for path in sorted(workspace.root.glob("[gj]*/set/**/*.jsonl")):
+        path.with_stem("copy").write_bytes(path.read_bytes())
+        with pytest.raises(DataError, match=r"\.jsonl: a second file of .+; keep one"):
+            load(workspace, "set")
+        path.with_stem("copy").unlink()
