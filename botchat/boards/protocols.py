@@ -111,9 +111,7 @@ class ProtocolVerdicts:
         `first_ai_index` or a place behind the last one.
         """
         known = self.cases.dropna(subset="verdict")
-        first_ai = []
-        for name, seed, _, _, verdict in known.itertuples(index=False):
-            first_ai.append(first_ai_index(verdict, f"{name} on seed {seed}"))
+        first_ai = [first_ai_index(verdict) for verdict in known["verdict"]]
         ends = self.cases.drop(columns="verdict")
         return ends.assign(first_ai=pd.Series(first_ai, known.index, dtype=float))
 

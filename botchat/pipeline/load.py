@@ -217,6 +217,7 @@ class CurrentCases:
         if protocol is not None and protocol.is_alone:
             protocol.check(judgments)
         elif protocol is not None:
+            protocol.check([judgment for judgment, _ in states])
             builder = VerdictsBuilder(protocol.answer)
             builder.add(states)
             verdicts = builder.verdicts()

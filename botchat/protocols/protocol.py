@@ -265,9 +265,8 @@ class Protocol:
 
     def check(self, judgments: Sequence[Judgment]) -> None:
         """Raise `DataError` for a verdict, or a number of contestants, that cannot be."""
-        kinds = {(judgment.verdict, judgment.shown): judgment for judgment in judgments}
-        for judgment in kinds.values():
-            n = len(judgment.contestants)
+        kinds = {(each.verdict, each.shown, len(each.contestants)): each for each in judgments}
+        for (_, _, n), judgment in kinds.items():
             try:
                 if n != self.orders:
                     raise DataError(
@@ -343,10 +342,10 @@ def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVe
             leads[swapped] -= lead
         else:
             leads[key] += lead
-    verdicts = []
-    for (item, first, second, judge), lead in leads.items():
-        verdicts.append(PairVerdict(item, first, second, judge, result_of(lead)))
-    return verdicts
+    return [
+        PairVerdict(item, first, second, judge, result_of(lead))
+        for (item, first, second, judge), lead in leads.items()
+    ]
 
 
 def truth(verdicts: PairVerdicts, judge: str) -> PairVerdicts:

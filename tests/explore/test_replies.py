@@ -64,7 +64,6 @@ def changed(draw: random.Random, answer: Answer, call: Call) -> Answer:
 
 
 def _field(draw: random.Random, body: bytes) -> bytes:
-    """One field of the body changed."""
     try:
         return encoded(of_json(draw, json.loads(body)))
     except ValueError:

@@ -357,8 +357,7 @@ def test_what_cannot_be_fetched_is_one_line(
     """What, which, and what to do."""
     hub.commit("datasets/some/cats", {"cats.csv": b"1"})
     hub.commit(DATASET, {MANIFEST: b"{}"})
-    bare = b'{"botchat":"","seed_set":"s","files":{}}'
-    hub.commit("datasets/some/bare", {MANIFEST: bare})
+    hub.commit("datasets/some/bare", {MANIFEST: b'{"botchat":"","seed_set":"s","files":{}}'})
     assert main(["fetch", source, "--dir", str(tmp_path / "w")]) == 1 + (source == "run")
     err = capsys.readouterr().err
     assert (said in err, err.count("\n")) == (True, 1), err

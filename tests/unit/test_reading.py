@@ -154,6 +154,7 @@ def test_the_last_line_on_a_case_is_the_one_that_counts(workspace, records):
     ("line", "message"),
     [
         (b'{"seed_id":"S-1","contestants":["a"]}', r"rules-\w+\.jsonl:2: "),
+        (b'{"seed_id":"S-1","contestants":["a","b"],"shown":65537}', r"<= 65536 - at `\$\.shown`"),
         (b'{"seed_id":"S-1",', r"rules-\w+\.jsonl:2: "),
         (None, "'perhaps'"),  # never taken for a tie
     ],
