@@ -220,9 +220,9 @@ def refuse_large(name: str, revision: str | None, most: int, patterns: Texts = (
         return
     with hub_errors(name):
         files = HfApi().dataset_info(name, revision=revision, files_metadata=True).siblings or []
-    size = 0
-    for file in files:
-        if any(fnmatch(file.rfilename, pattern) for pattern in patterns):
-            size += file.size or 0
+        size = 0
+        for file in files:
+            if any(fnmatch(file.rfilename, pattern) for pattern in patterns):
+                size += file.size or 0
     if size > most:
         raise ConfigError(f"{name}: {size:,} bytes, more than {most:,}; take single files by hand")
