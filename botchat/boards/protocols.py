@@ -110,10 +110,8 @@ class ProtocolVerdicts:
         In place of the verdict ``first_ai``, the first AI utterance: NaN unreadable, else as
         `first_ai_index` or a place behind the last one.
         """
-        known = self.cases.dropna(subset="verdict")
-        first_ai = [first_ai_index(verdict) for verdict in known["verdict"]]
-        ends = self.cases.drop(columns="verdict")
-        return ends.assign(first_ai=pd.Series(first_ai, known.index, dtype=float))
+        first_ai = self.cases["verdict"].map(first_ai_index, na_action="ignore")
+        return self.cases.drop(columns="verdict").assign(first_ai=first_ai.astype(float))
 
     @cached_property
     def cluster(self) -> Indices:
