@@ -97,7 +97,12 @@ def read_json(content: bytes | str) -> object:
         text = _FIELD.sub("", text.replace("\r", "\n"))
     elif not text.startswith(("{", "[")):
         return None
-    return _join_chunks(text)
+    with suppress(RecursionError):
+        whole = json.dumps(_join_chunks(text), ensure_ascii=False)
+        # Pairs of surrogates are joined, also of two chunks, and half a pair is U+FFFD.
+        units = whole.encode("utf-16", "surrogatepass")
+        return json.loads(units.decode("utf-16", "replace"))
+    return None
 
 
 def _values(text: str) -> Iterator[object]:
@@ -192,11 +197,10 @@ def leaves(value: object, key: str = "", depth: int = 0) -> Iterator[Leaf]:
     if type(value) in (str, int, float) and str(value).strip():
         yield Leaf(depth, _snake_case(key), value)
     elif depth < _DEEPEST:
-        pairs = list(of_kind(dict, value).items())
-        for each in of_kind(list, value):
-            pairs.append((key, each))
-        for name, each in pairs:
+        for name, each in of_kind(dict, value).items():
             yield from leaves(each, name, depth + 1)
+        for each in of_kind(list, value):
+            yield from leaves(each, key, depth + 1)
 
 
 def message_text(message: object) -> str | None:
@@ -218,5 +222,4 @@ def message_text(message: object) -> str | None:
         if not isinstance(text, str):
             return None
         texts.append(text)
-    # Pairs of surrogates are joined, and half a pair is U+FFFD.
-    return "".join(texts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return "".join(texts)

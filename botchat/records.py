@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -199,6 +199,10 @@ class Remark(StageRecord, frozen=True):
     """Characters behind ``text`` in which the reply spoke for another speaker; absent if 0."""
 
 
+Shown: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=65_536)]
+"""Utterances shown of each dialogue; no dialogue is longer."""
+
+
 class Judgment(StageRecord, frozen=True):
     """Verdict of one judge on one case."""
 
@@ -210,8 +214,7 @@ class Judgment(StageRecord, frozen=True):
     verdict: Verdict | None
     """Verdict, or None if unreadable; never a tie or a loss instead."""
     reason: str
-    shown: int
-    """Utterances shown of each dialogue."""
+    shown: Shown
     case: str
     """Digest of the dialogues as shown; a judgment of other ones is stale and is made again."""
     signature: str
@@ -239,7 +242,7 @@ class PairJudgment(StageRecord, frozen=True):
     seed_id: str
     contestants: tuple[str, str]
     verdict: Verdict | None
-    shown: int
+    shown: Shown
     case: str
     signature: str
     outcome: Outcome = "ok"

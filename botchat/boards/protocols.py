@@ -110,12 +110,8 @@ class ProtocolVerdicts:
         In place of the verdict ``first_ai``, the first AI utterance: NaN unreadable, else as
         `first_ai_index` or a place behind the last one.
         """
-        known = self.cases.dropna(subset="verdict")
-        first_ai = []
-        for name, seed, _, _, verdict in known.itertuples(index=False):
-            first_ai.append(first_ai_index(verdict, f"{name} on seed {seed}"))
-        ends = self.cases.drop(columns="verdict")
-        return ends.assign(first_ai=pd.Series(first_ai, known.index, dtype=float))
+        first_ai = self.cases["verdict"].map(first_ai_index, na_action="ignore")
+        return self.cases.drop(columns="verdict").assign(first_ai=first_ai.astype(float))
 
     @cached_property
     def cluster(self) -> Indices:

@@ -43,8 +43,8 @@ _SHARED.add_argument("--dir", type=Path)
 _SHARED.add_argument("--json", action="store_true")
 _SHARED.add_argument("--quiet", action="store_true")
 
-# Errors of an output whose terminal is gone, or that is full
-_LOST = (errno.EIO, errno.ENOSPC)
+# Errors of an output whose terminal is gone, or that is full, and of a folder that may not be read
+_LOST = (errno.EIO, errno.ENOSPC, errno.EACCES)
 
 # En dash and minus sign, which few code pages have
 _DASHES = ("\u2013", "\u2212")
@@ -156,6 +156,8 @@ def main(argv: Texts | None = None) -> int:
     """Run one command and return its exit code."""
     # Matrices here are small: more threads of numpy's library only wait for each other, busily.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # The hub's client would tell each of its tries.
+    os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     logging.basicConfig(level=logging.WARNING, handlers=[LogHandler(logging.WARNING)])
     # They would report tasks that a second Ctrl-C leaves unfinished, and a home without a cache.
     for name in ("asyncio", "matplotlib"):
@@ -180,8 +182,8 @@ def main(argv: Texts | None = None) -> int:
     except OSError as error:
         if error.errno not in _LOST:
             raise
-        if error.errno == errno.ENOSPC:
-            complain(f"cannot write the output: {error.strerror}")
+        if error.errno != errno.EIO:
+            complain(f"cannot use {error.filename or 'the output'}: {error.strerror}")
         silence()
         return 1
     return 0

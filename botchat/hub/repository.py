@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Container, Iterable, Iterator
 from contextlib import closing, suppress
 from hashlib import sha256
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
@@ -62,7 +62,7 @@ def _is_allowed(path: str, seed_set: str) -> bool:
     name = re.escape(seed_set)
     stage = rf"generations/{name}/{part}\.jsonl|judgments/{name}/{part}/{part}\.jsonl"
     own = rf"(?:seeds|measured)/{name}\.jsonl|seeds/{name}\.toml|{stage}"
-    if PurePosixPath(path).suffix in _DATA:
+    if path.endswith(_DATA):
         own += rf"|leaderboards/{name}(?:/{part})+"
     if not re.fullmatch(own, path):
         return False
@@ -102,23 +102,26 @@ def publish(
             lines += [f"{kind}: {file}" for file in files]
         else:
             revision = _commit(seed_set, name, kind, files, private)
-        row = {
-            "repository": f"{kind}s/{name}",
-            "files": len(files),
-            "bytes": sum(len(each) for each in files.values()),
-            "revision": revision,
-        }
-        rows.append(row)
+        rows.append(
+            {
+                "repository": f"{kind}s/{name}",
+                "files": len(files),
+                "bytes": sum(len(each) for each in files.values()),
+                "revision": revision,
+            }
+        )
     listed = {kind: list(files) for kind, files in repositories.items()}
     return Result({"rows": rows, "files": listed}, [rows, *lines])
 
 
 def _page(out: Path) -> Files:
     """Return a board's page, with its tables and figures; pages of cases to label are not sent."""
-    paths = [path for path in sorted(out.rglob("*")) if path.suffix in _PAGE]
-    paths = [path for path in paths if not path.match("label-*.html")]
-    # A board may be kept as v1.json.
-    return {p.relative_to(out).as_posix(): jsonl.content(p) for p in paths if p.is_file()}
+    page = {}
+    for path in sorted(out.rglob("*")):
+        # A board may be kept as v1.json.
+        if path.suffix in _PAGE and path.is_file() and not path.match("label-*.html"):
+            page[path.relative_to(out).as_posix()] = jsonl.content(path)
+    return page
 
 
 def _dataset(workspace: Workspace, seed_set: str, redactor: Redactor) -> Files:
@@ -247,7 +250,7 @@ def _redactor(workspace: Workspace) -> Redactor:
 def _refuse_secrets(redactor: Redactor, files: Files) -> None:
     """Raise ConfigError for a text with a known key, or with the form of one."""
     for name, content in files.items():
-        if Path(name).suffix in (".png", ".parquet", ".js"):
+        if name.endswith((".png", ".parquet", ".js")):
             continue  # rendered from the other files
         for n, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
             _refuse_secret(redactor, name, n, line)
@@ -269,7 +272,7 @@ def fetch(workspace: Workspace, source: str) -> Result:
         raise UsageError(f"{source!r} is not ORG/NAME or ORG/NAME@REVISION")
     refuse_large(name, revision or None, MAX_RUN_BYTES)
     path = _download(name, MANIFEST, revision or None)
-    commit = path.parts[path.parts.index("snapshots") + 1]
+    commit = path.parent.name
     place = f"{name}@{commit[:12]}"
     try:
         manifest = msgspec.json.decode(jsonl.content(path), type=Manifest)
@@ -285,16 +288,20 @@ def fetch(workspace: Workspace, source: str) -> Result:
             contents[file] = jsonl.content(_download(name, file, commit))
             records = _check(workspace, f"{place}: {file}", file, contents[file], digest)
             named |= _named_calls(records)
+    if f"seeds/{seed_set}.jsonl" not in contents:
+        raise DataError(f"{place}: {MANIFEST} names no seeds of {seed_set}; nothing is taken")
     n_calls = 0
     origin = {"repository": name, "revision": commit}
-    record = to_json(origin | {"files": manifest.files}).encode()
     with workspace.locked():
         if contents.pop(ledger_file, None):
             calls = _named_rows(_download(name, ledger_file, commit), named, place)
             with closing(workspace.ledger()) as ledger:
                 n_calls = ledger.add_calls(calls)
         jsonl.write_all(workspace.root, contents)
-        jsonl.write_atomic(workspace.hidden / f"fetched-{seed_set}.json", record)
+        jsonl.write_atomic(
+            workspace.hidden / f"fetched-{seed_set}.json",
+            to_json(origin | {"files": manifest.files}).encode(),
+        )
     return Result({**origin, "seed_set": seed_set, "files": len(contents), "calls": n_calls})
 
 

@@ -14,7 +14,7 @@ from hashlib import sha256
 from http.client import HTTPException
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -24,7 +24,6 @@ from botchat.errors import (
     BotChatError,
     ConfigError,
     DataError,
-    MissingDataError,
     UsageError,
     one_line,
 )
@@ -168,15 +167,13 @@ def fetch_mutual(cache_dir: Path) -> Path:
         if isinstance(error, HTTPError):
             error.close()
         raise DataError(
-            f"cannot download {MUTUAL_URL}: {one_line(error)}; download {MUTUAL_URL} by hand and "
-            "give the file's path instead of 'mutual'"
+            f"cannot download {MUTUAL_URL}: {one_line(error)}; download it by hand and give the "
+            "file's path instead of 'mutual'"
         ) from error
     return target
 
 
-_Kind: TypeAlias = Literal["ConfigError", "MissingDataError", "DataError"]
-_FAULTS = package_toml("importers/hub_faults.toml", dict[str, tuple[_Kind, str]])
-_KINDS = {kind.__name__: kind for kind in (ConfigError, MissingDataError, DataError)}
+_FAULTS = package_toml("importers/hub_faults.toml", dict[str, str])
 
 
 @contextmanager
@@ -187,12 +184,12 @@ def hub_errors(name: str) -> Iterator[None]:
     except BotChatError:
         raise
     except Exception as error:  # the client's, the network's, or not in the cache
-        status = str(getattr(getattr(error, "response", None), "status_code", ""))
-        cause = status
-        if type(error).__name__ in _FAULTS:
-            cause = type(error).__name__
-        kind, fault = _FAULTS.get(cause, ("DataError", f"the hub answers {status}"))
-        raise _KINDS[kind](f"{name}: {fault} ({one_line(error)})") from None
+        # Of a file that it could not get, the client says so whatever the hub answered.
+        answer = getattr(error.__cause__ or error, "response", None)
+        status = str(getattr(answer, "status_code", ""))
+        of_status = _FAULTS.get(status, f"the hub answers {status}")
+        fault = _FAULTS.get(type(error).__name__, of_status)
+        raise DataError(f"{name}: {fault} ({one_line(error)})") from None
 
 
 def _snapshot(uri: str) -> tuple[re.Match[str], Path]:
@@ -223,9 +220,9 @@ def refuse_large(name: str, revision: str | None, most: int, patterns: Texts = (
         return
     with hub_errors(name):
         files = HfApi().dataset_info(name, revision=revision, files_metadata=True).siblings or []
-    size = 0
-    for file in files:
-        if any(fnmatch(file.rfilename, pattern) for pattern in patterns):
-            size += file.size or 0
+        size = 0
+        for file in files:
+            if any(fnmatch(file.rfilename, pattern) for pattern in patterns):
+                size += file.size or 0
     if size > most:
         raise ConfigError(f"{name}: {size:,} bytes, more than {most:,}; take single files by hand")

@@ -110,7 +110,7 @@ class Detection(AnswerKind):
 
     def lead(self, verdict: Verdict) -> float:
         """Return ½ for a dialogue in which nothing is found, else -½; 0 if that is undecided."""
-        index = first_ai_index(verdict, "a dialogue")
+        index = first_ai_index(verdict)
         if index == UNTOLD:
             return 0.0
         return float(index == 0) - 0.5
@@ -121,7 +121,7 @@ class Detection(AnswerKind):
             return -1
         if verdict == UNKNOWN_INDEX:
             return -3
-        return first_ai_index(verdict, "a dialogue")
+        return first_ai_index(verdict)
 
     def check(self, judgment: Judgment) -> None:
         """Raise `DataError` also for an utterance that was not shown."""

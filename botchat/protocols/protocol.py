@@ -343,10 +343,10 @@ def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVe
             leads[swapped] -= lead
         else:
             leads[key] += lead
-    verdicts = []
-    for (item, first, second, judge), lead in leads.items():
-        verdicts.append(PairVerdict(item, first, second, judge, result_of(lead)))
-    return verdicts
+    return [
+        PairVerdict(item, first, second, judge, result_of(lead))
+        for (item, first, second, judge), lead in leads.items()
+    ]
 
 
 def truth(verdicts: PairVerdicts, judge: str) -> PairVerdicts:

@@ -46,7 +46,7 @@ UNTOLD = -1  # `first_ai_index` where an annotator cannot tell
 _INDICES = {"No": 0, UNKNOWN_INDEX: NOT_SAID, UNDECIDED: UNTOLD}
 
 
-def first_ai_index(verdict: Verdict, dialogue: str) -> int:
+def first_ai_index(verdict: Verdict) -> int:
     """Return the 1-based utterance that a UniEval verdict names, 0 for No, `NOT_SAID` or `UNTOLD`.
 
     Raises `DataError` for a verdict that is none of these.
@@ -56,8 +56,8 @@ def first_ai_index(verdict: Verdict, dialogue: str) -> int:
     if re.fullmatch("0*[1-9][0-9]{0,8}", verdict):
         return int(verdict)
     raise DataError(
-        f"verdict {verdict!r} of {dialogue} is neither No, Yes nor an index from 1; delete that "
-        "line and judge again"
+        f"verdict {verdict!r} is neither No, Yes nor an index from 1; delete that line and judge "
+        "again"
     )
 
 

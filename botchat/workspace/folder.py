@@ -26,6 +26,7 @@ from botchat.errors import (
     did_you_mean,
     listed,
     log,
+    one_line,
 )
 from botchat.frames import TomlTable
 from botchat.interfaces import KnownCase
@@ -172,7 +173,7 @@ class Workspace:
             return AboutSet()
         except Exception as error:
             raise DataError(
-                f'{path}: {str(error)[:200]}; it has lines such as language = "zh"'
+                f'{path}: {one_line(error)}; it has lines such as language = "zh"'
             ) from None
 
     def language(self, seed_set: str) -> Language:
@@ -227,7 +228,10 @@ class Workspace:
                     "count; generate again"
                 )
             if any(unanswered or dialogue.answered for dialogue in dialogues.values()):
-                contestants[next(iter(dialogues.values())).contestant] = dialogues
+                name = next(iter(dialogues.values())).contestant
+                if name in contestants:
+                    raise DataError(f"{path}: a second file of {name}; keep one")
+                contestants[name] = dialogues
         return dict(sorted(contestants.items()))
 
     def dialogue_files(self, seed_set: str) -> list[Path]:
@@ -248,7 +252,9 @@ class Workspace:
         for path in sorted((self.root / "judgments" / seed_set).glob("*/*.jsonl")):
             for judgment in chain.from_iterable(jsonl.blocks(path, Judgment, _FIRST_LINES)):
                 if judgment.outcome not in UNANSWERED:
-                    files.setdefault(judgment.judge, {})[judgment.protocol] = path
+                    by_protocol = files.setdefault(judgment.judge, {})
+                    if by_protocol.setdefault(judgment.protocol, path) != path:
+                        raise DataError(f"{path}: a second file of {judgment.judge}; keep one")
                     break
         return files
 

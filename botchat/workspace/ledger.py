@@ -246,7 +246,7 @@ class Ledger:
             self._kept = loop.create_future()
             loop.call_soon(self._keep_all)
         cells = msgspec.structs.asdict(reply) | msgspec.structs.asdict(reply.usage)
-        cells |= {"key": key, "model": model, "stage": stage, "at": time.time()}
+        cells |= {"key": key, "model": model, "stage": stage, "at": max(time.time(), 0.0)}
         call = msgspec.convert(cells | {"request": msgspec.Raw(request)}, StoredCall)
         self._keeping.append(call.row())
         return asyncio.shield(self._kept)  # a caller that is cancelled is not the only one

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
-from botchat.frames import of_kind, package_text
+from botchat.frames import of_kind, package_text, read_json
 from botchat.interfaces import Identity, settings_digest
 from botchat.records import Dialogue, Dialogues, Judged, Judgment
 from botchat.workspace.ledger import Ledger, StoredCall
@@ -151,6 +151,7 @@ class CallFacts(NamedTuple):
     settings: dict[str, Any]
     """Identity, decoding, and a digest of the system prompt."""
     answered_by: str
+    """Model and snapshot as the reply's body names them; empty if it does not."""
 
 
 def call_facts(call: StoredCall) -> CallFacts:
@@ -162,17 +163,10 @@ def call_facts(call: StoredCall) -> CallFacts:
     settings["system_prompt"] = None
     if first["role"] == "system":
         settings["system_prompt"] = settings_digest(first["content"])
-    return CallFacts(request["identity"], settings, answered_by(call.raw))
-
-
-def answered_by(raw: bytes | str) -> str:
-    """Return model and snapshot as a reply's body names them; empty if it does not."""
-    try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError):
-        return ""
+    body = read_json(call.raw)
     names = [of_kind(str, body, "model"), of_kind(str, body, "system_fingerprint")]
-    return " ".join(name[:100] for name in names if name)
+    answered_by = " ".join(name[:100] for name in names if name)
+    return CallFacts(request["identity"], settings, answered_by)
 
 
 CHECK = "check"

@@ -64,7 +64,6 @@ def changed(draw: random.Random, answer: Answer, call: Call) -> Answer:
 
 
 def _field(draw: random.Random, body: bytes) -> bytes:
-    """One field of the body changed."""
     try:
         return encoded(of_json(draw, json.loads(body)))
     except ValueError:
@@ -102,20 +101,21 @@ def letters(text: str) -> str:
 
 
 def may_be_said(status: int, body: bytes) -> str:
-    """Letters of all that an answer may be taken to say; of an error nothing."""
+    """Letters of all contents that an answer's first value has; of an error nothing."""
+    text = body.decode("utf-8", "replace").lstrip("\ufeff\r\n\t ")
     try:
-        found = json.loads(body.decode("utf-8", "replace"))
+        found, _ = json.JSONDecoder(strict=False).raw_decode(text)
     except (ValueError, RecursionError):
         return ""
     is_answer = isinstance(found, dict) and 200 <= status < 300 and not found.get("error")
-    return letters("".join(_texts(found))) if is_answer else ""
+    return letters("".join(_contents(found))) if is_answer else ""
 
 
-def _texts(value: Any) -> list[str]:
+def _contents(value: Any, within: bool = False) -> list[str]:
     if isinstance(value, dict | list):
-        inner = value.values() if isinstance(value, dict) else value
-        return [text for one in inner for text in _texts(one)]
-    return [value] if isinstance(value, str) else []
+        named = value.items() if isinstance(value, dict) else enumerate(value)
+        return [t for name, inner in named for t in _contents(inner, within or name == "content")]
+    return [value] if within and isinstance(value, str) else []
 
 
 def calls_and_attempts(folder) -> tuple[int, int]:
@@ -159,8 +159,7 @@ def test_a_reply_changed_in_any_field_is_typed_and_paid_once(tmp_path, capsys):
         seed = draw.randrange(2**32)
         folder = tmp_path / str(seed)
         with Mutating(seed) as server:
-            prices = {"price_input": 1.0, "price_output": 2.0, "timeout_s": 20}
-            workspace(folder, server, N_SEEDS, **prices)
+            workspace(folder, server, N_SEEDS, price_input=1.0, price_output=2.0, timeout_s=20)
             for command in (GENERATE, JUDGE):
                 to_the_end(folder, command, capsys)
             server.wait_idle()

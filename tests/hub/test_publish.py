@@ -341,8 +341,7 @@ def test_a_run_that_was_edited_by_hand_is_published_whole(
 ) -> None:
     """A last line without a newline, a byte order mark, a board in a folder called as a file."""
     path = run.dialogues_path("s", "bot:parrot")
-    lines = path.read_bytes()
-    path.write_bytes(b"\xef\xbb\xbf" + lines.rstrip(b"\n"))
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().rstrip(b"\n"))
     (run.out("s") / "v1.json").mkdir()
     botchat.publish(NAME, workspace=run, seeds="s")
     theirs = Workspace(tmp_path / "theirs")
@@ -351,22 +350,14 @@ def test_a_run_that_was_edited_by_hand_is_published_whole(
     assert theirs.dialogues("s", "bot:parrot") == run.dialogues("s", "bot:parrot")
 
 
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        ("run", "'run' is not ORG/NAME or ORG/NAME@REVISION"),
-        ("some/other", "some/other: not on the hub, or not for you"),
-        (f"{NAME}@nine", f"{NAME}: no such revision; give a branch, tag or commit"),
-        ("some/cats", "some/cats: the hub answers 404 ("),
-    ],
-)
+@pytest.mark.parametrize(("source", "said"), rows("what_cannot_be_fetched_is_one_line"))
 def test_what_cannot_be_fetched_is_one_line(
     source: str, said: str, hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What, which, and what to do."""
     hub.commit("datasets/some/cats", {"cats.csv": b"1"})
     hub.commit(DATASET, {MANIFEST: b"{}"})
+    hub.commit("datasets/some/bare", {MANIFEST: b'{"botchat":"","seed_set":"s","files":{}}'})
     assert main(["fetch", source, "--dir", str(tmp_path / "w")]) == 1 + (source == "run")
     err = capsys.readouterr().err
-    assert said in err
-    assert err.count("\n") == 1
+    assert (said in err, err.count("\n")) == (True, 1), err

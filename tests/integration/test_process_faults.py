@@ -77,7 +77,7 @@ def test_an_output_that_is_full_is_one_line(tmp_path, command):
     ran = Started([*command, "--dir", tmp_path], full)
     _, error = ran.communicate()
     assert ran.returncode == 1
-    assert error == "botchat: cannot write the output: No space left on device\n"
+    assert error == "botchat: cannot use the output: No space left on device\n"
 
 
 @pytest.mark.parametrize("stage", ["generate", "judge"])

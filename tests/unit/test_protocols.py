@@ -161,12 +161,13 @@ def test_gteval_cuts_the_model_to_the_human_length():
 @pytest.mark.parametrize("n", range(4))
 def test_a_verdict_of_another_number_of_contestants_is_refused(protocol, size, n):
     """A damaged line: in words, before its verdict is given to anybody."""
-    damaged = judgment(protocol.name, "s1", tuple("abc"[:n]), "No" if size == 1 else "1")
+    verdict = "No" if size == 1 else "1"
+    two = [judgment(protocol.name, "s1", tuple("abc"[:each]), verdict) for each in (n, size)]
     if n == size:
-        protocol.check([damaged])
+        protocol.check(two)
     else:
         with pytest.raises(DataError, match=f"{n} contestants where .* shows {size}; delete"):
-            protocol.check([damaged])
+            protocol.check(two)
 
 
 ENDS = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=40)

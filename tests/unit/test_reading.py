@@ -154,6 +154,7 @@ def test_the_last_line_on_a_case_is_the_one_that_counts(workspace, records):
     ("line", "message"),
     [
         (b'{"seed_id":"S-1","contestants":["a"]}', r"rules-\w+\.jsonl:2: "),
+        (b'{"seed_id":"S-1","contestants":["a","b"],"shown":65537}', r"<= 65536 - at `\$\.shown`"),
         (b'{"seed_id":"S-1",', r"rules-\w+\.jsonl:2: "),
         ({"verdict": "perhaps"}, "'perhaps'"),  # never taken for a tie
         ({"contestants": ("good",)}, "1 contestants where arena-n8 shows 2"),
@@ -170,3 +171,12 @@ def test_a_line_that_is_no_judgment_is_named(workspace, records, line, message):
     path.write_bytes(b"\n".join([first, line, *others]))
     with pytest.raises(DataError, match=message):
         load(workspace, "set", [JUDGE])
+
+
+def test_two_files_of_one_are_an_error(workspace):
+    """Of two, as a copy or a fetched run brings them, one would hide the other."""
+    for path in sorted(workspace.root.glob("[gj]*/set/**/*.jsonl")):
+        path.with_stem("copy").write_bytes(path.read_bytes())
+        with pytest.raises(DataError, match=r"\.jsonl: a second file of .+; keep one"):
+            load(workspace, "set")
+        path.with_stem("copy").unlink()
