@@ -358,12 +358,16 @@ def test_a_run_that_was_edited_by_hand_is_published_whole(
         ("some/other", "some/other: not on the hub, or not for you"),
         (f"{NAME}@nine", f"{NAME}: no such revision; give a branch, tag or commit"),
         ("some/cats", "some/cats: the hub answers 404 ("),
+        ("no/network", "no/network: cannot reach the hub, and it is not in the cache; check "),
     ],
 )
 def test_what_cannot_be_fetched_is_one_line(
-    source: str, said: str, hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    source: str, said: str, hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     """What, which, and what to do."""
+    if source == "no/network":
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:1")
     hub.commit("datasets/some/cats", {"cats.csv": b"1"})
     hub.commit(DATASET, {MANIFEST: b"{}"})
     assert main(["fetch", source, "--dir", str(tmp_path / "w")]) == 1 + (source == "run")

@@ -86,6 +86,26 @@ def html() -> str:
     return page_of(make_records({"best": 0.9, "good": 0.6, "poor": 0.1}, 12))
 
 
+def test_every_column_is_explained(html: str) -> None:
+    """Under Method, by the words of its heading."""
+    heads = re.findall(r'<th scope="col"[^>]* data-key="\w+">.*?<b>(.*?)</b>', html)
+    terms = ", ".join(re.findall("<dt>(.*?)</dt>", html)).split(", ")
+    assert {"Rating", "Passes 16", "vs human", "vs next", "n"} <= {*heads} <= {*terms}
+
+
+def test_no_number_has_a_minus_before_zero() -> None:
+    """Neither on the page nor in a table, nor at an end of an interval."""
+    records = make_records({"a": 0.9, "b": 0.1}, 12)
+    board = records.board()
+    for part in board.parts:
+        part.table.frame[part.table.frame.select_dtypes("float").columns] = -1e-6
+    chunks = build(records.seeds, records.dialogues, {board.judge: records.judgments})
+    texts = Page(files([View.of(board)], chunks)["index.html"]).texts
+    cells = [str(part.table.cells) for part in board.parts]
+    assert any("0.0 (0–0)" in text for text in cells)
+    assert not re.findall(r"(?<![\w.])[-−]0(?:\.0+)?(?![\w.])", " ".join([*texts, *cells]))
+
+
 @pytest.fixture(scope="module")
 def hostile() -> str:
     """A page whose every name, seed id, utterance and reason is an attack."""
