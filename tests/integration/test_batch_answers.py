@@ -114,18 +114,26 @@ READ = {
 }
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """The stage files of the run without batches, wherever its server is."""
+    with pytest.MonkeyPatch.context() as patched, OddServer() as server:
+        patched.setenv("OPENAI_API_KEY", KEY)
+        folder = workspace(tmp_path_factory.mktemp("plain"), server, 3, identity="here")
+        assert run(folder) == DONE
+    return stage_files(folder)
+
+
 @pytest.mark.parametrize("kind", READ.values(), ids=READ)
-def test_what_a_batch_gives_is_read_in_its_layout(tmp_path, kind):
+def test_what_a_batch_gives_is_read_in_its_layout(tmp_path, plain, kind):
     """The run is the one without batches; every call is paid for once; the list is not endless."""
     with OddServer(**kind) as server:
-        plain = workspace(tmp_path / "plain", server, 3)
-        assert run(plain) == DONE
-        folder = workspace(tmp_path / "w", server, 3)
+        folder = workspace(tmp_path / "w", server, 3, identity="here")
         assert run(folder, "--batch") == SENT
         (kept,) = folder.glob(".botchat/batches/*/*.batch")
         assert kept.read_text() == server.jobs[0].id
         assert to_the_end(folder) == 1
-        check(server, folder, stage_files(plain))
+        check(server, folder, plain)
         n_pages = [call.path.split("?")[0] for call in server.seen].count("/v1/batches")
         assert n_pages <= 3 * batch.MAX_PAGES
 
