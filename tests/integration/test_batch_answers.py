@@ -10,6 +10,7 @@ from botchat.cli.main import main
 from botchat.models import batch
 from tests.commands import said
 from tests.integration.test_batch import DONE, SENT, check, run, to_the_end
+from tests.integration.test_batch import plain as plain
 from tests.integration.test_runs import KEY, stage_files, workspace
 from tests.openai_server import faults
 from tests.openai_server.batches import BatchServer
@@ -112,16 +113,6 @@ READ = {
     "status 201": {"change": response(status_code=201)},
     "body as text": {"change": each_line(body_as_text)},
 }
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    """The stage files of the run without batches, wherever its server is."""
-    with pytest.MonkeyPatch.context() as patched, OddServer() as server:
-        patched.setenv("OPENAI_API_KEY", KEY)
-        folder = workspace(tmp_path_factory.mktemp("plain"), server, 3, identity="here")
-        assert run(folder) == DONE
-    return stage_files(folder)
 
 
 @pytest.mark.parametrize("kind", READ.values(), ids=READ)
