@@ -77,7 +77,7 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Nor among them ever after, and far less often than others do: a twelfth of the suite."""
+    """Nor among them ever after, and far less often than others do: 4 % of the suite."""
     gc.freeze()
     gc.enable()
     gc.set_threshold(50_000, 20, 10)
