@@ -17,7 +17,6 @@ from threading import Thread
 from typing import Any, TypeAlias
 
 import msgspec
-from joblib.externals.loky import get_reusable_executor
 
 from botchat.errors import ConfigError, UsageError
 from botchat.models.connection import Failure, Response, Server
@@ -55,6 +54,8 @@ class WorkerPool:
             self._executor = executor
             self.n_workers = getattr(executor, "_max_workers", 2)
         elif kind == "loky" and place.isdigit() and int(place):
+            from joblib.externals.loky import get_reusable_executor  # imports numpy
+
             self.n_workers = int(place)
             # They outlive a killed command for 20 s.
             self._processes = partial(get_reusable_executor, int(place), timeout=20)

@@ -21,7 +21,7 @@ SHORTER = 0.25
 """Share of decided pairs in which the longer dialogue is preferred, below which a line says so."""
 MOST_STOPPED = 0.05
 """Share of a model's dialogues that may stop early without a word."""
-_TAUS = "Kendall's tau {:.2f} (UniEval, Arena), {:.2f} (UniEval, GTEval), {:.2f} (Arena, GTEval)"
+_TAUS = "Kendall's tau {:z.2f} (UniEval, Arena), {:z.2f} (UniEval, GTEval), {:z.2f} (Arena, GTEval)"
 
 
 def more_dialogues(board: Board, leader: str | None, usd: float | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import random
 import shutil
 from collections.abc import Callable, Iterator
 from importlib import resources
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from botchat.workspace.folder import Workspace
-from tests.browser.pages import hostile_page, own_page
+from tests.boards import consistent, make_records
+from tests.browser.pages import hostile_page, own_page, write_boards
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
@@ -187,6 +189,26 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page whose every text is an attack."""
     return hostile_page(tmp_path_factory.mktemp("hostile"))
+
+
+@pytest.fixture(scope="session")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """24 contestants by two judges on 8 seeds, with costs."""
+    names = ["bot:retrieval", "bot:parrot", "模型一号", f"a-model-with-a-long-name{'-2024' * 4}"]
+    names += [f"model-{i}" for i in range(20)]
+    records = make_records({name: random.Random(name).random() for name in names}, 8, arena=(16,))
+    costs = {name: 0.001 * i for i, name in enumerate(names)}
+    return write_boards(tmp_path_factory.mktemp("large"), records, ("rules", "judge: B"), costs)
+
+
+@pytest.fixture(scope="session")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """4 models by three judges: everything that a large page has, which axe reads sooner."""
+    records = consistent(
+        make_records({f"model-{i}": 0.95 - i / 4 for i in range(4)}, 48, arena=(16,))
+    )
+    costs = {"model-0": 0.0022}
+    return write_boards(tmp_path_factory.mktemp("three"), records, ("rules", "B", "C"), costs)
 
 
 def assert_fits(browser: Browser) -> None:

@@ -1,5 +1,6 @@
 """Pages of made-up records: hostile text in every place, and somebody's own criteria."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tests.boards import Records, judgment, make_records
 
 HOSTILE = (
     "<script>window.pwned = 1</script>",
-    "</script><img src=x onerror='window.pwned = 2'>",
+    "</style></script><img src=x onerror='window.pwned = 2'>",
     "\"quoted\" 'name' & `tick` ${7*7}",
     "javascript:window.pwned=3//",
     "\u202eesrever\u2066 نموذج",
@@ -104,4 +105,15 @@ def write_page(
     """The page of some records with its chunks."""
     archive = build(records.seeds, records.dialogues, {judge: records.judgments}, known)
     write_all(folder, files([View.of(records.board())], archive))
+    return folder / "index.html"
+
+
+def write_boards(
+    folder: Path, records: Records, judges: Sequence[str], costs: dict[str, float]
+) -> Path:
+    """Write the page of some records, a board a judge."""
+    board = records.board()
+    views = [View.of(dataclasses.replace(board, judge=name), None, costs, 3.04) for name in judges]
+    judged = dict.fromkeys(judges, records.judgments)
+    write_all(folder, files(views, build(records.seeds, records.dialogues, judged)))
     return folder / "index.html"

@@ -1,9 +1,8 @@
 """The first screen: what it shows at once, what its table and menus do, and each part's form."""
 
 import dataclasses
-import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,9 @@ import msgspec
 import pytest
 
 from botchat.records import HUMAN, natural_sort_key
-from botchat.report.archive import build
-from botchat.report.page import View, files
-from botchat.workspace.jsonl import write_all
-from tests.boards import Records, consistent, make_records
+from tests.boards import make_records
 from tests.browser.conftest import SHOWN_AT, Browser, assert_fits, serious_faults
+from tests.browser.pages import write_boards
 
 TABLE = "#ranking table.board"
 ROWS = (
@@ -26,35 +23,6 @@ HEADS = (
     "return [...document.querySelectorAll(arguments[0] + ' thead th')]"
     ".filter((head) => head.getClientRects().length).map((head) => head.dataset.key || 'model')"
 )
-
-
-def write(folder: Path, records: Records, judges: Sequence[str], costs: dict[str, float]) -> Path:
-    """Write the page of some records, a board a judge."""
-    board = records.board()
-    views = [View.of(dataclasses.replace(board, judge=name), None, costs, 3.04) for name in judges]
-    judged = dict.fromkeys(judges, records.judgments)
-    write_all(folder, files(views, build(records.seeds, records.dialogues, judged)))
-    return folder / "index.html"
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """24 contestants by two judges on 8 seeds, with costs."""
-    names = ["bot:retrieval", "bot:parrot", "模型一号", f"a-model-with-a-long-name{'-2024' * 4}"]
-    names += [f"model-{i}" for i in range(20)]
-    records = make_records({name: random.Random(name).random() for name in names}, 8, arena=(16,))
-    costs = {name: 0.001 * i for i, name in enumerate(names)}
-    return write(tmp_path_factory.mktemp("large"), records, ("rules", "judge: B"), costs)
-
-
-@pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """4 models by three judges: everything that a large page has, which axe reads sooner."""
-    records = consistent(
-        make_records({f"model-{i}": 0.95 - i / 4 for i in range(4)}, 48, arena=(16,))
-    )
-    costs = {"model-0": 0.0022}
-    return write(tmp_path_factory.mktemp("three"), records, ("rules", "B", "C"), costs)
 
 
 @pytest.mark.parametrize(("width", "height", "rows"), [(1440, 900, 15), (390, 844, 5)])
@@ -130,16 +98,24 @@ def test_every_view_is_accessible(browser: Browser, three: Path, view: str) -> N
 
 
 @pytest.mark.parametrize("width", [1440, 1024, 390])
-@pytest.mark.parametrize("fragment", ["", "#view=read", "#view=pair", "#view=judge"])
-def test_everything_that_opens_is_on_the_screen(
-    browser: Browser, three: Path, width: int, fragment: str
-) -> None:
-    """Each menu, fold and dialog is opened, and its box looked at."""
-    browser.open(three, fragment, width=width, height=900)
-    if fragment in ("#view=read", "#view=pair"):
-        browser.text(".reading h3, .case h4")
-        browser.press("?")
-    outside = browser.run(
+def test_everything_that_opens_is_on_the_screen(browser: Browser, three: Path, width: int) -> None:
+    """Each menu, fold and dialog of each view is opened, and its box looked at."""
+    browser.open(three, width=width, height=900)
+    assert boxes_outside(browser) == []
+    assert browser.run("return document.querySelector('.menu').open")
+    for view, there in (("read", ".reading h3"), ("pair", ".case h4"), ("judge", "#judge h2")):
+        browser.run("document.querySelector('dialog')?.close(); location.hash = arguments[0]",
+                    f"view={view}")  # fmt: skip
+        browser.text(there)
+        if view != "judge":
+            browser.press("?")
+            browser.text("dialog[open]")
+        assert boxes_outside(browser) == []
+
+
+def boxes_outside(browser: Browser) -> list[object]:
+    """What sticks out of the screen of all that opens in the view that is shown."""
+    return browser.run(
         "const boxes = [];"
         "for (const fold of document.querySelectorAll('details, dialog[open]')) {"
         "  if (!fold.checkVisibility()) continue;"
@@ -152,8 +128,6 @@ def test_everything_that_opens_is_on_the_screen(
         "}"
         "return boxes"
     )
-    assert outside == []
-    assert fragment or browser.run("return document.querySelector('.menu').open")
 
 
 def test_more_columns_are_shown_and_hidden(browser: Browser, three: Path) -> None:
@@ -261,7 +235,7 @@ def test_a_failed_judge_takes_the_first_screen(browser: Browser, tmp_path: Path)
         ]
         for protocol, given in records.judgments.items()
     }
-    page = write(tmp_path, dataclasses.replace(records, judgments=judged), ("never",), {})
+    page = write_boards(tmp_path, dataclasses.replace(records, judgments=judged), ("never",), {})
     browser.open(page, width=1440, height=900)
     fault = "No ranking: it passes bots as human"
     assert browser.text("h1") == f"{fault}."

@@ -6,8 +6,6 @@ import pytest
 
 import botchat
 from tests.browser.conftest import Browser
-from tests.browser.test_board import large as large
-from tests.browser.test_board import three as three
 
 FAULTS = Path(__file__).with_name("faults.js").read_text("utf-8")
 FONTS = ("DejaVu Sans", "Liberation Sans")

@@ -352,9 +352,12 @@ def test_a_run_that_was_edited_by_hand_is_published_whole(
 
 @pytest.mark.parametrize(("source", "said"), rows("what_cannot_be_fetched_is_one_line"))
 def test_what_cannot_be_fetched_is_one_line(
-    source: str, said: str, hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    source: str, said: str, hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     """What, which, and what to do."""
+    if source == "no/network":
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:1")
     hub.commit("datasets/some/cats", {"cats.csv": b"1"})
     hub.commit(DATASET, {MANIFEST: b"{}"})
     hub.commit("datasets/some/bare", {MANIFEST: b'{"botchat":"","seed_set":"s","files":{}}'})

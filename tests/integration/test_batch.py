@@ -40,13 +40,21 @@ def to_the_end(folder, command=GENERATE):
     raise AssertionError("it does not end")
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """The stage files of the run without batches, wherever its server is."""
+    with pytest.MonkeyPatch.context() as patched, BatchServer() as server:
+        patched.setenv("OPENAI_API_KEY", KEY)
+        folder = workspace(tmp_path_factory.mktemp("plain"), server, N_SEEDS, identity="here")
+        assert run(folder) == DONE
+    return stage_files(folder)
+
+
 @pytest.fixture
-def made(tmp_path):
+def made(tmp_path, plain):
     """A server, a workspace, and the stage files of the same run without batches."""
     with BatchServer() as server:
-        plain = workspace(tmp_path / "plain", server, N_SEEDS)
-        assert run(plain) == DONE
-        yield server, workspace(tmp_path / "w", server, N_SEEDS), stage_files(plain)
+        yield server, workspace(tmp_path / "w", server, N_SEEDS, identity="here"), plain
 
 
 @pytest.mark.parametrize("plan", [[], ["--plan"]])

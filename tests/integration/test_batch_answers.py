@@ -10,6 +10,7 @@ from botchat.cli.main import main
 from botchat.models import batch
 from tests.commands import said
 from tests.integration.test_batch import DONE, SENT, check, run, to_the_end
+from tests.integration.test_batch import plain as plain
 from tests.integration.test_runs import KEY, stage_files, workspace
 from tests.openai_server import faults
 from tests.openai_server.batches import BatchServer
@@ -115,17 +116,15 @@ READ = {
 
 
 @pytest.mark.parametrize("kind", READ.values(), ids=READ)
-def test_what_a_batch_gives_is_read_in_its_layout(tmp_path, kind):
+def test_what_a_batch_gives_is_read_in_its_layout(tmp_path, plain, kind):
     """The run is the one without batches; every call is paid for once; the list is not endless."""
     with OddServer(**kind) as server:
-        plain = workspace(tmp_path / "plain", server, 3)
-        assert run(plain) == DONE
-        folder = workspace(tmp_path / "w", server, 3)
+        folder = workspace(tmp_path / "w", server, 3, identity="here")
         assert run(folder, "--batch") == SENT
         (kept,) = folder.glob(".botchat/batches/*/*.batch")
         assert kept.read_text() == server.jobs[0].id
         assert to_the_end(folder) == 1
-        check(server, folder, stage_files(plain))
+        check(server, folder, plain)
         n_pages = [call.path.split("?")[0] for call in server.seen].count("/v1/batches")
         assert n_pages <= 3 * batch.MAX_PAGES
 

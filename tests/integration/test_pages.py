@@ -77,7 +77,7 @@ def test_a_board_without_contestants(tmp_path: Path) -> None:
 def test_a_board_has_a_table_of_its_groups(
     tmp_path: Path, key: str, title: str, groups: list[str]
 ) -> None:
-    """Each by its own dialogues alone, in csv, json and page; by length where no topics are."""
+    """By topic or, without, length; by its own dialogues alone; a set of one topic has none."""
     place = Workspace(tmp_path)
     seeds = []
     for i, seed in enumerate(place.seeds(SAMPLE)[:22]):
@@ -102,6 +102,8 @@ def test_a_board_has_a_table_of_its_groups(
     page = (place.out("mine") / "index.html").read_text("utf-8")
     assert f"<h2>{title}</h2>" in page
     assert [f"<b>{group}</b>" in page for group in groups] == [n >= 10 for n in sizes]
+    place.write_seeds("mine", [replace(seed, topic="a") for seed in seeds])
+    assert not botchat.read(place, "mine").board().groups
 
 
 def written(workspace: Workspace, *words: object, **more: object) -> list[Path]:

@@ -16,6 +16,7 @@ from botchat.papers.bench import BENCHMARKS
 from botchat.papers.benchmarks import printed_tables, tables_of
 from botchat.papers.botchat_figures import FIGURES, read_columns
 from tests.papers.test_bench import needs
+from tests.rows import rows as data_rows
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "leaderboards" / "botchat-2023"
 
@@ -130,14 +131,7 @@ def test_tables_are_the_published_ones():
 
 
 PAPERS = Path(__file__).resolve().parents[2].parent / "shared" / "papers"
-PRINTED = {
-    "table-1": ("chateval-v2.md", "Table 1:", "Table 2:"),
-    "table-2": ("chateval-v2.md", "Table 2:", "that the LLM-based"),
-    "table-3": ("chateval-v2.md", "Table 3:", "Figure 3:"),
-    "table-4": ("chateval-v1.md", "Table 4:", "human annotations"),
-    "table-5": ("chateval-v2.md", "Table 5:", "Table 6:"),
-    "table-6": ("chateval-v2.md", "Table 6:", "## E"),
-}
+PRINTED = {name: place for name, *place in data_rows("tables_of_papers")}
 
 
 @pytest.mark.parametrize("shown", PRINTED)

@@ -15,19 +15,14 @@ from botchat.errors import ConfigError
 from botchat.interfaces import Decoding, Message, Reply
 from botchat.models.attempts import Call
 from botchat.models.bots import BASELINES, Bot, baseline
+from tests.rows import rows
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = [
     tuple(json.loads(line)["utterances"])
     for line in (ROOT / "seeds" / "sample.jsonl").read_text("utf-8").splitlines()
 ]
-CORPUS = [
-    ("Is there a bakery near here?", "Two doors down, but it shuts at noon.", "Then I'll run."),
-    ("I lost my keys on the bus.", "Did you call the depot?", "They had three sets, not mine."),
-    ("My sister is moving to Leeds.", "Will you help her pack?", "I've bought forty boxes."),
-    ("This soup needs salt.", "You always say that about my soup.", "And you never add any."),
-    ("Did you see the match?", "I fell asleep at half-time.", "Then you missed all four goals."),
-]
+CORPUS = [tuple(each) for each in rows("small_talk")]
 BOTS = sorted(BASELINES)
 
 
@@ -129,11 +124,7 @@ def test_retrieval_gives_the_reply_of_the_nearest_context() -> None:
     drawn = [answer(bot, ["I think I lost my keys on that bus."], n).text for n in range(10)]
     assert len(set(drawn)) == 10
     assert set(drawn) == {text for dialogue in CORPUS for text in dialogue[1:]}
-    humans = [
-        ("The oven is broken.", "Oh dear.", "Ring the electrician."),
-        ("The cat is limping.", "Oh dear.", "Ring the vet."),
-        ("It is Monday.", "So it is.", "All day."),
-    ]
+    humans = rows("talk_of_troubles")
     bot = baseline("retrieval", humans)
     for trouble, reply in (
         ("My cat hides.", "the vet"),

@@ -35,13 +35,7 @@ from botchat.workspace.panels import AgentSettings, PanelSettings
 from tests.rows import rows
 from tests.scripted import FAILED, Scripted
 
-TALK = (
-    "Did you get the tickets?",
-    "Not yet, the box office was shut.",
-    "As an AI, I can't go to the \u201cbox\u201d office.",
-    "Then I'll go myself.\nOn  Friday.",
-    "Then I'll go myself.",
-)
+TALK = tuple(rows("talk_of_tickets"))
 
 
 def reply(**yes):
@@ -240,13 +234,7 @@ def test_the_rules_judge_reports_what_it_can_see():
     unjudged = {"logical_inconsistency", "lexical_choice", "factual_error"}
     assert {a.type for a in report.results if a.present is None} == unjudged
     assert {error.evidence for a in report.results for error in a.errors} == {"found"}
-    fish = (
-        "My neighbour breeds tropical fish and terrapins.",
-        "Copper pipes corrode quicker near salty coasts.",
-        "Grandmother knitted purple mittens every winter.",
-        "Volcanic islands attract geologists and photographers.",
-        "Trumpets sound brighter than clarinets outdoors.",
-    )
+    fish = rows("unconnected_lines")
     answer = rule(RulesJudge([]), (*TALK[:2], *fish))
     (report,) = reported(stored(answer), TALK).values()
     yes = {a.type for a in report.results if a.present}

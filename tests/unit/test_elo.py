@@ -121,7 +121,10 @@ def test_ends_are_those_of_whole_shuffles(monkeypatch, winners):
     whole = bootstrap_elo(comparisons, s)
     monkeypatch.undo()
     monkeypatch.setattr(engine, "_MOST_GAMES", 700)
+    played = []
+    monkeypatch.setattr(engine, "play", lambda *given: played.append(given[1].size) or play(*given))
     ends = bootstrap_elo(comparisons, s)
+    assert sum(played) <= 2400 * 700 + 128 * len(comparisons)
     assert abs(ends.rating - whole.rating).max() < min(8, 4 * ends.run_std.max())
 
 

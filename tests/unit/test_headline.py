@@ -69,44 +69,20 @@ def trust_of(n_seeds: int, qualities: tuple[tuple[str, float], ...]) -> JudgeTru
 
 
 ALL = ("weir", "brook", "mill")
-NO_BOT = {"mill": 0.3, "brook": 0.6}
 
 
 @pytest.mark.parametrize(
-    ("quality", "n_seeds", "judge", "protocols", "sentence", "leader"),
-    [
-        (QUALITY, 2, None, (), "Nothing was judged yet.", None),
-        (NO_BOT, 2, always("No", "1"), (UNIEVAL,), "Too few dialogues to rank: 2 of 20.", None),
-        (QUALITY, 19, "ideal", PROTOCOLS, "Too few dialogues to rank: 19 of 20.", None),
-        ({"mill": 0.3}, 24, "ideal", (UNIEVAL, GTEVAL), "One model, nothing to rank: mill.", None),
-        ({"bot:verbose": 0.5}, 24, "ideal", (UNIEVAL,), "One bot, nothing to rank: bot:verbose.",
-         None),
-        ({"bot:parrot": 0.0, "bot:verbose": 0.5}, 24, "ideal", PROTOCOLS,
-         "bot:verbose leads the bots; no model takes part.", None),
-        ({"bot:parrot": 0.0, "mill": 0.3}, 24, "ideal", PROTOCOLS, "mill is the only model.",
-         "mill"),
-        # At N = 16 all are ties: a smaller N is quoted where it separates anybody.
-        (QUALITY, 24, prefers([*ALL, "bot:parrot"], [16]), (ARENA.at(8), ARENA.at(16)),
-         "weir leads clearly (next: brook, won 48, tied 0, lost 0).", "weir"),
-        # Bots are no models, also where one comes first.
-        (QUALITY, 24, prefers(["bot:parrot", *ALL]), (ARENA.at(16),),
-         "weir leads clearly (next: brook, won 48, tied 0, lost 0).", "weir"),
-        # Without an Arena the success rate decides, and rates of one level rule nobody out.
-        (QUALITY, 24, "ideal", (UNIEVAL,), "weir leads clearly (next: brook).", "weir"),
-        (QUALITY, 24, always("No", "both"), (ARENA.at(16),),
-         "No difference: brook, mill, weir.", "brook"),
-        ({"weir (instant)": 0.9, "mill": 0.3}, 24, prefers(["weir (instant)", "mill"]),
-         (ARENA.at(16),), "weir (instant) leads clearly (next: mill, won 48, tied 0, lost 0).",
-         "weir (instant)"),
-        ({f"m{i}": 0.5 for i in range(6)}, 24, always("No", "both"), (ARENA.at(16),),
-         "No difference: m0, m1, m2, m3 and 2 more.", "m0"),
-    ],
-)  # fmt: skip
+    ("quality", "n_seeds", "judge", "protocols", "sentence", "leader"), rows("sentences_of_boards")
+)
 def test_the_sentence_of_each_kind_of_board(quality, n_seeds, judge, protocols, sentence, leader):
     """Whatever was judged, by whom, of how many."""
     world = World.of(n_seeds, quality)
-    judge = world.ideal() if judge == "ideal" else judge
-    board = world.board(judge, protocols) if judge else world.board_of({})
+    board = world.board_of({})
+    if judge:
+        judges = {"first": always("No", "1"), "nobody": always("No", "both")}
+        known = prefers(*judge) if isinstance(judge, list) else judges.get(judge, world.ideal())
+        parts = [each for each in (ARENA.at(8), *PROTOCOLS) if each.name in protocols]
+        board = world.board(known, parts)
     heading = headline(board, trust_of(n_seeds, tuple(quality.items())))
     assert (heading.sentence, heading.leader) == (sentence, leader)
     short = (sentence.rpartition(" (")[0] or sentence).rstrip(".")

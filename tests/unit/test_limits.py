@@ -43,6 +43,14 @@ def test_waiting_is_bounded_and_never_undercuts_the_server(
         assert waited + wait <= retry.patience_s
 
 
+@pytest.mark.parametrize(("draw", "part"), [(min, 0.5), (max, 1.0)])
+def test_waits_grow_twofold_and_are_spread_over_half_of_a_step(monkeypatch, draw, part):
+    """So that calls which failed together do not come back together."""
+    monkeypatch.setattr(limits.random, "uniform", lambda *ends: draw(ends))
+    waits = [Retry().wait_s("busy", n, 0.0, 0.0, True) for n in (1, 2, 3, 9)]
+    assert waits == [part * step for step in (0.5, 1.0, 2.0, 60.0)]
+
+
 def test_what_costs_nothing_is_waited_for_ten_minutes():
     """A 429 is no failed attempt before; a server that is down is, unless it has answered."""
     spans = {}

@@ -24,16 +24,9 @@ from botchat.report.contract import PageIndex, PageSeed
 from botchat.report.first_screen import axis_ticks
 from botchat.report.page import ICON, View, files, join_files
 from tests.boards import Records, make_records
-from tests.browser.pages import hostile_records
+from tests.browser import pages
 
-HOSTILE = (
-    "<script>alert(1)</script>",
-    "</style></script><img src=x onerror=alert(1)>",
-    "\"quoted\" 'name' & `tick`",
-    "javascript:alert(1)",
-    "\u202eesrever\u2066 نموذج",
-    "{{ 7 * 7 }}{% raw %}",
-)
+HOSTILE = (*pages.HOSTILE, "{{ 7 * 7 }}{% raw %}")
 VOID = {"link", "meta", "br", "img", "path", "use", "rect", "line", "circle", "input"}
 BESIDE = re.compile(r"[a-z0-9-]+\.(csv|html)(#judge)?")
 """Files of the same folder."""
@@ -86,10 +79,31 @@ def html() -> str:
     return page_of(make_records({"best": 0.9, "good": 0.6, "poor": 0.1}, 12))
 
 
+def test_every_column_is_explained(html: str) -> None:
+    """Under Method, once, by the words of its heading."""
+    heads = re.findall(r'<th scope="col"[^>]* data-key="\w+">.*?<b>(.*?)</b>', html)
+    terms = ", ".join(re.findall("<dt>(.*?)</dt>", html)).split(", ")
+    assert {"Rating", "Passes 16", "Same length", "vs human", "vs next", "n"} <= {*heads}
+    assert {terms.count(head) for head in heads} == {1}
+
+
+def test_no_number_has_a_minus_before_zero() -> None:
+    """Neither on the page nor in a table, nor at an end of an interval."""
+    records = make_records({"a": 0.9, "b": 0.1}, 12)
+    board = records.board()
+    for part in board.parts:
+        part.table.frame[part.table.frame.select_dtypes("float").columns] = -1e-6
+    chunks = build(records.seeds, records.dialogues, {board.judge: records.judgments})
+    texts = Page(files([View.of(board)], chunks)["index.html"]).texts
+    cells = [str(part.table.cells) for part in board.parts]
+    assert any("0.0 (0–0)" in text for text in cells)
+    assert not re.findall(r"(?<![\w.])[-−]0(?:\.0+)?(?![\w.])", " ".join([*texts, *cells]))
+
+
 @pytest.fixture(scope="module")
 def hostile() -> str:
     """A page whose every name, seed id, utterance and reason is an attack."""
-    return page_of(hostile_records(HOSTILE))
+    return page_of(pages.hostile_records(HOSTILE))
 
 
 def test_the_page_is_well_formed(html: str, hostile: str) -> None:

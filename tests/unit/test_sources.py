@@ -45,19 +45,7 @@ def digest(row: dict) -> str:
 
 def sources() -> str:
     """SOURCES.md."""
-    lines = [
-        "# Where the wording comes from",
-        "",
-        "Made of `sources.toml`; change that, and write this anew with",
-        "`pytest tests/unit/test_sources.py --update-tables`.",
-        "",
-        "One text file a prompt. Placeholders are written `{{name}}`; `botchat.prompts` refuses to",
-        "fill one that is unknown or to leave one open, and puts a digest of the files used into",
-        "every signature.",
-        "",
-        "| file | wording | source | notes |",
-        "| --- | --- | --- | --- |",
-    ]
+    lines = (ROOT / "tests/data/sources_head.md").read_text("utf-8").splitlines()
     for row in PROMPTS:
         files = ", ".join(f"`{name}.txt`" for name in row["files"])
         wording = {"in part": "quoted in part", "ours": "ours, after"}.get(row["wording"], "quoted")

@@ -44,5 +44,5 @@ def test_the_first_three_tags_are_read_as_ever(text):
 
 @pytest.mark.parametrize("piece", ["<think>", "[thought]", "</think>", "<think a=b ", "<|end|>"])
 def test_many_marks_take_no_longer_than_many_words(piece):
-    """A reply of a megabyte is no trap: the marks are paired in one pass."""
-    assert len(strip_thoughts(piece * 100_000)) <= len(piece) * 100_000
+    """A reply of 200 kB is no trap: the marks are paired in one pass."""
+    assert len(strip_thoughts(piece * 30_000)) <= len(piece) * 30_000
