@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from botchat import errors
 from botchat.commands import leaderboard
-from botchat.errors import BotChatError, ConfigError, DataError, MissingDataError
+from botchat.errors import BotChatError, ConfigError, MissingDataError
 from botchat.interfaces import ShownDialogue, case_digest
 from botchat.pipeline.agree import agree
 from botchat.pipeline.label import label
@@ -78,28 +79,13 @@ def test_a_label_is_filed_under_its_case(
     assert path.name == f"{slug('human:amy')}.jsonl"
 
 
-WRONG: list[tuple[dict[str, Any], type[BotChatError], str]] = [
-    ({"judge": "rules"}, ConfigError, "human:NAME"),
-    ({"judge": "human:"}, ConfigError, "name ''"),
-    ({"judge": "human:a\nb" + "x" * 90}, ConfigError, "1 to 60"),
-    ({"judge": "human:\u202eyma"}, ConfigError, "can be shown"),
-    ({"verdict": "17"}, DataError, "does not offer '17'"),
-    ({"verdict": "both"}, DataError, "does not offer 'both'"),
-    ({"case": "0" * 16}, DataError, "make the page again"),
-    ({"seed_id": "S-99"}, DataError, "no dialogues of now"),
-    ({"verdict": None}, DataError, "exported.jsonl:2: .*verdict"),
-    ({"protocol": "diagnosis"}, DataError, "protocol 'diagnosis' has no labels here"),
-    ({"protocol": "../x"}, DataError, "protocol '../x' has no labels here"),
-]
-
-
-@pytest.mark.parametrize(("change", "error", "says"), WRONG)
+@pytest.mark.parametrize(("change", "error", "says"), rows("labels_that_are_wrong"))
 def test_one_wrong_label_files_none(
-    workspace: Workspace, change: dict[str, Any], error: type[BotChatError], says: str
+    workspace: Workspace, change: dict[str, Any], error: str, says: str
 ) -> None:
     """One line that says what is wrong; the right label beside it is not half a file."""
     right = row("unieval", ("m",), "No")
-    with pytest.raises(error, match=says) as raised:
+    with pytest.raises(getattr(errors, error), match=says) as raised:
         filed(workspace, right, right | change)
     assert "\n" not in str(raised.value)
     assert not (workspace.root / "judgments").exists()

@@ -21,11 +21,12 @@ from botchat.pipeline.resolved import ResolvedRun, SeedSet
 from botchat.pipeline.session import LiveModels, Session
 from botchat.pipeline.spending import NO_LIMITS, JudgeName, Meter
 from botchat.protocols.catalogue import RANKING
-from botchat.records import Seed
+from botchat.records import Dialogue, Seed, Utterance
 from botchat.workspace import ledger as storage
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, identity_key, read_calls, request_json, request_key
-from botchat.workspace.usage import call_facts, keep_pace, share, stats
+from botchat.workspace.usage import call_costs, call_facts, keep_pace, share, stats
+from tests.boards import judgment
 from tests.rows import rows
 
 ASK = [{"role": "user", "content": "hi"}]
@@ -205,6 +206,28 @@ def test_a_ledger_of_another_version_is_named_and_left_alone(tmp_path, readonly)
     with pytest.raises(DataError, match=r"^the ledger .* has schema '99', .* reads 1; use the"):
         Ledger(path, readonly=readonly)
     assert path.read_bytes() == before
+
+
+def test_a_call_counts_once_in_all_and_what_is_not_known_of_each_is_not_known(ledger):
+    """Contestants may share calls; an imported utterance has none; a lost call has no price."""
+    a, b, c, free, unknown = [
+        put(ledger, model=f"m{cost}", cost_usd=cost) for cost in (1.0, 2.0, 4.0, 0.0, None)
+    ]
+    spoken = {"own": [a, b], "shared": [b], "free": [free], "human": []}
+    odd = {"imported": [""], "unpriced": [a, unknown], "lost": [a, "gone"]}
+
+    def costs(spoken, **judged):
+        dialogues = {}
+        for name, calls in spoken.items():  # a call a dialogue
+            facts = {key: (Utterance(call=key),) for key in calls}
+            dialogues[name] = {key: Dialogue(key, name, (), 2, facts[key], "", "") for key in calls}
+        for judge, calls in judged.items():
+            judged[judge] = [msgspec.structs.replace(judgment("", "", (), None), calls=calls)]
+        return call_costs(ledger, dialogues, judged)
+
+    known = {"own": 1.5, "shared": 2.0, "free": 0.0}
+    assert costs(spoken, j=(c, c), rules=()) == (known, {"j": 7.0, "rules": 3.0}, set())
+    assert costs({**spoken, **odd}, j=("too",)) == (known, {"j": None}, {"gone", "too"})
 
 
 def use(ledger, workspace, key):

@@ -13,6 +13,7 @@ from botchat.interfaces import Decoding
 from botchat.workspace import ledger as storage
 from botchat.workspace.ledger import Ledger, read_calls, request_json, request_key
 from botchat.workspace.usage import stats
+from tests.rows import rows
 
 ASK = request_json({"model": "m"}, [{"role": "user", "content": "hi"}], Decoding()).decode()
 DEEP = 200_000  # Python 3.12 and newer read 5,000
@@ -20,25 +21,8 @@ DEEP = 200_000  # Python 3.12 and newer read 5,000
 
 def line(request=ASK, **changed):
     """A line of a published run's calls; a value of bytes stands there as it is."""
-    call = {
-        "key": request_key(request.encode()),
-        "model": "m",
-        "stage": "judge",
-        "at": 1.5,
-        "request": request.encode(),
-        "outcome": "ok",
-        "text": "hello",
-        "finish_reason": "stop",
-        "prompt_tokens": 3,
-        "completion_tokens": 2,
-        "cached_tokens": None,
-        "latency_s": 0.5,
-        "cost_usd": 0.25,
-        "detail": "",
-        "raw": "{}",
-        "sent": {},
-        **changed,
-    }
+    (call,) = rows("published_call")
+    call |= {"key": request_key(request.encode()), "request": request.encode(), **changed}
     parts = [
         b'"%s":%s'
         % (name.encode(), value if isinstance(value, bytes) else json.dumps(value).encode())
