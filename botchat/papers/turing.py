@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -51,11 +50,24 @@ Item = tuple[Dialogue, list[tuple[int, bool]]]
 """A dialogue by `HUMAN` or `MACHINE`, and its labels: utterances read, whether it was called AI."""
 
 
+class CutItems(NamedTuple):
+    """Items of a source, cut to one length, and how many dialogues and labels are left out."""
+
+    items: list[Item]
+    end: int
+    n_short: int
+    """Dialogues that are shorter."""
+    n_labels: int
+    """Labels that were given after another number of utterances."""
+
+
 def turing(files: Files) -> Benchmark:
     """Return the dialogues of each source; raises as `read_items`."""
     whole, left_out = read_items(files)
     sources = {source: _cut(items) for source, items in whole.items()}
-    dialogues = [dialogue for dialogue, _ in chain.from_iterable(sources.values())]
+    dialogues = []
+    for cut in sources.values():
+        dialogues += [dialogue for dialogue, _ in cut.items]
     dialogues.sort(key=lambda each: sha256(each.seed_id.encode()).digest())  # --limit mixes them
     cases: list[MakeCase] = []
     for dialogue in dialogues:
@@ -105,34 +117,33 @@ def _item(record: Any, name: str) -> tuple[str, Item]:
     return source, (Dialogue(id_, contestant, tuple(texts), 0, (), "complete", ""), labels)
 
 
-def _cut(items: Sequence[Item]) -> list[Item]:
-    """Cut to the length that annotators read and half of the dialogues have, else the median.
-
-    Shorter dialogues are left out, and labels that were given after another number of utterances.
-    """
+def _cut(items: Sequence[Item]) -> CutItems:
+    """Cut to the length that annotators read and half of the dialogues have, else the median."""
     median = int(np.median([len(dialogue.utterances) for dialogue, _ in items]))
     ends = []
     for _, labels in items:
         ends += [after for after, _ in labels if after <= median]
     end = max(ends, default=median)
     cut = []
+    n_labels = 0
     for dialogue, labels in items:
+        kept = []
         if len(dialogue.utterances) >= end:
-            cut.append((dialogue.cut(end), [label for label in labels if label[0] == end]))
-    return cut
+            kept = [label for label in labels if label[0] == end]
+            cut.append((dialogue.cut(end), kept))
+        n_labels += len(labels) - len(kept)
+    return CutItems(cut, end, len(items) - len(cut), n_labels)
 
 
-def _compare(
-    sources: Mapping[str, Sequence[Item]], left_out: Texts, answered: Answered
-) -> Comparison:
+def _compare(sources: Mapping[str, CutItems], left_out: Texts, answered: Answered) -> Comparison:
     """Compare judges, annotators and traps with the truth, source by source."""
     verdicts = preferences(answered.all(UNIEVAL), UNIEVAL)
     costs = answered.costs(UNIEVAL)
     rows: list[Record] = []
     unjudged = []
     unbeaten = defaultdict[tuple[str, str], list[str]](list)
-    for source, items in sources.items():
-        in_columns = _on_items(items, verdicts)
+    for source, cut in sources.items():
+        in_columns = _on_items(cut.items, verdicts)
         kappas = {}
         if MAJORITY in in_columns.judges:
             kappas = {each.judge: each.kappa for each in compare(in_columns, MAJORITY).judges}
@@ -153,7 +164,11 @@ def _compare(
             if judge in costs and other in TRAPS and not difference.at(LEVEL).low > 0:
                 unbeaten[judge, other].append(source)
     notes = fill_lines(
-        "papers/turing_notes.txt", left_out=left_out, unjudged=unjudged, unbeaten=unbeaten
+        "papers/turing_notes.txt",
+        left_out=left_out,
+        sources=sources,
+        unjudged=unjudged,
+        unbeaten=unbeaten,
     )
     signed = agreement_signature("bench", {"benchmark": "turing"}, rows, BUILT_IN)
     rates_table = table(
