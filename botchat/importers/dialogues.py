@@ -10,6 +10,7 @@ ignored.
 import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -21,7 +22,7 @@ from botchat.errors import DataError, listed, one_line, quoted
 from botchat.frames import Tables, package_toml
 from botchat.importers.tables import COLUMNS, FileRow, column_name, folded, json_value, named
 from botchat.interfaces import visible
-from botchat.records import N_SEED, Outcome, Seed, Utterances
+from botchat.records import N_SEED, Names, Outcome, Seed, Utterances
 from botchat.thoughts import strip_thoughts
 
 _NAMES = COLUMNS["seeds"]
@@ -50,6 +51,16 @@ class ImportedMessage(NamedTuple):
     speaker: str | None
     text: str
     turn: float
+
+
+class _FieldNames(NamedTuple):
+    """Names of a message's fields by what they hold, the best known first."""
+
+    speakers: list[str]
+    turns: list[str]
+    texts: list[str]
+    calls: list[str]
+    """Of tools."""
 
 
 class _Item(msgspec.Struct):
@@ -188,6 +199,16 @@ def _items(content: object, place: str) -> Sequence[object]:
     return content
 
 
+@lru_cache(4096)  # most messages have the same
+def _field_names(names: Names) -> _FieldNames:
+    """Return which of the names hold what."""
+    spelt = {column_name(name): name for name in names}
+    of_kinds = []
+    for kind in _FieldNames._fields:
+        of_kinds.append([spelt[name] for name in _NAMES[kind] if name in spelt])
+    return _FieldNames._make(of_kinds)
+
+
 def _messages(items: Sequence[object], place: str, start: int = 0) -> list[ImportedMessage]:
     """Read texts and messages; instructions to a speaker are left out."""
     messages = []
@@ -195,17 +216,18 @@ def _messages(items: Sequence[object], place: str, start: int = 0) -> list[Impor
         within = f"{place}: utterance {n}"
         if isinstance(item, str):
             item = {"text": item}
-        fields = {column_name(name): value for name, value in named(item, within).items()}
-        speaker = _first(fields, _NAMES["speakers"])
+        fields = named(item, within)
+        names = _field_names(tuple(fields))
+        speaker = _first(fields, names.speakers)
         if speaker is not None:
             speaker = folded(str(speaker)).casefold().rstrip(" :")
-        turn = _first(fields, _NAMES["turns"])
-        called = fields.get("tool_calls") or fields.get("function_call")
-        if called or _TOOL.search(str(speaker)):
+        turn = _first(fields, names.turns)
+        if any(fields[name] for name in names.calls) or _TOOL.search(str(speaker)):
             raise DataError(f"{within} calls a tool; take such dialogues out")
         if speaker in ("system", "developer"):
             continue
-        text = _text(fields[_column(fields, _NAMES["texts"], f"{within}: no text")], within)
+        column = _column(fields, names.texts or _NAMES["texts"], f"{within}: no text")
+        text = _text(fields[column], within)
         try:
             position = float(n if turn is None else str(turn))
         except ValueError:
