@@ -22,6 +22,7 @@ from rich.cells import cell_len, chop_cells
 
 from botchat.estimates import Estimate
 from botchat.frames import TomlTable, package_toml
+from botchat.interfaces import Cells
 from botchat.records import HUMAN, Texts
 
 LABEL_COLUMNS = 34
@@ -40,9 +41,6 @@ T = TypeVar("T")
 
 TableRow: TypeAlias = Mapping[str, object]
 """Row of a table: key of a column -> its value, or an `Estimate`."""
-
-Record: TypeAlias = dict[str, object]
-"""Row as JSON has it: an interval under keys of its own, None for what is missing."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
@@ -260,7 +258,7 @@ class Table:
         return [Estimate(*number) for number in zip(*ends, strict=True)]
 
     @property
-    def records(self) -> list[Record]:
+    def records(self) -> list[Cells]:
         """Every row, rounded to `DIGITS`, but for numbers that are ``exact``."""
         cells = {}
         for column in self.columns:
@@ -322,9 +320,9 @@ def interval_text(estimate: Estimate, form: str) -> str:
     return f"{low}{joint}{estimate.high:{form}}"
 
 
-def spread(row: TableRow) -> Record:
+def spread(row: TableRow) -> Cells:
     """Return a row with each `Estimate` under three keys; None where it is not known."""
-    cells: Record = {}
+    cells: Cells = {}
     for key, value in row.items():
         if isinstance(value, Estimate):
             ends = with_ends(key, value.value, value.low, value.high)

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import BotChatError, ConfigError, LimitReached, UsageError
 from botchat.frames import fill
+from botchat.interfaces import Cells
 from botchat.records import Texts
-from botchat.results import Fields, Piece, Result
+from botchat.results import Piece, Result
 from botchat.workspace.secrets import Redactor, public, secrets_in
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def _text(part: Piece) -> str:
     return "\n".join([grid(headings, cells), *end.splitlines()])
 
 
-def _cells(rows: Sequence[Fields]) -> tuple[list[str], list[list[str]]]:
+def _cells(rows: Sequence[Cells]) -> tuple[list[str], list[list[str]]]:
     """Return the headings and the texts of some rows."""
     headings = [
         key.removeprefix("n_").replace("cost_usd", "USD").replace("_", " ") for key in rows[0]
@@ -318,7 +319,7 @@ def _progress(quiet: bool) -> Iterator[Meter]:
         yield meter
 
 
-def spent(meter: Meter) -> Fields:
+def spent(meter: Meter) -> Cells:
     """Return what a run took, for ``--json``."""
     estimate = meter.budget.estimated
     return {

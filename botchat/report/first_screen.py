@@ -20,8 +20,9 @@ from botchat.boards.protocols import (
     SuccessCurve,
 )
 from botchat.boards.skill import is_misplaced
-from botchat.boards.tables import Column, N, Record, Table, interval_text, is_floor_bot, labels
+from botchat.boards.tables import Column, N, Table, interval_text, is_floor_bot, labels
 from botchat.estimates import Estimate, Floats
+from botchat.interfaces import Cells
 from botchat.protocols.catalogue import ARENA, VOTES
 from botchat.protocols.kinds import Score
 from botchat.records import HUMAN, N_SEED
@@ -135,7 +136,7 @@ def kind_of(name: str) -> str:
     return "bot" if is_floor_bot(name) else ""
 
 
-def printed_rows(board: Board, costs: Costs) -> list[Record]:
+def printed_rows(board: Board, costs: Costs) -> list[Cells]:
     """Return a row a contestant for a terminal: the columns of the first screen as texts.
 
     What each won against the next is shown of votes alone: these have no judge to speak of.
