@@ -42,11 +42,6 @@ class SavedBoard(msgspec.Struct, frozen=True):
     """Level, reasons and checks of the judge."""
 
     @property
-    def is_unranked(self) -> bool:
-        """Whether its judge ranks nobody."""
-        return self.judge.get("trust") == "do not trust"
-
-    @property
     def models(self) -> list[str]:
         """Contestants but for humans."""
         return [row["model"] for row in self.rows if row.get("model", HUMAN) != HUMAN]

@@ -14,7 +14,6 @@ import numpy as np
 
 from botchat.boards.board import Board
 from botchat.boards.judge_agreement import HUMAN_LABELS, AgreementReport
-from botchat.boards.judge_table import JudgeFacts
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.skill import Second, SkillCases, State, pair_cases, second, state
 from botchat.boards.tables import DIGITS, interval_text, is_floor_bot, shorten
@@ -341,7 +340,7 @@ def _unreadable_check(board: Board) -> Check:
     """
     names = [name for name, part in board.verdicts.items() if part.protocol.leads]
     judged = [board.judge_facts[name] for name in names or board.verdicts]
-    facts = max(judged, key=_least_unreadable)
+    facts = max(judged, key=lambda each: np.nan_to_num(each.rate("unreadable_rate").low))
     rate = facts.rate("unreadable_rate")
     outcome: State = "warns"
     if rate.value == 1 or rate.low > MOST_UNREADABLE:
@@ -352,10 +351,6 @@ def _unreadable_check(board: Board) -> Check:
         outcome = "unknown"
     protocol = board.verdicts[facts.protocol].protocol
     return Check("unreadable_rate", outcome, rate, facts.judged, protocol)
-
-
-def _least_unreadable(facts: JudgeFacts) -> float:
-    return float(np.nan_to_num(facts.rate("unreadable_rate").low))
 
 
 def _worst(checks: Sequence[Check], wanted: State) -> list[Check]:

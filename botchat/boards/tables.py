@@ -16,7 +16,6 @@ from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias, TypeVar
 
-import msgspec
 import pandas as pd
 from rich.cells import cell_len, chop_cells
 
@@ -298,12 +297,6 @@ def table(
         is_name = [key == "model" for key in keys]
         frame = frame.sort_values(keys, ascending=is_name, ignore_index=True)
     return Table(name, title, columns, frame, list(dict.fromkeys(signatures)), note)
-
-
-def record_frame(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) -> pd.DataFrame:
-    """A row a record and a column a field, as in a stage file; what is not known is missing."""
-    rows = msgspec.to_builtins(list(records))
-    return pd.DataFrame(rows, columns=list(kind.__struct_fields__))
 
 
 def interval_text(estimate: Estimate, form: str) -> str:

@@ -105,7 +105,9 @@ def votes_of(table: FileTable) -> VotesFile:
         cells = _unfolded(frame, shape, used)
         votes, faults, notes = _votes(cells, shape)
         if "games" in shape.needs:
-            notes += _on_games(frame)
+            # What Arena-Hard's games do not tell, or tell beyond both orders.
+            n_longer = np.count_nonzero(frame["games"].str.len() > 2)
+            notes += fill_lines("importers/notes_on_games.txt", n_longer=n_longer, columns=frame)
     except Exception as error:  # each library raises its own for odd cells
         fault = f"cells that cannot be read ({one_line(error)}); write texts or numbers"
         raise DataError(f"{where}: {fault}") from None
@@ -123,12 +125,6 @@ def votes_of(table: FileTable) -> VotesFile:
     if not len(votes):
         raise DataError(f"{where}: {lines[0]}: nothing is left to rank")
     return VotesFile(votes, [f"{where}: {note}" for note in lines])
-
-
-def _on_games(frame: pd.DataFrame) -> list[str]:
-    """Return lines on what Arena-Hard's games do not tell, or tell beyond both orders."""
-    n_longer = np.count_nonzero(frame["games"].str.len() > 2)
-    return fill_lines("importers/notes_on_games.txt", n_longer=n_longer, columns=frame)
 
 
 def _unfolded(frame: pd.DataFrame, shape: _Shape, used: set[str]) -> pd.DataFrame:

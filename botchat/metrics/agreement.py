@@ -364,12 +364,8 @@ def _kappa(codes: Codes, others: Codes, item: Indices) -> Estimate:
     """Return Cohen's kappa of two raters; not known where one gave one answer to all."""
     if not ((codes != codes[:1]).any() and (others != others[:1]).any()):
         return UNKNOWN
-    cell = codes % 3 * 3 + others % 3
-    return bootstrap(item, np.equal.outer(range(9), cell), _cohen_kappa)[0]
-
-
-def _cohen_kappa(sums: Floats) -> Floats:
-    return statistics.cohen_kappa(sums.reshape(-1, 3, 3))
+    cells = np.equal.outer(range(9), codes % 3 * 3 + others % 3)
+    return bootstrap(item, cells, lambda sums: statistics.cohen_kappa(sums.reshape(-1, 3, 3)))[0]
 
 
 class ItemScore(NamedTuple):

@@ -87,7 +87,7 @@ def _failure(
 ) -> GateFailed | None:
     """Return why the gate is shut, if it is."""
     for board in (boards.old, boards.new):
-        if board.is_unranked:
+        if board.judge.get("trust") == "do not trust":
             return GateFailed(f"{board.path}: {board.headline}")
     if fell:
         return GateFailed(f"{len(fell)} of {len(p)} models fell")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import unquote, unquote_plus, urlsplit
 
@@ -241,17 +241,13 @@ def access(settings: ModelSettings, env: Env = os.environ) -> Access:
     login = urlsplit(url).netloc.rpartition("@")[0]
     if key and not login:
         headers.setdefault("authorization", f"Bearer {key}")
-    secrets = [key or "", login, *values, *_query_values(query)]
+    for field in query.split("&"):
+        # The value as servers may read it; of a field without one its name.
+        text = field.split("=", 1)[-1]
+        values += [unquote(text), unquote_plus(text)]
+    secrets = [key or "", login, *values]
     known = tuple(secret for secret in dict.fromkeys(secrets) if secret)
     return Access(url.rstrip("/"), query and f"?{query}", headers, known)
-
-
-def _query_values(query: str) -> Iterator[str]:
-    """Yield the value of each field as servers may read it; of a field without one its name."""
-    for field in query.split("&"):
-        text = field.split("=", 1)[-1]
-        yield unquote(text)
-        yield unquote_plus(text)
 
 
 def _check_names(settings: ModelSettings) -> None:
