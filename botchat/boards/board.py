@@ -156,11 +156,6 @@ class Board:
         return self.leading or self.ranked_by
 
     @property
-    def n_models(self) -> int:
-        """Contestants without people and bots."""
-        return len(models_of(self.frame["model"]))
-
-    @property
     def leaders(self) -> list[str]:
         """The models of the highest value, by name; none of too few dialogues to lead."""
         part = self.rated

@@ -16,7 +16,7 @@ from botchat.boards.board import Board
 from botchat.boards.judge_agreement import HUMAN_LABELS, AgreementReport
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.skill import Second, SkillCases, State, pair_cases, second, state
-from botchat.boards.tables import DIGITS, interval_text, is_floor_bot, shorten
+from botchat.boards.tables import DIGITS, interval_text, is_floor_bot, models_of, shorten
 from botchat.estimates import Estimate
 from botchat.frames import fill_lines, package_toml
 from botchat.judges.rules import RulesJudge
@@ -186,18 +186,19 @@ class JudgeTrust(NamedTuple):
         checks = []
         for check in self.checks:
             ends = vars(check.estimate).items()
-            row = {
-                "key": check.key,
-                "name": check.name,
-                "model": check.bot,
-                "protocol": check.protocol.name,
-                "state": check.state,
-                **{key: None if math.isnan(n) else round(n, DIGITS) for key, n in ends},
-                "n": check.n,
-                "line": check.words.line,
-                "reason": check.reason,
-            }
-            checks.append(row)
+            checks.append(
+                {
+                    "key": check.key,
+                    "name": check.name,
+                    "model": check.bot,
+                    "protocol": check.protocol.name,
+                    "state": check.state,
+                    **{key: None if math.isnan(n) else round(n, DIGITS) for key, n in ends},
+                    "n": check.n,
+                    "line": check.words.line,
+                    "reason": check.reason,
+                }
+            )
         return {
             "trust": self.level,
             "tested": self.n_tested,
@@ -272,7 +273,7 @@ def _leader(board: Board) -> Beside:
     if name is None or not parts:
         return Beside(name)
     cases = pair_cases(parts[0].verdicts, name, parts[0].topics)
-    return Beside(name, cases, second(cases, board.n_models))
+    return Beside(name, cases, second(cases, len(models_of(board.frame["model"]))))
 
 
 def _against_people(board: Board) -> list[ProtocolVerdicts]:

@@ -102,13 +102,14 @@ def publish(
             lines += [f"{kind}: {file}" for file in files]
         else:
             revision = _commit(seed_set, name, kind, files, private)
-        row = {
-            "repository": f"{kind}s/{name}",
-            "files": len(files),
-            "bytes": sum(len(each) for each in files.values()),
-            "revision": revision,
-        }
-        rows.append(row)
+        rows.append(
+            {
+                "repository": f"{kind}s/{name}",
+                "files": len(files),
+                "bytes": sum(len(each) for each in files.values()),
+                "revision": revision,
+            }
+        )
     listed = {kind: list(files) for kind, files in repositories.items()}
     return Result({"rows": rows, "files": listed}, [rows, *lines])
 

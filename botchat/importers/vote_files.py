@@ -144,13 +144,14 @@ def _unfolded(frame: pd.DataFrame, shape: _Shape, used: set[str]) -> pd.DataFram
         winner = frame[game.winner]
         if game.at is not None:
             winner = winner.str[game.at].str.get("score")
-        part = cells.assign(
-            first=frame.get(game.first, "baseline"),
-            second=frame.get(game.second, "baseline"),
-            winner=winner,
-            swapped=game.swapped,
+        parts.append(
+            cells.assign(
+                first=frame.get(game.first, "baseline"),
+                second=frame.get(game.second, "baseline"),
+                winner=winner,
+                swapped=game.swapped,
+            )
         )
-        parts.append(part)
     return pd.concat(parts).sort_index(kind="stable")
 
 

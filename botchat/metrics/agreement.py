@@ -170,12 +170,16 @@ def compare(
         rankings = _ranking(table, truth_name, once)
     for judge in table.judges:
         rankings += _ranking(table, judge, table.outcomes[judge])
+    compared = []
+    for name in annotators:
+        others = [other for other in annotators if other != name]
+        compared.append(_judge(table, name, table.majority(others), longer))
     kappa = None
     if len(annotators) > 1:
         kappa = _annotator_kappa(table)
     return Agreement(
         judges=[_judge(table, judge, truth, longer) for judge in table.judges],
-        annotators=_annotators(table, longer),
+        annotators=compared,
         pairs=[_pair(table, a, b, differences) for a, b in combinations(table.judges, 2)],
         annotator_kappa=kappa,
         rankings=rankings,
@@ -264,15 +268,6 @@ def _differences(table: JudgedPairs, truth: Codes) -> SkillDifferences:
             table.item[asked], table.cluster[asked], truth[asked], lead
         )
     return differences
-
-
-def _annotators(table: JudgedPairs, longer: Floats) -> list[JudgeAgreement]:
-    """Compare each annotator with the majority of the others."""
-    compared = []
-    for name in table.annotators:
-        others = [other for other in table.annotators if other != name]
-        compared.append(_judge(table, name, table.majority(others), longer))
-    return compared
 
 
 def _annotator_kappa(table: JudgedPairs) -> AnnotatorKappa:

@@ -199,7 +199,10 @@ def _columns(board: Board, links: Links, costs: Costs, *, ranked: bool) -> Itera
             head = head._replace(label=f"{head.label}: {part.protocol.name}")
         yield ShownColumn(head, cells)
         if _finds_ai(part):
-            yield _at_human_length(part)
+            # Where both are cut to the human dialogue's length.
+            column = part.table.column("success_human_length")
+            head, cells = _numbers(part, column, Links(), wide=False)
+            yield ShownColumn(head._replace(label="Same length", unit="passes, %"), cells)
     yield _prices(costs)
     if protocols:
         first = protocols[0]
@@ -299,13 +302,6 @@ def _numbers(part: ProtocolResult, column: Column, links: Links, *, wide: bool) 
             kind="wide", room="", ticks=axis_ticks(scale), human=cells.get(HUMAN, Cell()).bar
         )
     return ShownColumn(head, cells)
-
-
-def _at_human_length(part: ProtocolResult) -> ShownColumn:
-    """Return the share that passes for human where both are cut to the human dialogue's length."""
-    column = part.table.column("success_human_length")
-    head, cells = _numbers(part, column, Links(), wide=False)
-    return ShownColumn(head._replace(label="Same length", unit="passes, %"), cells)
 
 
 def axis_ticks(scale: Scale) -> list[tuple[float, str]]:
