@@ -36,7 +36,7 @@ MOST_IN_JSON = 10_000
 """Rows of a table that are in ``leaderboard.json`` too: all pairs of 100 models."""
 
 
-def table_files(tables: Sequence[Table], formats: Texts = ()) -> dict[str, Content]:
+def table_files(tables: Sequence[Table], formats: Texts) -> dict[str, Content]:
     """File name -> content, one for each table and format; with csv one ``meta.json`` of all.
 
     ``formats``: of `WRITERS`, by default csv; raises `ConfigError` for another.

@@ -151,10 +151,10 @@ class JudgeTrust(NamedTuple):
     reasons: Texts
     """Sentences, the most important first."""
     checks: Sequence[Check]
-    self_judged: Texts = ()
+    self_judged: Texts
     """Contestants that are the judge itself."""
-    leader: Beside = Beside()
-    is_rules: bool = False
+    leader: Beside
+    is_rules: bool
 
     @property
     def reversed(self) -> str | None:

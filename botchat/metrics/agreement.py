@@ -79,8 +79,8 @@ class JudgeAgreement:
     unreadable_rate: Estimate
     """Share of all verdicts."""
     longer_preferred: Estimate
-    true_positive_rate: Estimate | None = None
-    false_positive_rate: Estimate | None = None
+    true_positive_rate: Estimate | None
+    false_positive_rate: Estimate | None
     """Rates on single dialogues, where positive is AI-involved; None of pairs."""
 
 
