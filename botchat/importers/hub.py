@@ -14,7 +14,7 @@ from hashlib import sha256
 from http.client import HTTPException
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -174,8 +174,10 @@ def fetch_mutual(cache_dir: Path) -> Path:
     return target
 
 
-_Kind: TypeAlias = Literal["ConfigError", "MissingDataError", "DataError"]
-_FAULTS = package_toml("importers/hub_faults.toml", dict[str, tuple[_Kind, str]])
+_FAULTS = package_toml(
+    "importers/hub_faults.toml",
+    dict[str, tuple[Literal["ConfigError", "MissingDataError", "DataError"], str]],
+)
 _KINDS = {kind.__name__: kind for kind in (ConfigError, MissingDataError, DataError)}
 
 

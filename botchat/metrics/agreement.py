@@ -18,12 +18,14 @@ import numpy as np
 
 from botchat.errors import DataError, MissingDataError
 from botchat.estimates import UNKNOWN, Codes, Estimate, Flags, Floats, Indices
-from botchat.metrics import statistics
 from botchat.metrics.statistics import (
     LEVEL,
     ClusteredCases,
     SkillDifference,
+    agreeing_pairs,
     bootstrap,
+    cohen_kappa,
+    fleiss_kappa,
     proportion,
     rank_correlations,
     ratio,
@@ -170,16 +172,12 @@ def compare(
         rankings = _ranking(table, truth_name, once)
     for judge in table.judges:
         rankings += _ranking(table, judge, table.outcomes[judge])
-    compared = []
-    for name in annotators:
-        others = [other for other in annotators if other != name]
-        compared.append(_judge(table, name, table.majority(others), longer))
     kappa = None
     if len(annotators) > 1:
         kappa = _annotator_kappa(table)
     return Agreement(
         judges=[_judge(table, judge, truth, longer) for judge in table.judges],
-        annotators=compared,
+        annotators=_annotators(table, longer),
         pairs=[_pair(table, a, b, differences) for a, b in combinations(table.judges, 2)],
         annotator_kappa=kappa,
         rankings=rankings,
@@ -270,6 +268,15 @@ def _differences(table: JudgedPairs, truth: Codes) -> SkillDifferences:
     return differences
 
 
+def _annotators(table: JudgedPairs, longer: Floats) -> list[JudgeAgreement]:
+    """Compare each annotator with the majority of the others."""
+    compared = []
+    for name in table.annotators:
+        others = [other for other in table.annotators if other != name]
+        compared.append(_judge(table, name, table.majority(others), longer))
+    return compared
+
+
 def _annotator_kappa(table: JudgedPairs) -> AnnotatorKappa:
     """Compare the annotators, each with the side preferred in both orders."""
     labels = np.stack([table.majority([name])[:, 0] for name in table.annotators])
@@ -277,8 +284,8 @@ def _annotator_kappa(table: JudgedPairs) -> AnnotatorKappa:
     counts = (labels[..., None] == codes).sum(0)
     rated = counts.sum(-1) > 1
     units = counts[rated].astype(np.float64)
-    columns = [statistics.agreeing_pairs(units), np.ones(len(units)), *units.T]
-    (kappa,) = bootstrap(table.cluster[rated, 0], columns, statistics.fleiss_kappa)
+    columns = [agreeing_pairs(units), np.ones(len(units)), *units.T]
+    (kappa,) = bootstrap(table.cluster[rated, 0], columns, fleiss_kappa)
     return AnnotatorKappa(len(labels), len(units), kappa)
 
 
@@ -360,7 +367,7 @@ def _kappa(codes: Codes, others: Codes, item: Indices) -> Estimate:
     if not ((codes != codes[:1]).any() and (others != others[:1]).any()):
         return UNKNOWN
     cells = np.equal.outer(range(9), codes % 3 * 3 + others % 3)
-    return bootstrap(item, cells, lambda sums: statistics.cohen_kappa(sums.reshape(-1, 3, 3)))[0]
+    return bootstrap(item, cells, lambda sums: cohen_kappa(sums.reshape(-1, 3, 3)))[0]
 
 
 class ItemScore(NamedTuple):

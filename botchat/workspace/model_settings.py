@@ -26,7 +26,6 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[ -~\xa0-\xff]*")  # latin-1 without control characters
 _RESERVED_HEADER = re.compile(r"(?i)content-.*|proxy-.*|host|transfer-encoding|connection|upgrade")
 
-MessageLayout = Literal["auto", "natural", "merge-leading", "placeholder-user"]
 SystemRole = Literal["auto", "system", "system-in-user"]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 # The upper limit is there because TOML has inf.
@@ -111,7 +110,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     reasoning_tokens: Positive = 8192
     """Tokens of room for the reasoning of a model that thinks, beyond ``max_tokens``; at most half
     of the window is used. No part of its identity."""
-    message_layout: MessageLayout = "auto"
+    message_layout: Literal["auto", "natural", "merge-leading", "placeholder-user"] = "auto"
     system_role: SystemRole = "auto"
     price_input: Price | None = None
     price_output: Price | None = None
