@@ -75,11 +75,6 @@ class EarlyStop:
     """Judge and protocol; the judge goes on with its other protocols."""
     limit: LimitReached | None = None
 
-    def is_over(self, model: str, protocol: str) -> bool:
-        """Return whether a model is asked no more, or no more by this protocol."""
-        is_limit = self.limit is not None
-        return is_limit or model in self.fatal or (model, protocol) in self.unreadable
-
     def raise_first(self) -> None:
         """Raise what ended the run or a part of it early, if anything did.
 
@@ -163,17 +158,18 @@ async def run_concurrently(
     begun, and what is under way is finished. Any other exception cancels the pool.
     """
     iterator = iter(items)
+    asked = (model, protocol)
 
     async def worker() -> None:
         for item in iterator:
-            if stops.is_over(model, protocol):
+            if stops.limit is not None or model in stops.fatal or asked in stops.unreadable:
                 return
             try:
                 await do(item)
             except FatalModelError as error:
                 stops.fatal.setdefault(model, error)
             except UnreadableReplies as error:
-                stops.unreadable.setdefault((model, protocol), error)
+                stops.unreadable.setdefault(asked, error)
             except LimitReached as error:
                 stops.limit = error
 

@@ -8,18 +8,14 @@ from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from botchat.errors import BotChatError
-from botchat.interfaces import Row
+from botchat.interfaces import Cells, Row
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from botchat.boards.tables import Table
 
-Fields: TypeAlias = dict[str, object]
-"""Named values, JSON-ready."""
-
-
-Piece: TypeAlias = "str | Table | list[Fields]"
+Piece: TypeAlias = "str | Table | list[Cells]"
 """A line, a table, or rows that are printed as one."""
 
 

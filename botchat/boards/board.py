@@ -156,11 +156,6 @@ class Board:
         return self.leading or self.ranked_by
 
     @property
-    def n_models(self) -> int:
-        """Contestants without people and bots."""
-        return len(models_of(self.frame["model"]))
-
-    @property
     def leaders(self) -> list[str]:
         """The models of the highest value, by name; none of too few dialogues to lead."""
         part = self.rated
@@ -197,13 +192,13 @@ class JudgedSet(NamedTuple):
 
 
 def rated_board(
-    judged_set: JudgedSet, judge: str, judgments: JudgedFor, elo: EloSettings | None = None
+    judged_set: JudgedSet, judge: str, judgments: JudgedFor, elo: EloSettings | None
 ) -> Board:
     """Count, rate and rank, without a look at the judge and without notes.
 
     ``judgments``: protocol -> the judge's, at most one for each seed and order shown; judgments on
-    other seeds or contestants are passed over, and pairwise ones may be in columns. ``elo``: by
-    default the paper's way to rate.
+    other seeds or contestants are passed over, and pairwise ones may be in columns. ``elo``: None
+    is the paper's way to rate.
 
     Raises:
         DataError: a verdict that the protocol does not offer.

@@ -1,7 +1,6 @@
 """Two boards side by side: what they share, and what changed between them."""
 
 import math
-from collections.abc import Iterator
 from itertools import chain, product
 from statistics import NormalDist
 
@@ -12,7 +11,6 @@ import pandas as pd
 from botchat.boards.success import passes
 from botchat.errors import DataError
 from botchat.estimates import Floats, Indices
-from botchat.frames import fill_lines
 from botchat.interfaces import Row
 from botchat.metrics.statistics import holm, sign_flip
 from botchat.protocols.protocol import PASS_AT
@@ -40,11 +38,6 @@ class SavedBoard(msgspec.Struct, frozen=True):
     headline: str = ""
     judge: Row = {}
     """Level, reasons and checks of the judge."""
-
-    @property
-    def is_unranked(self) -> bool:
-        """Whether its judge ranks nobody."""
-        return self.judge.get("trust") == "do not trust"
 
     @property
     def models(self) -> list[str]:
@@ -129,9 +122,3 @@ def p_fell(changes: Floats, cluster: Indices) -> float:
     """Return the one-sided p that a model did not fall: where it did, half of the two-sided one."""
     sums = np.asarray(np.bincount(cluster, changes), np.float64)
     return sign_flip(sums) / 2 if changes.sum() < 0 else 1.0
-
-
-def mismatches_of(boards: Boards) -> Iterator[str]:
-    """Yield why no difference of two boards is a model's: other seeds, judges, prompts or N."""
-    lines = fill_lines("boards/mismatches.txt", old=boards.old, new=boards.new)
-    yield from dict.fromkeys(lines)

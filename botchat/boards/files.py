@@ -17,10 +17,10 @@ from botchat.boards.board import Board
 from botchat.boards.headline import Headline
 from botchat.boards.judge_checks import JudgeTrust
 from botchat.boards.protocols import DetectionResult, ReportResult
-from botchat.boards.tables import DIGITS, Record, Table, one_line
+from botchat.boards.tables import DIGITS, Table, one_line
 from botchat.errors import UsageError
 from botchat.frames import package_toml
-from botchat.interfaces import round_floats, settings_digest
+from botchat.interfaces import Cells, round_floats, settings_digest
 from botchat.protocols.reports import as_prose, as_records, as_text
 from botchat.protocols.verdicts import UNTOLD
 from botchat.records import HUMAN, SIGNED, VERSION, Dialogues, Texts
@@ -36,7 +36,7 @@ MOST_IN_JSON = 10_000
 """Rows of a table that are in ``leaderboard.json`` too: all pairs of 100 models."""
 
 
-def table_files(tables: Sequence[Table], formats: Texts = ()) -> dict[str, Content]:
+def table_files(tables: Sequence[Table], formats: Texts) -> dict[str, Content]:
     """File name -> content, one for each table and format; with csv one ``meta.json`` of all.
 
     ``formats``: of `WRITERS`, by default csv; raises `ConfigError` for another.
@@ -62,7 +62,7 @@ def to_json(value: object) -> str:
     return msgspec.json.format(msgspec.json.encode(round_floats(value)), indent=1).decode() + "\n"
 
 
-def described(table: Table) -> Record:
+def described(table: Table) -> Cells:
     """Describe the numbers of a table, JSON-ready: signatures, and what each key is."""
     columns = []
     for column in table.columns:
@@ -195,7 +195,7 @@ WRITERS: Mapping[str, Callable[[Table], Content]] = {
 
 
 def board_files(
-    board: Board, headline: Headline, trust: JudgeTrust, formats: Texts, data: Record
+    board: Board, headline: Headline, trust: JudgeTrust, formats: Texts, data: Cells
 ) -> dict[str, Content]:
     """Return file name -> content of every table, and of ``data``, the `as_json`."""
     files = table_files(board.every_table, formats)
@@ -221,9 +221,9 @@ def board_files(
     return files
 
 
-def as_json(board: Board, headline: Headline, trust: JudgeTrust) -> Record:
+def as_json(board: Board, headline: Headline, trust: JudgeTrust) -> Cells:
     """The board, JSON-ready: ``rows`` of the main table, and all tables by name."""
-    data: Record = {"set": board.seed_set}
+    data: Cells = {"set": board.seed_set}
     if board.invented:
         data["invented"] = True
     notes = list(board.notes)
@@ -247,7 +247,7 @@ def as_json(board: Board, headline: Headline, trust: JudgeTrust) -> Record:
     }
 
 
-def by_seed(board: Board, dialogues: Dialogues) -> Record:
+def by_seed(board: Board, dialogues: Dialogues) -> Cells:
     """Return the data with which `compare` pairs a later board.
 
     ``by_seed``: model -> seed id -> first AI utterance by the leading protocol, 0: none, None: not
@@ -260,7 +260,7 @@ def by_seed(board: Board, dialogues: Dialogues) -> Record:
         if name != HUMAN:
             texts = [(seed_id, by[seed_id].utterances) for seed_id in sorted(by)]
             digests[name] = settings_digest(*texts)
-    data: Record = {"by_seed": first, "dialogues": digests}
+    data: Cells = {"by_seed": first, "dialogues": digests}
     for part in board.of(DetectionResult):
         if part.protocol.leads:
             judged = board.verdicts[part.protocol.name]

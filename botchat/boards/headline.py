@@ -39,7 +39,7 @@ class Headline(NamedTuple):
     """A sentence on how far the leader is from human; empty if that was not judged."""
     scope: str
     """Dialogues, models and judge, in one line."""
-    leader: str | None = None
+    leader: str | None
 
     @property
     def sentence(self) -> str:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from botchat.boards.tables import COLUMNS, Column, Record, Table, TableRow, spread, table
+from botchat.boards.tables import COLUMNS, Column, Table, TableRow, spread, table
 from botchat.estimates import UNKNOWN, Estimate, VerdictPrice
 from botchat.frames import fill_lines
-from botchat.interfaces import round_floats, settings_digest
+from botchat.interfaces import Cells, round_floats, settings_digest
 from botchat.metrics.agreement import GUESSING, Agreement, JudgeAgreement, ScoreAgreement
 from botchat.metrics.statistics import LEAST, LEVEL, SkillDifference
 from botchat.records import SIGNED, JudgeId, JudgeRole, Texts
@@ -125,7 +125,7 @@ class AgreementReport:
         )
 
     @property
-    def judge_rows(self) -> list[Record]:
+    def judge_rows(self) -> list[Cells]:
         """A row a judge, with its price."""
         rows = []
         for judge in self.agreement.judges:
@@ -140,7 +140,7 @@ class AgreementReport:
         return rows
 
     @property
-    def printed_rows(self) -> list[Record]:
+    def printed_rows(self) -> list[Cells]:
         """A row a judge, for readers: heading -> text, as far as anything is known."""
         columns = [column for column in self.columns if column.key in _PRINTED]
         rows = [with_price(row) for row in self.judge_rows]
@@ -149,7 +149,7 @@ class AgreementReport:
         return [dict(zip(headings, cells, strict=True)) for cells in printed.cells]
 
 
-def known_fields(record: JudgeAgreement | ScoreAgreement) -> Record:
+def known_fields(record: JudgeAgreement | ScoreAgreement) -> Cells:
     """Return the row of a judge, without what it was not asked for."""
     return {key: value for key, value in vars(record).items() if value is not None}
 
@@ -305,7 +305,7 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
     return [each.filled() for each in tables if len(each.frame)]
 
 
-def agreement_json(report: AgreementReport) -> Record:
+def agreement_json(report: AgreementReport) -> Cells:
     """Return the whole report, JSON-ready."""
     agreement = report.agreement
     kappa = agreement.annotator_kappa

@@ -14,10 +14,9 @@ import numpy as np
 
 from botchat.boards.board import Board
 from botchat.boards.judge_agreement import HUMAN_LABELS, AgreementReport
-from botchat.boards.judge_table import JudgeFacts
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.skill import Second, SkillCases, State, pair_cases, second, state
-from botchat.boards.tables import DIGITS, interval_text, is_floor_bot, shorten
+from botchat.boards.tables import DIGITS, interval_text, is_floor_bot, models_of, shorten
 from botchat.estimates import Estimate
 from botchat.frames import fill_lines, package_toml
 from botchat.judges.rules import RulesJudge
@@ -152,10 +151,10 @@ class JudgeTrust(NamedTuple):
     reasons: Texts
     """Sentences, the most important first."""
     checks: Sequence[Check]
-    self_judged: Texts = ()
+    self_judged: Texts
     """Contestants that are the judge itself."""
-    leader: Beside = Beside()
-    is_rules: bool = False
+    leader: Beside
+    is_rules: bool
 
     @property
     def reversed(self) -> str | None:
@@ -187,18 +186,19 @@ class JudgeTrust(NamedTuple):
         checks = []
         for check in self.checks:
             ends = vars(check.estimate).items()
-            row = {
-                "key": check.key,
-                "name": check.name,
-                "model": check.bot,
-                "protocol": check.protocol.name,
-                "state": check.state,
-                **{key: None if math.isnan(n) else round(n, DIGITS) for key, n in ends},
-                "n": check.n,
-                "line": check.words.line,
-                "reason": check.reason,
-            }
-            checks.append(row)
+            checks.append(
+                {
+                    "key": check.key,
+                    "name": check.name,
+                    "model": check.bot,
+                    "protocol": check.protocol.name,
+                    "state": check.state,
+                    **{key: None if math.isnan(n) else round(n, DIGITS) for key, n in ends},
+                    "n": check.n,
+                    "line": check.words.line,
+                    "reason": check.reason,
+                }
+            )
         return {
             "trust": self.level,
             "tested": self.n_tested,
@@ -273,7 +273,7 @@ def _leader(board: Board) -> Beside:
     if name is None or not parts:
         return Beside(name)
     cases = pair_cases(parts[0].verdicts, name, parts[0].topics)
-    return Beside(name, cases, second(cases, board.n_models))
+    return Beside(name, cases, second(cases, len(models_of(board.frame["model"]))))
 
 
 def _against_people(board: Board) -> list[ProtocolVerdicts]:
@@ -341,7 +341,7 @@ def _unreadable_check(board: Board) -> Check:
     """
     names = [name for name, part in board.verdicts.items() if part.protocol.leads]
     judged = [board.judge_facts[name] for name in names or board.verdicts]
-    facts = max(judged, key=_least_unreadable)
+    facts = max(judged, key=lambda each: np.nan_to_num(each.rate("unreadable_rate").low))
     rate = facts.rate("unreadable_rate")
     outcome: State = "warns"
     if rate.value == 1 or rate.low > MOST_UNREADABLE:
@@ -352,10 +352,6 @@ def _unreadable_check(board: Board) -> Check:
         outcome = "unknown"
     protocol = board.verdicts[facts.protocol].protocol
     return Check("unreadable_rate", outcome, rate, facts.judged, protocol)
-
-
-def _least_unreadable(facts: JudgeFacts) -> float:
-    return float(np.nan_to_num(facts.rate("unreadable_rate").low))
 
 
 def _worst(checks: Sequence[Check], wanted: State) -> list[Check]:

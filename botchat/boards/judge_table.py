@@ -20,13 +20,13 @@ from botchat.records import Texts
 class JudgeFacts(NamedTuple):
     """Facts of a judge's verdicts in one protocol."""
 
-    protocol: str = ""
+    protocol: str
     """Empty of votes."""
-    judged: int = 0
-    unreadable: int = 0
-    without_room: int = 0
+    judged: int
+    unreadable: int
+    without_room: int
     """Verdicts that are missing since a reply was cut or showed nothing; see `lacks_room`."""
-    rates: Mapping[str, Estimate] = {}
+    rates: Mapping[str, Estimate]
     """Key of `_COLUMNS` -> its rate, as far as the protocol has it."""
     cases: SkillCases = SkillCases()
     """Verdicts on shuffled dialogues; none of a protocol that does not test its judges."""

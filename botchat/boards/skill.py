@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import compress
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,12 +21,12 @@ from botchat.protocols.controls import n_kept
 from botchat.protocols.protocol import Protocol, preferences
 from botchat.records import HUMAN, SHUFFLED, Judgment, Texts
 
-GOOD: Final = 0.50
-POOR: Final = 0.25
+GOOD = 0.50
+POOR = 0.25
 """Skill from which a judge passes, and below which it fails."""
-ALIKE: Final = 0.20
+ALIKE = 0.20
 """Skill on a model within which it and people are alike to the judge."""
-PLACED: Final = 0.60
+PLACED = 0.60
 """Share of right indices below which `passes 4` to `passes 12` are not read."""
 
 SPAN = (-1.0, 1.0)

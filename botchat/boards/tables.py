@@ -16,12 +16,12 @@ from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias, TypeVar
 
-import msgspec
 import pandas as pd
 from rich.cells import cell_len, chop_cells
 
 from botchat.estimates import Estimate
 from botchat.frames import TomlTable, package_toml
+from botchat.interfaces import Cells
 from botchat.records import HUMAN, Texts
 
 LABEL_COLUMNS = 34
@@ -40,9 +40,6 @@ T = TypeVar("T")
 
 TableRow: TypeAlias = Mapping[str, object]
 """Row of a table: key of a column -> its value, or an `Estimate`."""
-
-Record: TypeAlias = dict[str, object]
-"""Row as JSON has it: an interval under keys of its own, None for what is missing."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
@@ -260,7 +257,7 @@ class Table:
         return [Estimate(*number) for number in zip(*ends, strict=True)]
 
     @property
-    def records(self) -> list[Record]:
+    def records(self) -> list[Cells]:
         """Every row, rounded to `DIGITS`, but for numbers that are ``exact``."""
         cells = {}
         for column in self.columns:
@@ -302,12 +299,6 @@ def table(
     return Table(name, title, columns, frame, list(dict.fromkeys(signatures)), note)
 
 
-def record_frame(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) -> pd.DataFrame:
-    """A row a record and a column a field, as in a stage file; what is not known is missing."""
-    rows = msgspec.to_builtins(list(records))
-    return pd.DataFrame(rows, columns=list(kind.__struct_fields__))
-
-
 def interval_text(estimate: Estimate, form: str) -> str:
     """Return an interval as ``47–76``, with a number below 0 as ``-3 to 4``; empty if unknown.
 
@@ -322,9 +313,9 @@ def interval_text(estimate: Estimate, form: str) -> str:
     return f"{low}{joint}{estimate.high:{form}}"
 
 
-def spread(row: TableRow) -> Record:
+def spread(row: TableRow) -> Cells:
     """Return a row with each `Estimate` under three keys; None where it is not known."""
-    cells: Record = {}
+    cells: Cells = {}
     for key, value in row.items():
         if isinstance(value, Estimate):
             ends = with_ends(key, value.value, value.low, value.high)

@@ -141,7 +141,7 @@ def entry() -> NoReturn:
     """Run `main` as the console script, with its result as exit code."""
     _take_streams()
     try:
-        code = main()
+        code = main(sys.argv[1:])
     except KeyboardInterrupt:  # before a command began, or when it was done
         code = 130
     for ends in _ENDS:  # nothing is left to be stored
@@ -152,7 +152,7 @@ def entry() -> NoReturn:
     sys.exit(code)
 
 
-def main(argv: Texts | None = None) -> int:
+def main(words: Texts) -> int:
     """Run one command and return its exit code."""
     # Matrices here are small: more threads of numpy's library only wait for each other, busily.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -163,7 +163,6 @@ def main(argv: Texts | None = None) -> int:
     for name in ("asyncio", "matplotlib"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     _take_signals()
-    words = list(sys.argv[1:] if argv is None else argv)
     for word in words:
         if not _is_text(word):
             complain(f"{word[:80]!r} is not UTF-8 text without NUL")

@@ -8,6 +8,8 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from botchat.cli.flags import Here, set_named, workspace_at
 from botchat.errors import UsageError
 from botchat.pipeline.load import judged_files, load, only_judge
@@ -18,7 +20,6 @@ from botchat.workspace.jsonl import write_all, write_atomic
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import msgspec
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
@@ -72,9 +73,11 @@ class Run:
 
 
 def _frame(records: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) -> DataFrame:
-    from botchat.boards.tables import record_frame  # pandas
+    """A row a record and a column a field, as in a stage file; what is not known is missing."""
+    from pandas import DataFrame  # which no run needs
 
-    return record_frame(records, kind)
+    rows = msgspec.to_builtins(list(records))
+    return DataFrame(rows, columns=list(kind.__struct_fields__))
 
 
 def write_figures(

@@ -15,10 +15,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from botchat.errors import BotChatError, ConfigError, LimitReached, UsageError
 from botchat.frames import fill
+from botchat.interfaces import Cells, round_floats
 from botchat.records import Texts
-from botchat.results import Fields, Piece, Result
+from botchat.results import Piece, Result
 from botchat.workspace.secrets import Redactor, public, secrets_in
 
 if TYPE_CHECKING:
@@ -89,7 +92,10 @@ def perform(
     missing or a gate fails.
     """
     if folder is not None:
-        _check_folder(folder)
+        if re.match(r"[\w+.-]{2,}:/", str(folder)):
+            raise UsageError(f"--dir {folder}: no folder")
+        if folder.is_file():
+            raise ConfigError(f"--dir {folder} is a file; name the folder of a workspace")
         bound.arguments["workspace"] = folder
     gc.set_threshold(100_000, 20, 20)  # it reads much, and soon ends
     if "meter" not in bound.signature.parameters:
@@ -115,13 +121,6 @@ def perform(
             f"{why}{result.unanswered} dialogues or verdicts are missing because the endpoint gave "
             "no usable reply; the same command asks for these again"
         )
-
-
-def _check_folder(folder: Path) -> None:
-    if re.match(r"[\w+.-]{2,}:/", str(folder)):
-        raise UsageError(f"--dir {folder}: no folder")
-    if folder.is_file():
-        raise ConfigError(f"--dir {folder} is a file; name the folder of a workspace")
 
 
 @contextmanager
@@ -192,7 +191,7 @@ def _text(part: Piece) -> str:
     return "\n".join([grid(headings, cells), *end.splitlines()])
 
 
-def _cells(rows: Sequence[Fields]) -> tuple[list[str], list[list[str]]]:
+def _cells(rows: Sequence[Cells]) -> tuple[list[str], list[list[str]]]:
     """Return the headings and the texts of some rows."""
     headings = [
         key.removeprefix("n_").replace("cost_usd", "USD").replace("_", " ") for key in rows[0]
@@ -318,7 +317,7 @@ def _progress(quiet: bool) -> Iterator[Meter]:
         yield meter
 
 
-def spent(meter: Meter) -> Fields:
+def spent(meter: Meter) -> Cells:
     """Return what a run took, for ``--json``."""
     estimate = meter.budget.estimated
     return {
@@ -337,10 +336,6 @@ def spent(meter: Meter) -> Fields:
 def print_json(value: object) -> None:
     """Print a value as JSON on one line; paths become texts."""
     try:
-        import msgspec
-
-        from botchat.interfaces import round_floats
-
         text = msgspec.json.encode(round_floats(value), enc_hook=os.fspath).decode()
     except UnicodeEncodeError:  # a lone surrogate, of a name on the command line
         text = json.dumps(value, default=os.fspath)

@@ -271,7 +271,7 @@ def _join_turns(messages: Sequence[ImportedMessage], place: str) -> list[str]:
 
 
 def _seed(seed_id: str, row: FileRow, messages: list[ImportedMessage]) -> Seed:
-    messages.sort(key=lambda message: message.turn)
+    messages.sort(key=attrgetter("turn"))
     if len({message.turn for message in messages}) < len(messages):
         raise DataError(f"{row.place}: dialogue {seed_id!r} has a turn twice")
     try:

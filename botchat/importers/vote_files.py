@@ -105,7 +105,9 @@ def votes_of(table: FileTable) -> VotesFile:
         cells = _unfolded(frame, shape, used)
         votes, faults, notes = _votes(cells, shape)
         if "games" in shape.needs:
-            notes += _on_games(frame)
+            # What Arena-Hard's games do not tell, or tell beyond both orders.
+            n_longer = np.count_nonzero(frame["games"].str.len() > 2)
+            notes += fill_lines("importers/notes_on_games.txt", n_longer=n_longer, columns=frame)
     except Exception as error:  # each library raises its own for odd cells
         fault = f"cells that cannot be read ({one_line(error)}); write texts or numbers"
         raise DataError(f"{where}: {fault}") from None
@@ -125,12 +127,6 @@ def votes_of(table: FileTable) -> VotesFile:
     return VotesFile(votes, [f"{where}: {note}" for note in lines])
 
 
-def _on_games(frame: pd.DataFrame) -> list[str]:
-    """Return lines on what Arena-Hard's games do not tell, or tell beyond both orders."""
-    n_longer = np.count_nonzero(frame["games"].str.len() > 2)
-    return fill_lines("importers/notes_on_games.txt", n_longer=n_longer, columns=frame)
-
-
 def _unfolded(frame: pd.DataFrame, shape: _Shape, used: set[str]) -> pd.DataFrame:
     """Return a row a vote: what a `_Game` has, and `_CELLS`, whose columns are added to ``used``.
 
@@ -148,13 +144,14 @@ def _unfolded(frame: pd.DataFrame, shape: _Shape, used: set[str]) -> pd.DataFram
         winner = frame[game.winner]
         if game.at is not None:
             winner = winner.str[game.at].str.get("score")
-        part = cells.assign(
-            first=frame.get(game.first, "baseline"),
-            second=frame.get(game.second, "baseline"),
-            winner=winner,
-            swapped=game.swapped,
+        parts.append(
+            cells.assign(
+                first=frame.get(game.first, "baseline"),
+                second=frame.get(game.second, "baseline"),
+                winner=winner,
+                swapped=game.swapped,
+            )
         )
-        parts.append(part)
     return pd.concat(parts).sort_index(kind="stable")
 
 

@@ -18,12 +18,14 @@ import numpy as np
 
 from botchat.errors import DataError, MissingDataError
 from botchat.estimates import UNKNOWN, Codes, Estimate, Flags, Floats, Indices
-from botchat.metrics import statistics
 from botchat.metrics.statistics import (
     LEVEL,
     ClusteredCases,
     SkillDifference,
+    agreeing_pairs,
     bootstrap,
+    cohen_kappa,
+    fleiss_kappa,
     proportion,
     rank_correlations,
     ratio,
@@ -79,8 +81,8 @@ class JudgeAgreement:
     unreadable_rate: Estimate
     """Share of all verdicts."""
     longer_preferred: Estimate
-    true_positive_rate: Estimate | None = None
-    false_positive_rate: Estimate | None = None
+    true_positive_rate: Estimate | None
+    false_positive_rate: Estimate | None
     """Rates on single dialogues, where positive is AI-involved; None of pairs."""
 
 
@@ -282,8 +284,8 @@ def _annotator_kappa(table: JudgedPairs) -> AnnotatorKappa:
     counts = (labels[..., None] == codes).sum(0)
     rated = counts.sum(-1) > 1
     units = counts[rated].astype(np.float64)
-    columns = [statistics.agreeing_pairs(units), np.ones(len(units)), *units.T]
-    (kappa,) = bootstrap(table.cluster[rated, 0], columns, statistics.fleiss_kappa)
+    columns = [agreeing_pairs(units), np.ones(len(units)), *units.T]
+    (kappa,) = bootstrap(table.cluster[rated, 0], columns, fleiss_kappa)
     return AnnotatorKappa(len(labels), len(units), kappa)
 
 
@@ -364,12 +366,8 @@ def _kappa(codes: Codes, others: Codes, item: Indices) -> Estimate:
     """Return Cohen's kappa of two raters; not known where one gave one answer to all."""
     if not ((codes != codes[:1]).any() and (others != others[:1]).any()):
         return UNKNOWN
-    cell = codes % 3 * 3 + others % 3
-    return bootstrap(item, np.equal.outer(range(9), cell), _cohen_kappa)[0]
-
-
-def _cohen_kappa(sums: Floats) -> Floats:
-    return statistics.cohen_kappa(sums.reshape(-1, 3, 3))
+    cells = np.equal.outer(range(9), codes % 3 * 3 + others % 3)
+    return bootstrap(item, cells, lambda sums: cohen_kappa(sums.reshape(-1, 3, 3)))[0]
 
 
 class ItemScore(NamedTuple):

@@ -66,7 +66,7 @@ def words_of(text: str) -> list[str]:
 @lru_cache(maxsize=1 << 19)  # each protocol, and each judge, counts the same dialogues
 def words(text: str) -> int:
     """Return the number of words of a text; see `words_of`."""
-    return len(_WORD.findall(text))
+    return len(words_of(text))
 
 
 def measure(dialogues: Dialogues) -> Lengths:

@@ -48,8 +48,7 @@ def distinct(labels: Indices) -> tuple[Indices, Indices]:
     Like ``numpy.unique``, but without sorting if the labels, which start at 0, are small numbers.
     """
     if labels.max(initial=0) > 4 * len(labels):
-        values, position = np.unique(labels, return_inverse=True)
-        return values, position
+        return np.unique(labels, return_inverse=True)
     present = np.bincount(labels) > 0
     return np.flatnonzero(present), (np.cumsum(present) - 1)[labels]
 
@@ -304,7 +303,7 @@ def proportion(
     cases = (np.asarray(values, dtype=np.float64) - lowest) / width
     number = None
     if cluster is not None:
-        number = np.unique(np.asarray(cluster), return_inverse=True)[1]
+        number = np.unique(cluster, return_inverse=True)[1]
     row = np.zeros(len(cases), np.intp)
     return ClusteredCases(row, number, 1).proportions(cases).at(0).stretched(lowest, width)
 
@@ -380,8 +379,4 @@ def skill(verdicts: Codes, labels: Codes, item: Indices) -> Estimate:
     """Return the skill of verdicts, see `skill_difference`; not known of labels all alike."""
     of_class = np.stack([labels > 0, labels < 0])
     columns = np.concatenate([of_class, labels * verdicts * of_class])
-    return bootstrap(item, columns, _mean_of_classes)[0]
-
-
-def _mean_of_classes(sums: Floats) -> Floats:
-    return np.asarray(ratio(sums[:, 2:], sums[:, :2]).mean(1))
+    return bootstrap(item, columns, lambda sums: ratio(sums[:, 2:], sums[:, :2]).mean(1))[0]

@@ -88,7 +88,7 @@ class Comparison(NamedTuple):
     """A comparison of judges with labels. ``data`` is JSON-ready (default: the report's)."""
 
     report: AgreementReport
-    tables: Sequence[Table] = ()
+    tables: Sequence[Table]
     data: Cells | None = None
 
 

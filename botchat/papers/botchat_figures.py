@@ -15,12 +15,13 @@ import pandas as pd
 
 from botchat.errors import DataError, MissingDataError, listed
 from botchat.importers.tables import read_table
+from botchat.interfaces import Cells
 from botchat.metrics.statistics import wilson
 from botchat.ratings.comparisons import COLUMNS
 from botchat.records import Names
 from botchat.report.drawing import dots, matrix, stacks
 from botchat.report.figures import Chart, captions, svg_files
-from botchat.results import Fields, Result
+from botchat.results import Result
 from botchat.workspace.jsonl import write_all
 
 DIALOGUES = 547  # a model's in UniEval (§4.1)
@@ -35,7 +36,7 @@ def bench_botchat(data: Path | None, folder: Path) -> Result:
     if data is None or not data.exists():
         raise MissingDataError(f"--data {data}: no such folder; name the one with the tables")
     charts = []
-    rows: list[Fields] = []
+    rows: list[Cells] = []
     tables = sorted(data.rglob("*.csv"))
     if data.is_file():
         tables = [data]

@@ -18,12 +18,12 @@ from botchat.boards.judge_agreement import (
     by_skill,
     with_price,
 )
-from botchat.boards.tables import Column, Record, spread, table
+from botchat.boards.tables import Column, spread, table
 from botchat.errors import DataError, MissingDataError, listed, quoted
 from botchat.estimates import UNKNOWN, Estimate
 from botchat.frames import fill_lines
 from botchat.importers.tables import json_rows
-from botchat.interfaces import MakeCase
+from botchat.interfaces import Cells, MakeCase
 from botchat.metrics import lengths
 from botchat.metrics.agreement import Agreement, JudgeAgreement, compare
 from botchat.metrics.statistics import LEVEL
@@ -139,7 +139,7 @@ def _compare(sources: Mapping[str, CutItems], left_out: Texts, answered: Answere
     """Compare judges, annotators and traps with the truth, source by source."""
     verdicts = preferences(answered.all(UNIEVAL), UNIEVAL)
     costs = answered.costs(UNIEVAL)
-    rows: list[Record] = []
+    rows: list[Cells] = []
     unjudged = []
     unbeaten = defaultdict[tuple[str, str], list[str]](list)
     for source, cut in sources.items():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from botchat.boards.changes import FIRST_N, Boards, SavedBoard, mismatches_of
+from botchat.boards.changes import FIRST_N, Boards, SavedBoard
 from botchat.boards.tables import Column, Table, is_floor_bot, table
 from botchat.errors import (
     ConfigError,
@@ -43,7 +43,8 @@ def compare(
     if not 0 < alpha < 1:
         raise UsageError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
     boards = Boards(read_board(workspace, before), read_board(workspace, after))
-    mismatches = list(mismatches_of(boards))
+    # Why no difference is a model's: other seeds, judges, prompts or N.
+    mismatches = dict.fromkeys(fill_lines("boards/mismatches.txt", old=boards.old, new=boards.new))
     if mismatches:
         raise DataError(f"{before} and {after} differ: {'; '.join(mismatches)}; make both alike")
     for name in models:
@@ -87,7 +88,7 @@ def _failure(
 ) -> GateFailed | None:
     """Return why the gate is shut, if it is."""
     for board in (boards.old, boards.new):
-        if board.is_unranked:
+        if board.judge.get("trust") == "do not trust":
             return GateFailed(f"{board.path}: {board.headline}")
     if fell:
         return GateFailed(f"{len(fell)} of {len(p)} models fell")

@@ -35,7 +35,7 @@ from botchat.workspace.panels import DECOMPOSER, FEEDBACK, PanelSettings
 T = TypeVar("T")
 
 
-def seed_set_of(workspace: Workspace, name: str = "") -> str:
+def seed_set_of(workspace: Workspace, name: str) -> str:
     """Return the set that a command is about: named, of ``[run]``, or the only one.
 
     Raises `ConfigError` if there are several.

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from botchat.errors import MissingDataError, UsageError, did_you_mean, listed
 from botchat.estimates import VerdictPrice
+from botchat.interfaces import Cells
 from botchat.models.stored import rough_tokens, visible_reply
 from botchat.pipeline.contestants import stored_name
 from botchat.pipeline.session import Session
@@ -24,7 +25,7 @@ from botchat.records import (
     Texts,
 )
 from botchat.report.contract import PageCall, PageMessage
-from botchat.results import Fields, Piece, Result
+from botchat.results import Piece, Result
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, read_dialogues, settle
 from botchat.workspace.ledger import Ledger
@@ -92,7 +93,7 @@ def forget(workspace: Workspace, outcomes: Texts = (), models: Texts = ()) -> Re
             lambda judgment: not keys.isdisjoint(judgment.calls),
         )
         n_calls = ledger.forget(keys)
-    counts: Fields = {"calls": n_calls, "dialogues": n_dialogues, "judgments": n_judgments}
+    counts: Cells = {"calls": n_calls, "dialogues": n_dialogues, "judgments": n_judgments}
     pieces: list[Piece] = [[counts]]
     if n_calls:
         pieces.append("the commands that made them ask these calls again, and replay all others")

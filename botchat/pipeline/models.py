@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean, listed
 from botchat.frames import Tables, fill, fill_lines, json_get, package_text, package_toml, read_json
+from botchat.interfaces import Cells
 from botchat.languages import ENGLISH
 from botchat.models.bots import BASELINES
 from botchat.models.reader import ServedModel, read_error, read_models, reasoning_tokens
@@ -29,7 +30,7 @@ from botchat.pipeline.session import Session, first_set, run_session
 from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import PROMPT, chat_messages, find_mark
 from botchat.records import RULES, Texts
-from botchat.results import Fields, Result
+from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.jsonl import write_atomic
 from botchat.workspace.ledger import identity_key
@@ -238,7 +239,7 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
             "botchat.toml has no [models.NAME] entry; botchat init PROVIDER writes one"
         )
 
-    async def ask(session: Session, _stops: EarlyStop) -> list[Fields]:
+    async def ask(session: Session, _stops: EarlyStop) -> list[Cells]:
         return await together(_check(session, name, entries[name]) for name in sorted(entries))
 
     rows = run_session(ResolvedRun(workspace, SeedSet("", ())), Meter(), ask)
@@ -250,15 +251,15 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
     return replace(result, failure=error)
 
 
-def _listed(rows: list[Fields], key: str) -> Result:
+def _listed(rows: list[Cells], key: str) -> Result:
     """Return rows that are printed with one of their facts."""
     printed = [{"name": row["name"], key: row[key], "what": row["what"]} for row in rows]
     return Result({"rows": rows}, [printed])
 
 
-async def _check(session: Session, name: str, settings: ModelSettings) -> Fields:
+async def _check(session: Session, name: str, settings: ModelSettings) -> Cells:
     """Ask a model for an utterance as a run does; ``ok`` if it gave any answer, even a refusal."""
-    row: Fields = {"name": name, "ok": False, "answer": "", "what": _described(settings)}
+    row: Cells = {"name": name, "ok": False, "answer": "", "what": _described(settings)}
     try:
         speaker = session.speaker(name, CHECK)
         limit = first_set(settings.max_tokens, _CHECK_TOKENS)
@@ -279,7 +280,7 @@ async def _check(session: Session, name: str, settings: ModelSettings) -> Fields
     return row | {"ok": reply.answered, "answer": answer.strip()}
 
 
-def _rows(workspace: Workspace) -> list[Fields]:
+def _rows(workspace: Workspace) -> list[Cells]:
     """Return models with window, prices and quirks, then bots, forms of names, and judges."""
     own = workspace.config
     rows = []
@@ -303,7 +304,7 @@ def _rows(workspace: Workspace) -> list[Fields]:
     return rows
 
 
-def _row(name: str, kind: str, what: str) -> Fields:
+def _row(name: str, kind: str, what: str) -> Cells:
     return {"name": name, "kind": kind, "what": what}
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from botchat.errors import DataError, MissingDataError
 from botchat.frames import fill_lines
-from botchat.interfaces import ChatModel, Reply
+from botchat.interfaces import Cells, ChatModel, Reply
 from botchat.metrics.statistics import LEAST, LEVEL, student_t
 from botchat.models.attempts import Call, EndpointFacts, SenderFacts
 from botchat.models.stored import LedgerModel
@@ -30,7 +30,7 @@ from botchat.pipeline.spending import Meter, Spending
 from botchat.protocols.catalogue import RANKING
 from botchat.protocols.generation import TokenCounter, prompt_tokens
 from botchat.records import HUMAN, N_SEED, Texts, eligible_seeds
-from botchat.results import Fields, Result
+from botchat.results import Result
 from botchat.workspace import usage
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import ModelSettings
@@ -248,7 +248,7 @@ class Plan(NamedTuple):
     """Utterances that a model adds to a dialogue."""
 
     @property
-    def rows(self) -> list[Fields]:
+    def rows(self) -> list[Cells]:
         """Rows of steps, then the total: calls, USD, and the most USD expected (None: unknown)."""
         rows = []
         for step in [*dict.fromkeys(each.step for each in self.expected), "total"]:

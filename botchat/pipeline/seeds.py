@@ -12,7 +12,7 @@ from botchat.errors import ConfigError, MissingDataError, UsageError, listed
 from botchat.frames import fill_lines
 from botchat.importers import dialogues, hub, tables
 from botchat.importers.dialogues import MUTUAL, ImportedDialogue
-from botchat.interfaces import settings_digest
+from botchat.interfaces import Cells, settings_digest
 from botchat.metrics.lengths import words_of
 from botchat.pipeline.session import token_counter
 from botchat.records import (
@@ -27,7 +27,7 @@ from botchat.records import (
     Utterance,
     Utterances,
 )
-from botchat.results import Fields, Result
+from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace, stage_order
 
@@ -145,7 +145,7 @@ def show_seeds(workspace: Workspace, name: str, seed_id: str) -> Result:
     return Result({"set": name, "id": seed_id, "rows": rows})
 
 
-def _set_row(workspace: Workspace, name: str, path: Path) -> Fields:
+def _set_row(workspace: Workspace, name: str, path: Path) -> Cells:
     seeds = workspace.seeds(name)
     about = workspace.about(name)
     row = {

@@ -363,7 +363,7 @@ def _explain_no_maximum(comparisons: Comparisons) -> str:
     Every model must take a point from every other, directly or through others (Ford 1957).
     """
     models = comparisons.models
-    m = len(comparisons.models)
+    m = len(models)
     first = comparisons.first
     second = comparisons.second
     result = comparisons.result

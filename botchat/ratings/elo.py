@@ -91,15 +91,15 @@ def bootstrap_elo(comparisons: Comparisons, settings: EloSettings | None = None)
     comparisons.require_any()
     if not comparisons.is_hard:
         raise DataError("Elo takes wins, ties and losses that count once; rate by Bradley-Terry")
+    total = settings.runs * settings.shuffles
     level = fit_logits(comparisons)
     length = _length_of_end(comparisons, level, settings)
     start = level if length < len(comparisons) else np.zeros(len(level))
     if length > _MOST_GAMES:
         shape = (len(comparisons) - _MOST_GAMES, _PILOTS)
-        pilots = _play_block(comparisons, settings.runs * settings.shuffles, shape, start, settings)
+        pilots = _play_block(comparisons, total, shape, start, settings)
         start = (pilots.mean(axis=0) - settings.init) * math.log(10) / settings.scale
         length = _MOST_GAMES
-    total = settings.runs * settings.shuffles
     width = min(_SIDE_BY_SIDE, max(16, _CELLS // length))
     sizes = [min(width, total - low) for low in range(0, total, width)]
     finals = joblib.Parallel()(

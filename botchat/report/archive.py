@@ -103,12 +103,15 @@ def build(
         packed.judges.append(PageJudge(judge))
         for number, protocol in enumerate(protocols):
             packed.add(number, protocol, by_protocol.get(protocol.name, ()))
+    has_dialogue = []
+    for name in packed.numbers:
+        has_dialogue.append([int(seed.id in dialogues[name]) for seed in packed.seeds])
     known_calls = calls if any(chain.from_iterable(packed.keys)) else None
     index = PageIndex(
         seeds=[PageOpening(seed.id, _opening(seed, dialogues)) for seed in packed.seeds],
         contestants=list(packed.numbers),
         human=packed.numbers.get(HUMAN, -1),
-        has_dialogue=packed.has_dialogue(),
+        has_dialogue=has_dialogue,
         judges=packed.judges,
         about=[about_protocol(protocol) for protocol in protocols],
         error_types=ERRORS,
@@ -158,13 +161,6 @@ class _Packed:
             texts = [_dialogue(dialogues[name].get(seed.id)) for name in self.numbers]
             self.content.append(PageSeed(texts))
             self.keys.append([])
-
-    def has_dialogue(self) -> list[list[int]]:
-        """Return 1 where a contestant has a dialogue on a seed, else 0; shape (m, seeds)."""
-        rows = []
-        for name in self.numbers:
-            rows.append([int(seed.id in self._dialogues[name]) for seed in self.seeds])
-        return rows
 
     def add(self, number: int, protocol: Protocol, judgments: Sequence[Judgment]) -> None:
         """Put the last judge's judgments of one protocol at their seeds."""

@@ -150,16 +150,13 @@ def steps(curves: Mapping[str, SuccessCurve], axes: Axes) -> None:
         axes.step(known.index + 1, known, where="post", color=color)
     axes.set(xlabel="utterances N", ylabel="success rate at N (%)", ylim=(-2, 102))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _name_ends(axes, ends[:10])
-    axes.grid(axis="y")
-
-
-def _name_ends(axes: Axes, ends: pd.Series) -> None:
-    """Write names right of the plot near their heights, from the top."""
-    names = _short(axes, ends.index)
-    texts = _write_beside(axes, _heights(axes, ends, names), names)
-    for text, name in zip(texts, ends.index, strict=True):
+    # Names stand right of the plot near their heights, from the top.
+    named = ends[:10]
+    names = _short(axes, named.index)
+    texts = _write_beside(axes, _heights(axes, named, names), names)
+    for text, name in zip(texts, named.index, strict=True):
         text.set_color(_color(name))
+    axes.grid(axis="y")
 
 
 def _heights(axes: Axes, values: pd.Series, names: Texts) -> Any:

@@ -110,13 +110,17 @@ class Chart:
         """Return the bytes of an svg, png or pdf, the same each time; it names its signatures."""
         about = {"pdf": "Subject"}.get(form, "Description")
         dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
-        facts = {"Title": self.title, about: "\n".join([self.caption, *self.signatures])}
+        facts = {
+            "Title": self.title,
+            about: "\n".join([self.caption, *self.signatures]),
+            **dates,
+        }
         file = io.BytesIO()
         figure = self.figure(width, height)
         with style.context(["default", _STYLE]), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a script that the font does not have
             if form != "svg":
-                figure.savefig(file, format=form, metadata={**facts, **dates})
+                figure.savefig(file, format=form, metadata=facts)
                 return file.getvalue()
             # Of a page there are ten, and `savefig` would draw and lay out all of it twice.
             canvas = FigureCanvasSVG(figure)
@@ -124,7 +128,7 @@ class Chart:
             if engine is not None:
                 engine.execute(figure)
                 figure.set_layout_engine("none")
-            canvas.print_svg(file, metadata={**facts, **dates})  # type: ignore[no-untyped-call]
+            canvas.print_svg(file, metadata=facts)  # type: ignore[no-untyped-call]
         return file.getvalue()
 
 

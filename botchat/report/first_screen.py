@@ -20,8 +20,9 @@ from botchat.boards.protocols import (
     SuccessCurve,
 )
 from botchat.boards.skill import is_misplaced
-from botchat.boards.tables import Column, N, Record, Table, interval_text, is_floor_bot, labels
+from botchat.boards.tables import Column, N, Table, interval_text, is_floor_bot, labels
 from botchat.estimates import Estimate, Floats
+from botchat.interfaces import Cells
 from botchat.protocols.catalogue import ARENA, VOTES
 from botchat.protocols.kinds import Score
 from botchat.records import HUMAN, N_SEED
@@ -135,7 +136,7 @@ def kind_of(name: str) -> str:
     return "bot" if is_floor_bot(name) else ""
 
 
-def printed_rows(board: Board, costs: Costs) -> list[Record]:
+def printed_rows(board: Board, costs: Costs) -> list[Cells]:
     """Return a row a contestant for a terminal: the columns of the first screen as texts.
 
     What each won against the next is shown of votes alone: these have no judge to speak of.
@@ -198,7 +199,10 @@ def _columns(board: Board, links: Links, costs: Costs, *, ranked: bool) -> Itera
             head = head._replace(label=f"{head.label}: {part.protocol.name}")
         yield ShownColumn(head, cells)
         if _finds_ai(part):
-            yield _at_human_length(part)
+            # Where both are cut to the human dialogue's length.
+            column = part.table.column("success_human_length")
+            head, cells = _numbers(part, column, Links(), wide=False)
+            yield ShownColumn(head._replace(label="Same length", unit="passes, %"), cells)
     yield _prices(costs)
     if protocols:
         first = protocols[0]
@@ -298,13 +302,6 @@ def _numbers(part: ProtocolResult, column: Column, links: Links, *, wide: bool) 
             kind="wide", room="", ticks=axis_ticks(scale), human=cells.get(HUMAN, Cell()).bar
         )
     return ShownColumn(head, cells)
-
-
-def _at_human_length(part: ProtocolResult) -> ShownColumn:
-    """Return the share that passes for human where both are cut to the human dialogue's length."""
-    column = part.table.column("success_human_length")
-    head, cells = _numbers(part, column, Links(), wide=False)
-    return ShownColumn(head._replace(label="Same length", unit="passes, %"), cells)
 
 
 def axis_ticks(scale: Scale) -> list[tuple[float, str]]:

@@ -125,7 +125,7 @@ def load(path: Path) -> Config:
             'write key = "text" or key = 1'
         ) from None
     file = TomlFile(path, source)
-    for name in data.keys() - set(Config.__struct_fields__):
+    for name in data.keys() - Config.__struct_fields__:
         raise file.error(name, "", unknown_key(name, Config.__struct_fields__))
     sections = {}
     for field in msgspec.structs.fields(Config):

@@ -287,22 +287,17 @@ class Workspace:
             except sqlite3.Error as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                     raise BotChatError(f"cannot lock {self.hidden}: {error}") from None
+                who = "another process"
+                with suppress(OSError, ValueError):  # it may be about to write so, or to end
+                    who = holder.read_text("utf-8")
                 raise WorkspaceLockedError(
-                    f"the workspace {self.root} is in use by {_holder_name(holder)}; wait for it "
-                    "or stop it"
+                    f"the workspace {self.root} is in use by {who}; wait for it or stop it"
                 ) from None
             except OSError as error:
                 raise BotChatError(
                     f"cannot write {holder}: {error.strerror}; make the folder writable"
                 ) from None
             yield
-
-
-def _holder_name(holder: Path) -> str:
-    """Return who says to hold the lock; it may be about to write so, or to end."""
-    with suppress(OSError, ValueError):
-        return holder.read_text("utf-8")
-    return "another process"
 
 
 def read_dialogues(path: Path) -> dict[str, Dialogue]:

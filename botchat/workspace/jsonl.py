@@ -194,7 +194,7 @@ def finish(path: Path, records: Iterable[R], order: Callable[[R], tuple[object, 
     write_atomic(path, data)
 
 
-def write_atomic(path: Path, data: bytes | bytearray) -> None:
+def write_atomic(path: Path, data: bytes) -> None:
     """Write a file so that readers see the old or the new content, never a part."""
     make_folder(path.parent)
     temporary = path.parent / f".{path.name[:40]}.{os.urandom(8).hex()}"

@@ -247,8 +247,8 @@ class Ledger:
             loop.call_soon(self._keep_all)
         cells = msgspec.structs.asdict(reply) | msgspec.structs.asdict(reply.usage)
         cells |= {"key": key, "model": model, "stage": stage, "at": max(time.time(), 0.0)}
-        call = msgspec.convert(cells | {"request": msgspec.Raw(request)}, StoredCall)
-        self._keeping.append(call.row())
+        cells["request"] = msgspec.Raw(request)
+        self._keeping.append(msgspec.convert(cells, StoredCall).row())
         return asyncio.shield(self._kept)  # a caller that is cancelled is not the only one
 
     def _keep_all(self) -> None:

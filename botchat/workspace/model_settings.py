@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import unquote, unquote_plus, urlsplit
 
@@ -26,7 +26,6 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[ -~\xa0-\xff]*")  # latin-1 without control characters
 _RESERVED_HEADER = re.compile(r"(?i)content-.*|proxy-.*|host|transfer-encoding|connection|upgrade")
 
-MessageLayout = Literal["auto", "natural", "merge-leading", "placeholder-user"]
 SystemRole = Literal["auto", "system", "system-in-user"]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 # The upper limit is there because TOML has inf.
@@ -111,7 +110,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     reasoning_tokens: Positive = 8192
     """Tokens of room for the reasoning of a model that thinks, beyond ``max_tokens``; at most half
     of the window is used. No part of its identity."""
-    message_layout: MessageLayout = "auto"
+    message_layout: Literal["auto", "natural", "merge-leading", "placeholder-user"] = "auto"
     system_role: SystemRole = "auto"
     price_input: Price | None = None
     price_output: Price | None = None
@@ -241,17 +240,13 @@ def access(settings: ModelSettings, env: Env = os.environ) -> Access:
     login = urlsplit(url).netloc.rpartition("@")[0]
     if key and not login:
         headers.setdefault("authorization", f"Bearer {key}")
-    secrets = [key or "", login, *values, *_query_values(query)]
+    for field in query.split("&"):
+        # The value as servers may read it; of a field without one its name.
+        text = field.split("=", 1)[-1]
+        values += [unquote(text), unquote_plus(text)]
+    secrets = [key or "", login, *values]
     known = tuple(secret for secret in dict.fromkeys(secrets) if secret)
     return Access(url.rstrip("/"), query and f"?{query}", headers, known)
-
-
-def _query_values(query: str) -> Iterator[str]:
-    """Yield the value of each field as servers may read it; of a field without one its name."""
-    for field in query.split("&"):
-        text = field.split("=", 1)[-1]
-        yield unquote(text)
-        yield unquote_plus(text)
 
 
 def _check_names(settings: ModelSettings) -> None:

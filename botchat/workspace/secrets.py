@@ -55,8 +55,9 @@ class Redactor:
         forms |= {form.encode("utf-8", "replace").decode("latin-1") for form in forms}
         longest_first = sorted(forms, key=len, reverse=True)
         self._in_messages = [form for form in longest_first if len(form) >= SHORTEST]
-        long_ones = [form for form in longest_first if len(form) >= SHORTEST_IN_REPLY]
-        self._in_replies = [form for form in long_ones if not _is_words(form)]
+        self._in_replies = [
+            form for form in longest_first if len(form) >= SHORTEST_IN_REPLY and not _is_words(form)
+        ]
         self._is_clean_part = lru_cache(1 << 16)(lambda text: self.clean(text) == text)
 
     def clean(self, text: str) -> str:
