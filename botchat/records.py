@@ -306,11 +306,6 @@ class JudgeId(NamedTuple):
             return cls(text.removeprefix(CONTROL), "equal_calls")
         return cls(text)
 
-    @classmethod
-    def of_annotator(cls, name: str) -> JudgeId:
-        """Return the judge that a person's labels are filed under."""
-        return cls(f"{HUMAN}:{name}", "annotator")
-
     def of_model(self, model: str) -> JudgeId:
         """Return the same with the model of a panel's agents that name none."""
         return self._replace(name=f"{self.name}@{model}")

@@ -13,7 +13,7 @@ from typing import NamedTuple, assert_never
 import msgspec
 
 from botchat.errors import ConfigError
-from botchat.frames import TomlTable, fill, package_toml
+from botchat.frames import TomlTable, fill_text, package_toml
 from botchat.interfaces import (
     Case,
     ChatModel,
@@ -122,8 +122,7 @@ async def vote_alone(settings: PanelSettings, panel: PanelAgents, case: Case) ->
         closing = language.fill("ensemble_form", steps=planned[0].text.strip())
 
     def prompt(agent: Agent) -> str:
-        parts = (case.prompt, agent.role, closing)
-        return "\n\n".join([part for part in parts if part])
+        return "\n\n".join([part for part in (case.prompt, agent.role, closing) if part])
 
     votes = await together(agent.respond(prompt(agent), case) for agent in panel.agents)
     return DebateResult(planned + votes, votes)
@@ -296,8 +295,7 @@ def _reason(
     for remark in talk.votes:
         if not why and remark.verdict == verdict is not None:
             why = case.read(remark.text)[1]
-    line = fill("judges/reason.txt", tally=tally, votes=votes, verdict=verdict, why=why)
-    return line.strip()
+    return fill_text("judges/reason.txt", tally=tally, votes=votes, verdict=verdict, why=why)
 
 
 def calls(settings: PanelSettings) -> int:

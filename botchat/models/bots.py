@@ -202,8 +202,7 @@ def verbose(utterances: Utterances, dice: Dice) -> str:
 
     def fill(kind: str) -> str:
         unused = _without(_VERBOSE[kind], " ".join(points))
-        new = _without(unused, before)
-        return dice.pick(new or unused).format(topic, other)
+        return dice.pick(_without(unused, before) or unused).format(topic, other)
 
     opening = fill("openings")
     if dice.draw() < 0.3:

@@ -241,7 +241,8 @@ def _judgment(line: Label, seed_set: str, protocol: Protocol, case: KnownCase | 
     asked = JudgeId.parse(line.judge)
     if asked.role != "annotator":
         raise ConfigError(f"judge {line.judge[:80]!r}: labels are those of human:NAME")
-    judge = JudgeId.of_annotator(annotator_name(asked.name.partition(":")[2]))
+    name = annotator_name(asked.name.partition(":")[2])
+    judge = asked._replace(name=f"{HUMAN}:{name}")
     if case is None:
         raise DataError(
             f"label of {line.seed_id[:80]!r} in {protocol.name}: no dialogues of now are its case "

@@ -128,12 +128,11 @@ class SeedSetData:
             board = with_groups(board, parts, group_of)
         # Of a contestant on the board, or of the judge's verdicts.
         names = {"generate": set(self.dialogues)}
-        provenance = [row for row in self.measured if row.name in names.get(row.stage, {judge})]
         return replace(
             board,
             notes=self._notes(board),
             invented=self.invented,
-            provenance=provenance,
+            provenance=[row for row in self.measured if row.name in names.get(row.stage, {judge})],
             self_judged=self_judged_models(self.workspace, judge, dialogues),
         )
 
@@ -165,10 +164,8 @@ class SeedSetData:
             imported=imported_contestants(self.dialogues),
             faults=generation.fault_clauses(self.dialogues),
         )
-        by_seed = [each.values() for each in self.dialogues.values()]
-        dialogues = chain.from_iterable(by_seed)
-        lost = lost_calls_note(self.costs.lost, dialogues, judgments)
-        return notes + lost
+        dialogues = chain.from_iterable(each.values() for each in self.dialogues.values())
+        return notes + lost_calls_note(self.costs.lost, dialogues, judgments)
 
 
 class StageFile(NamedTuple):

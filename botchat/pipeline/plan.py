@@ -301,8 +301,7 @@ def plan(run: ResolvedRun, walk: Walk) -> Plan:
         notes = minutes_note(ledger, calls)
     notes += fill_lines("pipeline/plan_notes.txt", models=models, expected=expected)
     n_shuffled = len(run.shuffled_dialogues())
-    n_new = run.length - N_SEED
-    return Plan(expected, high, notes, not models.n_replayed, n_shuffled, n_new)
+    return Plan(expected, high, notes, not models.n_replayed, n_shuffled, run.length - N_SEED)
 
 
 def ask_or_plan(
@@ -334,11 +333,10 @@ def resolution(run: ResolvedRun, planned: Plan) -> list[str]:
     measured = _error_of_one(run)
     # Assumed where nothing was judged yet; topics count once each.
     of_one = measured or _ASSUMED_ERROR * math.sqrt(len(eligible) / n)
-    points = of_one * reach * math.sqrt(2 / n_models / len(eligible))
     return fill_lines(
         "pipeline/resolution.txt",
         seeds=seeds,
-        points=points,
+        points=of_one * reach * math.sqrt(2 / n_models / len(eligible)),
         planned=planned,
         is_measured=measured is not None,
     )

@@ -300,7 +300,7 @@ class LiveModels:
     @property
     def n_in_flight(self) -> int:
         """Calls that are out now."""
-        return sum(len(model.paying.in_flight) for model in tuple(self._models.values()))
+        return sum(len(model.paying.in_flight) for model in self._models.values())
 
 
 def _function_named(name: str, settings: Config) -> JudgeFunction | None:
