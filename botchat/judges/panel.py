@@ -34,7 +34,7 @@ from botchat.judges.debate import (
     is_usable,
     sampled_agents,
 )
-from botchat.judges.discussion import hold_discussion
+from botchat.judges.discussion import discuss
 from botchat.judges.voting import Rule, aggregate, swap_sides
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
@@ -136,7 +136,7 @@ def _strategy(settings: PanelSettings) -> tuple[CommunicationStrategy, Names]:
         case "debate":
             return hold_debate, _PROMPTS.debate
         case "discussion":
-            return hold_discussion, _PROMPTS.discussion
+            return discuss, _PROMPTS.discussion
         case _ as unknown:
             assert_never(unknown)
 
@@ -212,8 +212,8 @@ def build_panel(
 
 def wording(
     settings: PanelSettings,
-    language: Language = ENGLISH,
-    subjects: Sequence[Subject] = ("answers",),
+    language: Language,
+    subjects: Sequence[Subject],
 ) -> dict[str, str]:
     """Return the texts that agents read with questions about ``subjects``: title -> text."""
     texts = {}

@@ -17,8 +17,7 @@ from botchat.frames import fill
 from botchat.interfaces import KnownCase, case_ref
 from botchat.metrics.statistics import LEAST
 from botchat.pipeline.contestants import begun_seeds, in_turn, with_humans
-from botchat.pipeline.session import catalogue_of
-from botchat.protocols.catalogue import Catalogue
+from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.protocol import PASS_AT, Protocol
 from botchat.records import (
     BLIND_PAGE,
@@ -73,7 +72,7 @@ def label(
     """
     seeds = workspace.seeds(seed_set)
     dialogues = workspace.all_dialogues(seed_set, seeds)
-    known = catalogue_of(workspace, seed_set)
+    known = catalogue(workspace.config.protocols, workspace.language(seed_set))
     if files:
         labels = _labels(known, seed_set, files, seeds, with_humans(seeds, dialogues))
         return _file_labels(workspace, seed_set, labels)

@@ -31,14 +31,12 @@ from botchat.models.stored import StoredModel, rough_tokens
 from botchat.parallel import EarlyStop, run_sync, stoppable
 from botchat.pipeline.resolved import ModelUse, ResolvedRun
 from botchat.pipeline.spending import JudgeName, Meter
-from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.generation import Speaker, TokenCounter
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, RULES, JudgeId
 from botchat.results import Result
 from botchat.workspace import config, panels, usage
 from botchat.workspace.config import Config, JudgeSettings, ModelName
-from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import UTTERANCE_TOKENS, VERDICT_TOKENS, ModelSettings
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
@@ -55,11 +53,6 @@ DRAIN_S = 30.0
 
 LONGEST_CALL_S = 3600.0
 """Longest that any other run waits: each call has its own deadline, ``timeout_s``."""
-
-
-def catalogue_of(workspace: Workspace, seed_set: str) -> Catalogue:
-    """Return the protocols that can be named in a workspace, asked in the set's language."""
-    return catalogue(workspace.config.protocols, workspace.language(seed_set))
 
 
 def stage_result(results: Iterable[typing.NamedTuple]) -> Result:
