@@ -139,8 +139,8 @@ def _has_reasoning(message: object, usage: object) -> bool:
     """Return whether a message has reasoning beside its text, or was billed some."""
     signs = [json_get(message, field) for field in _FIELDS["reasoning"]]
     types = [json_get(part, "type") for part in of_kind(list, message, "content")]
-    signs.append(re.search("think|reason", str(types)))
-    return any(signs) or _counts(usage, "reasoning_tokens") != []
+    signs += [re.search("think|reason", str(types)), _counts(usage, "reasoning_tokens")]
+    return any(signs)
 
 
 def token_usage(usage: object) -> Usage:

@@ -206,7 +206,7 @@ def _annotations(items: Sequence[Item]) -> Iterator[PairVerdict]:
         for contestant, judge, group in groups:
             yield _annotation(dialogue, contestant, BUILT_IN, name == MACHINE)
             lead = 2 * sum(group) - len(group)
-            if lead != 0:
+            if lead:
                 yield _annotation(dialogue, contestant, judge, lead > 0)
 
 

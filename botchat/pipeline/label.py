@@ -207,7 +207,7 @@ def _labels(
             case = cases[line.protocol].get((line.seed_id, line.case))
             labels.append(_judgment(line, seed_set, protocol, case))
     if not labels:
-        raise DataError(f"no labels in {listed(str(each) for each in files)}")
+        raise DataError(f"no labels in {listed(map(str, files))}")
     return labels
 
 

@@ -355,7 +355,7 @@ def _dialogues(
         n_unanswered = sum(not dialogue.answered for dialogue in by_seed.values())
         if n_unanswered < len(by_seed):
             dialogues[name] = by_seed
-        if n_unanswered > 0:
+        if n_unanswered:
             unanswered[name] = n_unanswered
     return with_humans(seeds, dialogues), unanswered
 
@@ -384,6 +384,6 @@ def only_judge(
     usual = workspace.config.run.judge
     ids = [id_ for id_ in ids if usual in (id_.panel, id_.name) and not id_.is_control] or ids
     if len(ids) > 1:
-        known = listed(str(id_) for id_ in ids)
+        known = listed(map(str, ids))
         raise ConfigError(f"several judges have judged {seed_set}: name one with --judge: {known}")
     return str(ids[0])

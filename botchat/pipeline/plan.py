@@ -376,7 +376,7 @@ def minutes_note(ledger: Ledger, calls: int) -> list[str]:
     """Return about how long the calls take, if the ledger knows the pace of a run."""
     for (pace,) in ledger.select(usage.PACE):
         minutes = round(calls * pace / 60)
-        if calls > 0:
+        if calls:
             how_long = f"About {minutes:,} min" if minutes else "Under a minute"
             return [f"{how_long} at the rate of the last run."]
     return []

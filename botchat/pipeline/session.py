@@ -207,11 +207,11 @@ class LiveModels:
             self._pool = WorkerPool(limits.executor)
         self._servers: dict[tuple[str | None, ...], Server] = {}
         self._limits: dict[str, ServerLimit] = {}
-        self._models: dict[tuple[str, bool, str], StoredModel] = {}
+        self._models: dict[tuple[str, str], StoredModel] = {}
 
     def open(self, use: ModelUse) -> ChatModel:
         """Return a model; raises `ConfigError` if a limit of the run could not be kept."""
-        place = (use.model.name, use.model.is_bot, use.stage)
+        place = (use.model.name, use.stage)
         if place not in self._models:
             paying = self._paying(use)
             self._models[place] = StoredModel(
@@ -378,7 +378,7 @@ def run_session(
             except asyncio.CancelledError:
                 longest_s = DRAIN_S
                 n = models.n_in_flight
-                if n > 0:
+                if n:
                     log.warning(
                         f"waiting up to {DRAIN_S:.0f} s for {n} replies under way; "
                         "interrupt again to drop them"
