@@ -38,10 +38,10 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
     """
     if len(panel.agents) == 1:  # MATEval's SA is asked for the same report
         return await _report(settings, panel, panel.agents[0], case, "discussion_single", {})
-    spoken: list[Remark] = []
+    spoken = []
     known: list[Remark] = []  # H of Algorithm 1
     last: dict[str, Remark] = {}
-    parts: list[str] = []
+    parts = []
     language = panel.language
     non_voting = panel.non_voting
     if settings.how.decomposes:

@@ -19,7 +19,7 @@ from botchat.boards.judge_agreement import (
     by_skill,
     with_price,
 )
-from botchat.boards.tables import Column, Record, spread, table
+from botchat.boards.tables import Column, spread, table
 from botchat.errors import DataError, MissingDataError, listed, quoted
 from botchat.estimates import UNKNOWN, Estimate
 from botchat.frames import fill_lines
@@ -128,7 +128,7 @@ def _compare(
     """Compare judges, annotators and traps with the truth, source by source."""
     verdicts = preferences(answered.all(UNIEVAL), UNIEVAL)
     costs = answered.costs(UNIEVAL)
-    rows: list[Record] = []
+    rows = []
     unjudged = []
     unbeaten = defaultdict[tuple[str, str], list[str]](list)
     for source, items in sources.items():

@@ -175,7 +175,7 @@ def judging_job(run: ResolvedRun, protocol: Protocol, generated: Dialogues) -> J
                 f"--turns {each.n}: no dialogues of {run.seed_set.name} that {protocol.name} can "
                 f"be asked about are so long; generate with --turns {each.n}"
             )
-        controls: list[MakeCase] = []
+        controls = []
         if each == max(asked, key=lambda at: at.n or 0):
             controls = _controls(run, each, len(seeds))
         if makers or protocol.is_alone:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError, UsageError, listed
-from botchat.frames import fill
+from botchat.frames import fill_text
 from botchat.interfaces import KnownCase, case_ref
 from botchat.metrics.statistics import LEAST
 from botchat.pipeline.contestants import begun_seeds, in_turn, with_humans
@@ -174,14 +174,13 @@ def _page(protocol: Protocol, seed_set: str, cases: Sequence[KnownCase]) -> str:
         rows.append(LabelCase(case.seed_id, case.digest, utterances))
     about = {"set": seed_set, "protocol": about_protocol(protocol), "cases": rows}
     script = text("label.js")
-    filled = fill(
+    return fill_text(
         "report/label.html",
         about_json=inert(about),
         script=script,
         style=text("paper.css"),
         policy=policy(script),
     )
-    return filled.rstrip()
 
 
 def _labels(

@@ -359,7 +359,7 @@ def _error_of_one(run: ResolvedRun) -> float | None:
     except (DataError, MissingDataError):
         return None
     n = max([row.get("complete", 0) for row in board.rows], default=0)
-    reaches: list[float] = []
+    reaches = []
     for row in board.rows:
         for key, high in row.items():
             if re.fullmatch(r"bt_n\d+_high", key) and high and not is_floor_bot(row["model"]):

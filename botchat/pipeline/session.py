@@ -16,7 +16,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from botchat.errors import ConfigError, did_you_mean, listed, log
 from botchat.interfaces import ChatModel, Decoding, Judge, Row
@@ -156,8 +156,8 @@ class Session(typing.NamedTuple):
         model = _judge_model(judge.model, settings)
         if entry is None:
             name = model.name
-        own = UNSET if model.settings is None else model.settings.max_tokens
-        longest = first_set(judge.max_tokens, own, VERDICT_TOKENS)
+        assert model.settings is not None, model.name
+        longest = first_set(judge.max_tokens, model.settings.max_tokens, VERDICT_TOKENS)
         decoding = Decoding(judge.temperature, longest)
         opened = self._open(ModelUse(model, "judge", step, longest))
         if judge.samples == 1:
