@@ -1,5 +1,12 @@
-"""``python -m botchat``."""
+"""``python -m botchat``, and the console script; an interrupt while it is imported is a line."""
 
-from botchat.cli.main import entry
+import sys
 
-entry()
+try:
+    from botchat.cli.main import entry
+except KeyboardInterrupt:
+    sys.stderr.write("botchat: interrupted\n")
+    sys.exit(130)
+
+if __name__ == "__main__":
+    entry()

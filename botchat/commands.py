@@ -393,11 +393,10 @@ def bench(
     from botchat.papers import bench as stage
 
     place = workspace_at(workspace)
-    names = [stage.judge_name(name, judge_model, place) for name in each_of(judge)]
     return stage.bench(
         place,
         benchmark,
-        names,
+        [stage.judge_name(name, judge_model, place) for name in each_of(judge)],
         spending.within(place),
         meter or Meter(),
         data=path_of(data),

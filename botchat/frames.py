@@ -70,6 +70,11 @@ def fill(path: str, **values: object) -> str:
     return _templates().get_template(path).render(values)
 
 
+def fill_text(path: str, **values: object) -> str:
+    """Return a text of the package that is filled in as by `fill`, without outer blanks."""
+    return fill(path, **values).strip()
+
+
 def fill_lines(path: str, **values: object) -> list[str]:
     """Return the lines of a text of the package that is filled in as by `fill`."""
     return fill(path, **values).splitlines()

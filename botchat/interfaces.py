@@ -26,6 +26,9 @@ from botchat.records import (
     Verdict,
 )
 
+CountTokens: TypeAlias = Callable[[str], int]
+"""Counts the tokens of a text."""
+
 Row: TypeAlias = dict[str, Any]
 """One row of a table, JSON-ready: column key -> value; a missing value is ``None`` or absent.
 The interval of a number ``x`` is in ``x_low`` and ``x_high``."""

@@ -83,9 +83,9 @@ class EarlyStop:
         if self.limit is not None:
             raise self.limit
         if self.fatal:
-            raise FatalModelError("; ".join(str(error) for error in self.fatal.values()))
+            raise FatalModelError("; ".join(map(str, self.fatal.values())))
         if self.unreadable:
-            raise UnreadableReplies("; ".join(str(error) for error in self.unreadable.values()))
+            raise UnreadableReplies("; ".join(map(str, self.unreadable.values())))
 
 
 Job: TypeAlias = Callable[[], Coroutine[Any, Any, T]]

@@ -60,7 +60,7 @@ class _FieldNames(NamedTuple):
     turns: list[str]
     texts: list[str]
     calls: list[str]
-    """Of tools."""
+    """Calls of tools."""
 
 
 class _Item(msgspec.Struct):

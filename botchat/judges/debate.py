@@ -100,8 +100,8 @@ CommunicationStrategy: TypeAlias = Callable[[PanelSettings, PanelAgents, Case], 
 async def hold_debate(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:
     """Ask every agent once a round, then the summariser; see the module for what is heard."""
     language = panel.language
-    transcript: list[Remark] = []
-    remarks: list[Remark] = []
+    transcript = []
+    remarks = []
     known: list[Remark] = []  # H of the algorithms
     summaries: list[Remark] = []
     last: dict[str, Remark] = {}

@@ -36,10 +36,12 @@ async def discuss(settings: PanelSettings, panel: PanelAgents, case: Case) -> De
 
     Rounds × (agents + 1) + 2 calls; reflection doubles the agents', decomposing adds 1.
     """
-    spoken: list[Remark] = []
+    if len(panel.agents) == 1:  # MATEval's SA is asked for the same report
+        return await _report(settings, panel, panel.agents[0], case, "discussion_single", {})
+    spoken = []
     known: list[Remark] = []  # H of Algorithm 1
     last: dict[str, Remark] = {}
-    parts: list[str] = []
+    parts = []
     language = panel.language
     non_voting = panel.non_voting
     if settings.how.decomposes:
@@ -105,7 +107,7 @@ async def _state(
     steps = ""
     if settings.how.decomposes:
         steps = language.text("discussion_steps")
-        if language.pack.units == "words":
+        if language.spaced:
             steps += " "
     asked = _filled(language, "discussion_statement", closing, values | {"steps": steps})
     remarks = [await agent.respond(asked, case)]
@@ -114,14 +116,6 @@ async def _state(
         asked = _filled(language, "discussion_reflection", closing, values)
         remarks.append(await agent.respond(asked, case))
     return remarks
-
-
-async def hold_discussion(settings: PanelSettings, panel: PanelAgents, case: Case) -> DebateResult:
-    """Let the agents discuss a case and write a report."""
-    if len(panel.agents) > 1:
-        return await discuss(settings, panel, case)
-    # MATEval's SA: one agent is asked for the same report.
-    return await _report(settings, panel, panel.agents[0], case, "discussion_single", {})
 
 
 def _filled(language: Language, name: str, closing: str, values: Mapping[str, str]) -> str:

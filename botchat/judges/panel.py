@@ -13,7 +13,7 @@ from typing import NamedTuple, assert_never
 import msgspec
 
 from botchat.errors import ConfigError
-from botchat.frames import TomlTable, fill, package_toml
+from botchat.frames import TomlTable, fill_text, package_toml
 from botchat.interfaces import (
     Case,
     ChatModel,
@@ -34,7 +34,7 @@ from botchat.judges.debate import (
     is_usable,
     sampled_agents,
 )
-from botchat.judges.discussion import hold_discussion
+from botchat.judges.discussion import discuss
 from botchat.judges.voting import Rule, aggregate, swap_sides
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
@@ -122,8 +122,7 @@ async def vote_alone(settings: PanelSettings, panel: PanelAgents, case: Case) ->
         closing = language.fill("ensemble_form", steps=planned[0].text.strip())
 
     def prompt(agent: Agent) -> str:
-        parts = (case.prompt, agent.role, closing)
-        return "\n\n".join([part for part in parts if part])
+        return "\n\n".join([part for part in (case.prompt, agent.role, closing) if part])
 
     votes = await together(agent.respond(prompt(agent), case) for agent in panel.agents)
     return DebateResult(planned + votes, votes)
@@ -137,7 +136,7 @@ def _strategy(settings: PanelSettings) -> tuple[CommunicationStrategy, Names]:
         case "debate":
             return hold_debate, _PROMPTS.debate
         case "discussion":
-            return hold_discussion, _PROMPTS.discussion
+            return discuss, _PROMPTS.discussion
         case _ as unknown:
             assert_never(unknown)
 
@@ -213,8 +212,8 @@ def build_panel(
 
 def wording(
     settings: PanelSettings,
-    language: Language = ENGLISH,
-    subjects: Sequence[Subject] = ("answers",),
+    language: Language,
+    subjects: Sequence[Subject],
 ) -> dict[str, str]:
     """Return the texts that agents read with questions about ``subjects``: title -> text."""
     texts = {}
@@ -296,8 +295,7 @@ def _reason(
     for remark in talk.votes:
         if not why and remark.verdict == verdict is not None:
             why = case.read(remark.text)[1]
-    line = fill("judges/reason.txt", tally=tally, votes=votes, verdict=verdict, why=why)
-    return line.strip()
+    return fill_text("judges/reason.txt", tally=tally, votes=votes, verdict=verdict, why=why)
 
 
 def calls(settings: PanelSettings) -> int:

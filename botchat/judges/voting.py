@@ -97,8 +97,7 @@ def first_remarks(transcript: Iterable[Remark]) -> list[Remark]:
 
 def is_vote(remark: Remark) -> bool:
     """Return whether it is an agent's own remark, not a summary, feedback or decomposition."""
-    speaker = remark.speaker.removesuffix(SWAPPED)
-    return speaker not in (DECOMPOSER, FEEDBACK, SUMMARIZER)
+    return remark.speaker.removesuffix(SWAPPED) not in (DECOMPOSER, FEEDBACK, SUMMARIZER)
 
 
 def _majority(readable: Sequence[Verdict], choices: Collection[Verdict]) -> Verdict | None:

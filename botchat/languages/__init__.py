@@ -191,6 +191,11 @@ class Language:
         return self.pack.name
 
     @property
+    def spaced(self) -> bool:
+        """Whether blanks part its words."""
+        return self.pack.units == "words"
+
+    @property
     def signed(self) -> str:
         """Part of a signature, empty for English."""
         if self.english:

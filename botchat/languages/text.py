@@ -1,6 +1,6 @@
 """Words, phrases, layout and stems of an English utterance, for the judge `rules`.
 
-Other languages are only split into words. All patterns take linear time.
+All patterns take linear time.
 """
 
 import re
@@ -118,8 +118,3 @@ def _stem(word: str) -> str:
 
 
 _COURTESY = frozenset(map(_stem, _LISTS.courtesy))
-
-
-def split(text: str, spaced: bool) -> list[str]:
-    """Return the words of a text in lower case; where blanks part none, its characters."""
-    return re.findall(r"[^\W_]+" if spaced else r"[a-z0-9]+|[^\W_]", text)

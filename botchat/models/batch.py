@@ -104,8 +104,7 @@ class BatchModel(EndpointModel):
 
     def _write(self, requests: list[bytes]) -> Path:
         """Write a file of requests, named by its content and how it is sent."""
-        how = msgspec.json.encode(self.quirks)
-        digest = hashlib.sha256(b"\n".join(requests + [how]))
+        digest = hashlib.sha256(b"\n".join(requests + [msgspec.json.encode(self.quirks)]))
         path = self._folder / f"{digest.hexdigest()[:32]}.jsonl"
         write_atomic(path, b"\n".join(requests))
         return path

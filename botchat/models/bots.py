@@ -22,7 +22,6 @@ from botchat.errors import ConfigError
 from botchat.frames import Tables, package_toml
 from botchat.interfaces import Identity, Quirks, Reply
 from botchat.languages import ENGLISH, Language
-from botchat.languages.text import split
 from botchat.models.attempts import Answered, Attempt, Call
 from botchat.records import N_SEED, Texts, Utterances
 
@@ -120,7 +119,10 @@ _TOKEN = re.compile(r"([A-Za-z]+(?:'[A-Za-z]+)*|\S)")
 def _words(text: str, language: Language = ENGLISH) -> list[str]:
     if language.english:
         return _WORD.findall(text.lower())
-    return split(text.lower(), spaced=language.pack.units == "words")
+    pattern = r"[a-z0-9]+|[^\W_]"  # where blanks part no words, characters
+    if language.spaced:
+        pattern = r"[^\W_]+"
+    return re.findall(pattern, text.lower())
 
 
 def reflect(text: str) -> str:
@@ -202,8 +204,7 @@ def verbose(utterances: Utterances, dice: Dice) -> str:
 
     def fill(kind: str) -> str:
         unused = _without(_VERBOSE[kind], " ".join(points))
-        new = _without(unused, before)
-        return dice.pick(new or unused).format(topic, other)
+        return dice.pick(_without(unused, before) or unused).format(topic, other)
 
     opening = fill("openings")
     if dice.draw() < 0.3:

@@ -21,7 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from botchat.errors import log
-from botchat.frames import fill, read_json
+from botchat.frames import fill_text, read_json
 from botchat.interfaces import (
     Decoding,
     Layout,
@@ -193,14 +193,14 @@ class EndpointModel(EndpointFacts):
                 self._learn(replace(self.quirks, thinks=True))
                 return Adapted(reply, 200, billed=True)
             if is_empty:
-                detail = fill(
+                detail = fill_text(
                     "models/reasoning.txt",
                     name=self.name,
                     count=reply.usage.completion_tokens,
                     is_cut=completion.is_cut,
                     room=sent.room,
                 )
-                reply = replace(reply, detail=detail.strip())
+                reply = replace(reply, detail=detail)
             return Answered(reply)
         # Half a sentence of a server that broke down may be no answer, nor what counts no token;
         # an end that all replies have is none of a breakdown.

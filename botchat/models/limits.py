@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from botchat.errors import LimitReached
-from botchat.frames import fill
+from botchat.frames import fill_text
 from botchat.models.faults import FACTS, Fault
 from botchat.workspace.model_settings import Prices
 
@@ -149,8 +149,9 @@ class Budget:
                 if limit is None:
                     break
                 if not self._open or self.calls == self.max_calls:
-                    stopped = fill("models/stopped.txt", limit=limit, budget=self, most=most)
-                    raise LimitReached(stopped.strip())
+                    raise LimitReached(
+                        fill_text("models/stopped.txt", limit=limit, budget=self, most=most)
+                    )
                 self._settled.clear()
                 await self._settled.wait()
             self.calls += 1

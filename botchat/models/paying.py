@@ -14,7 +14,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from botchat.errors import ConfigError, FatalModelError
-from botchat.frames import fill
+from botchat.frames import fill_text
 from botchat.interfaces import Message, Reply, Usage
 from botchat.models.attempts import Again, Answered, Attempt, Call, Sender, map_replies
 from botchat.models.faults import FACTS
@@ -63,14 +63,15 @@ class PayingModel:
         limit = self.budget.unbounded(most)
         if limit is None:
             return most
-        fault = fill(
-            "models/unbounded.txt",
-            limit=limit,
-            budget=self.budget,
-            name=self.sender.name,
-            has_price=self.budget.max_usd is None or self.prices.cost(0, 0) is not None,
+        raise ConfigError(
+            fill_text(
+                "models/unbounded.txt",
+                limit=limit,
+                budget=self.budget,
+                name=self.sender.name,
+                has_price=self.budget.max_usd is None or self.prices.cost(0, 0) is not None,
+            )
         )
-        raise ConfigError(fault.strip())
 
     def _longest_reply(self, max_tokens: int | None) -> int | None:
         """Return the most tokens of a reply asked for with ``max_tokens``; None if unknown."""

@@ -139,8 +139,8 @@ def _has_reasoning(message: object, usage: object) -> bool:
     """Return whether a message has reasoning beside its text, or was billed some."""
     signs = [json_get(message, field) for field in _FIELDS["reasoning"]]
     types = [json_get(part, "type") for part in of_kind(list, message, "content")]
-    signs.append(re.search("think|reason", str(types)))
-    return any(signs) or _counts(usage, "reasoning_tokens") != []
+    signs += [re.search("think|reason", str(types)), _counts(usage, "reasoning_tokens")]
+    return any(signs)
 
 
 def token_usage(usage: object) -> Usage:
@@ -320,10 +320,15 @@ def read_models(content: bytes) -> list[ServedModel]:
             name = label  # the id is a number of the provider's own
         # A provider behind a router may have less than the model.
         windows = [count for count in _counts(row, "windows") if count >= SMALLEST_WINDOW]
-        window = min(windows, default=None)
         if name.strip():
-            price = _price(row, "price_input")
-            models.append(ServedModel(name, window, price, _price(row, "price_output")))
+            models.append(
+                ServedModel(
+                    name,
+                    min(windows, default=None),
+                    _price(row, "price_input"),
+                    _price(row, "price_output"),
+                )
+            )
     return models
 
 
@@ -378,12 +383,13 @@ def read_batches(content: bytes) -> list[BatchState]:
     batches = []
     for row in of_kind(list, parsed, "data") or [parsed]:
         reasons = _texts(json_get(row, "errors"), "reasons")
-        batch = BatchState(
-            of_kind(str, row, "id"),
-            of_kind(str, row, "status").lower(),
-            of_kind(str, row, "metadata.botchat"),
-            _texts(row, "batch_files"),
-            _reason("; ".join(reasons)),
+        batches.append(
+            BatchState(
+                of_kind(str, row, "id"),
+                of_kind(str, row, "status").lower(),
+                of_kind(str, row, "metadata.botchat"),
+                _texts(row, "batch_files"),
+                _reason("; ".join(reasons)),
+            )
         )
-        batches.append(batch)
     return batches

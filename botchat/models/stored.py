@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from botchat.frames import of_kind, read_json
-from botchat.interfaces import Decoding, Message, Quirks, Reply, visible
+from botchat.interfaces import CountTokens, Decoding, Message, Quirks, Reply, visible
 from botchat.models.attempts import Call, SenderFacts
 from botchat.models.reader import read_completion
 from botchat.models.retrying import RetryingModel
 from botchat.thoughts import strip_thoughts
 from botchat.workspace.ledger import Ledger, request_json, request_key
-
-CountTokens = Callable[[str], int]
 
 
 def rough_tokens(text: str) -> int:

@@ -122,7 +122,7 @@ def bench(
 def _plan(name: str, jobs: Sequence[JudgingJob], run: ResolvedRun) -> Result:
     if not jobs:
         raise UsageError("--plan needs a judge; name one with --judge")
-    judges = ", ".join([str(job.judge.name) for job in jobs])
+    judges = ", ".join([job.judge.text for job in jobs])
     return plan(run, partial(walk_jobs, jobs)).result(f"{name}, judges {judges}", run.limits)
 
 

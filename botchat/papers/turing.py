@@ -23,7 +23,7 @@ from botchat.errors import DataError, MissingDataError, listed, quoted
 from botchat.estimates import UNKNOWN, Estimate
 from botchat.frames import fill_lines
 from botchat.importers.tables import json_rows
-from botchat.interfaces import Cells, MakeCase
+from botchat.interfaces import MakeCase
 from botchat.metrics import lengths
 from botchat.metrics.agreement import Agreement, JudgeAgreement, compare
 from botchat.metrics.statistics import LEVEL
@@ -139,7 +139,7 @@ def _compare(sources: Mapping[str, CutItems], left_out: Texts, answered: Answere
     """Compare judges, annotators and traps with the truth, source by source."""
     verdicts = preferences(answered.all(UNIEVAL), UNIEVAL)
     costs = answered.costs(UNIEVAL)
-    rows: list[Cells] = []
+    rows = []
     unjudged = []
     unbeaten = defaultdict[tuple[str, str], list[str]](list)
     for source, cut in sources.items():
@@ -221,7 +221,7 @@ def _annotations(items: Sequence[Item]) -> Iterator[PairVerdict]:
         for contestant, judge, group in groups:
             yield _annotation(dialogue, contestant, BUILT_IN, name == MACHINE)
             lead = 2 * sum(group) - len(group)
-            if lead != 0:
+            if lead:
                 yield _annotation(dialogue, contestant, judge, lead > 0)
 
 

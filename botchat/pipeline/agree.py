@@ -183,11 +183,10 @@ def _report(
             rankings=[each for each in compared.rankings if each.judge != BUILT_IN],
             annotators=(),
         )
-    names = [judge.judge for judge in compared.judges]
     return AgreementReport(
         agreement=replace(compared, judges=by_skill(compared.judges)),
         prices=costs,
-        singles=single_judges(workspace, names),
+        singles=single_judges(workspace, [judge.judge for judge in compared.judges]),
         subject=", ".join(subject),
         labels={None: "", BUILT_IN: BUILT_IN}.get(labels, HUMAN_LABELS),
         signature=agreement_signature("agree", signed, verdicts_digest(verdicts), labels),

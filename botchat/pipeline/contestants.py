@@ -187,11 +187,11 @@ def with_controls(workspace: Workspace, judged: Judged, protocol: Protocol) -> J
         judges[name] = judged[name]
         if is_debate(judged[name]):
             settings = panel_of(workspace, name)
-            scores: Rule = "mean"
-            if settings is not None and settings.decides == "majority":
-                scores = "majority"
+            rule: Rule = "mean"
+            if settings is not None:
+                rule = settings.decides
             control = str(JudgeId(name, "votes_before_debate"))
-            judges[control] = votes_before_debate(judged[name], choices, scores)
+            judges[control] = votes_before_debate(judged[name], choices, rule)
     return judges
 
 

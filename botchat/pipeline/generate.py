@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from botchat.errors import ConfigError, UsageError, listed, log
-from botchat.frames import fill
+from botchat.frames import fill_text
 from botchat.interfaces import quirks_suffix, settings_digest
 from botchat.parallel import EarlyStop, run_concurrently, together
 from botchat.pipeline.ledger import record_provenance
@@ -55,8 +55,7 @@ def generate(run: ResolvedRun, meter: Meter) -> Result:
     Raises `ConfigError` if nothing can be generated.
     """
     _turns(run)
-    subject = f"{', '.join(run.models)} on {run.seed_set.name}"
-    return ask_or_plan(run, meter, subject, walk, ask)
+    return ask_or_plan(run, meter, f"{', '.join(run.models)} on {run.seed_set.name}", walk, ask)
 
 
 async def walk(session: Session, models: DryRunModels) -> Dialogues:
@@ -192,14 +191,15 @@ class _Job:
         before = {}
         for call in ledger.calls("WHERE key=?", next(filter(None, calls_of(others)), "")):
             before = call_facts(call).settings
-        text = fill(
-            "pipeline/other_settings.txt",
-            job=self,
-            others=others,
-            before=before,
-            now=now,
+        raise ConfigError(
+            fill_text(
+                "pipeline/other_settings.txt",
+                job=self,
+                others=others,
+                before=before,
+                now=now,
+            )
         )
-        raise ConfigError(text.strip())
 
     def _others(self) -> list[Dialogue]:
         """Return the dialogues to make again that were made with other settings."""

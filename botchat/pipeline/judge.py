@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from botchat.errors import ConfigError, MissingDataError, UnreadableReplies, UsageError
-from botchat.frames import fill
+from botchat.frames import fill_text
 from botchat.interfaces import Case, Judge, KnownCase, MakeCase, case_ref, quirks_suffix
 from botchat.metrics.statistics import LEAST
 from botchat.parallel import EarlyStop, run_concurrently, together
@@ -175,7 +175,7 @@ def judging_job(run: ResolvedRun, protocol: Protocol, generated: Dialogues) -> J
                 f"--turns {each.n}: no dialogues of {run.seed_set.name} that {protocol.name} can "
                 f"be asked about are so long; generate with --turns {each.n}"
             )
-        controls: list[MakeCase] = []
+        controls = []
         if each == max(asked, key=lambda at: at.n or 0):
             controls = _controls(run, each, len(seeds))
         if makers or protocol.is_alone:
@@ -412,13 +412,14 @@ class JudgmentWriter:
             most = MOST_UNREADABLE_OWN
         if self._unreadable != most:
             return
-        text = fill(
-            "pipeline/unreadable.txt",
-            protocol=self.protocol.name,
-            judgment=judgment,
-            most=most,
+        raise UnreadableReplies(
+            fill_text(
+                "pipeline/unreadable.txt",
+                protocol=self.protocol.name,
+                judgment=judgment,
+                most=most,
+            )
         )
-        raise UnreadableReplies(text.strip())
 
     def note(self) -> None:
         """Record the models that were asked."""

@@ -13,12 +13,11 @@ from pathlib import Path
 import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError, UsageError, listed
-from botchat.frames import fill
+from botchat.frames import fill_text
 from botchat.interfaces import KnownCase, case_ref
 from botchat.metrics.statistics import LEAST
 from botchat.pipeline.contestants import begun_seeds, in_turn, with_humans
-from botchat.pipeline.session import catalogue_of
-from botchat.protocols.catalogue import Catalogue
+from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.protocol import PASS_AT, Protocol
 from botchat.records import (
     BLIND_PAGE,
@@ -73,7 +72,7 @@ def label(
     """
     seeds = workspace.seeds(seed_set)
     dialogues = workspace.all_dialogues(seed_set, seeds)
-    known = catalogue_of(workspace, seed_set)
+    known = catalogue(workspace.config.protocols, workspace.language(seed_set))
     if files:
         labels = _labels(known, seed_set, files, seeds, with_humans(seeds, dialogues))
         return _file_labels(workspace, seed_set, labels)
@@ -175,14 +174,13 @@ def _page(protocol: Protocol, seed_set: str, cases: Sequence[KnownCase]) -> str:
         rows.append(LabelCase(case.seed_id, case.digest, utterances))
     about = {"set": seed_set, "protocol": about_protocol(protocol), "cases": rows}
     script = text("label.js")
-    filled = fill(
+    return fill_text(
         "report/label.html",
         about_json=inert(about),
         script=script,
         style=text("paper.css"),
         policy=policy(script),
     )
-    return filled.rstrip()
 
 
 def _labels(
@@ -208,7 +206,7 @@ def _labels(
             case = cases[line.protocol].get((line.seed_id, line.case))
             labels.append(_judgment(line, seed_set, protocol, case))
     if not labels:
-        raise DataError(f"no labels in {listed(str(each) for each in files)}")
+        raise DataError(f"no labels in {listed(map(str, files))}")
     return labels
 
 
@@ -241,7 +239,8 @@ def _judgment(line: Label, seed_set: str, protocol: Protocol, case: KnownCase | 
     asked = JudgeId.parse(line.judge)
     if asked.role != "annotator":
         raise ConfigError(f"judge {line.judge[:80]!r}: labels are those of human:NAME")
-    judge = JudgeId(f"{HUMAN}:{annotator_name(asked.name.partition(':')[2])}", "annotator")
+    name = annotator_name(asked.name.partition(":")[2])
+    judge = asked._replace(name=f"{HUMAN}:{name}")
     if case is None:
         raise DataError(
             f"label of {line.seed_id[:80]!r} in {protocol.name}: no dialogues of now are its case "

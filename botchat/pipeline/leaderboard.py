@@ -176,8 +176,7 @@ def _views(
         usd = None
         if not data.large:  # else not all of its calls are known
             usd = data.costs.by_judge[judge]
-        board = data.board(judge)
-        views.append(View.of(board, labelled.get(judge), data.costs.per_dialogue, usd))
+        views.append(View.of(data.board(judge), labelled.get(judge), data.costs.per_dialogue, usd))
         meter.done += 1
     return views, reports
 
@@ -205,11 +204,10 @@ def _write_page(
     if not data.large:
         meter.begin("write the page", 0)
         people = [name for name in data.judgments if JudgeId.parse(name).is_annotator()]
-        judgments = {name: data.judgments[name] for name in [*judges, *people]}
         chunks = archive.build(
             data.seeds,
             data.dialogues,
-            judgments,
+            {name: data.judgments[name] for name in [*judges, *people]},
             data.catalogue,
             partial(call_texts, data.workspace),
         )

@@ -128,12 +128,11 @@ class SeedSetData:
             board = with_groups(board, parts, group_of)
         # Of a contestant on the board, or of the judge's verdicts.
         names = {"generate": set(self.dialogues)}
-        provenance = [row for row in self.measured if row.name in names.get(row.stage, {judge})]
         return replace(
             board,
             notes=self._notes(board),
             invented=self.invented,
-            provenance=provenance,
+            provenance=[row for row in self.measured if row.name in names.get(row.stage, {judge})],
             self_judged=self_judged_models(self.workspace, judge, dialogues),
         )
 
@@ -165,10 +164,8 @@ class SeedSetData:
             imported=imported_contestants(self.dialogues),
             faults=generation.fault_clauses(self.dialogues),
         )
-        by_seed = [each.values() for each in self.dialogues.values()]
-        dialogues = chain.from_iterable(by_seed)
-        lost = lost_calls_note(self.costs.lost, dialogues, judgments)
-        return notes + lost
+        dialogues = chain.from_iterable(each.values() for each in self.dialogues.values())
+        return notes + lost_calls_note(self.costs.lost, dialogues, judgments)
 
 
 class StageFile(NamedTuple):
@@ -358,7 +355,7 @@ def _dialogues(
         n_unanswered = sum(not dialogue.answered for dialogue in by_seed.values())
         if n_unanswered < len(by_seed):
             dialogues[name] = by_seed
-        if n_unanswered > 0:
+        if n_unanswered:
             unanswered[name] = n_unanswered
     return with_humans(seeds, dialogues), unanswered
 
@@ -387,6 +384,6 @@ def only_judge(
     usual = workspace.config.run.judge
     ids = [id_ for id_ in ids if usual in (id_.panel, id_.name) and not id_.is_control] or ids
     if len(ids) > 1:
-        known = listed(str(id_) for id_ in ids)
+        known = listed(map(str, ids))
         raise ConfigError(f"several judges have judged {seed_set}: name one with --judge: {known}")
     return str(ids[0])

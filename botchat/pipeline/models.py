@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from botchat.errors import BotChatError, ConfigError, UsageError, did_you_mean, listed
-from botchat.frames import Tables, fill, fill_lines, json_get, package_text, package_toml, read_json
+from botchat.frames import (
+    Tables,
+    fill,
+    fill_lines,
+    fill_text,
+    json_get,
+    package_text,
+    package_toml,
+    read_json,
+)
 from botchat.interfaces import Cells
 from botchat.languages import ENGLISH
 from botchat.models.bots import BASELINES
@@ -134,21 +143,18 @@ def _served(url: str) -> list[ServedModel]:
         models = [model for model in read_models(response.content) if _is_usable(model, url)]
         if models:
             return models
-    raise ConfigError(_why_no_models(public(url), response))
-
-
-def _why_no_models(url: str, response: HttpResponse) -> str:
-    """Return what is wrong with a server's answer that lists no models, and what to do."""
     parsed = read_json(response.content)
-    return fill(
-        "pipeline/no_models.txt",
-        url=url,
-        response=response,
-        parsed=parsed,
-        error=json_get(parsed, "error"),
-        target=public_url(response.headers.get("location", "")),
-        fault=read_error(response.content),
-    ).strip()
+    raise ConfigError(
+        fill_text(
+            "pipeline/no_models.txt",
+            url=public(url),
+            response=response,
+            parsed=parsed,
+            error=json_get(parsed, "error"),
+            target=public_url(response.headers.get("location", "")),
+            fault=read_error(response.content),
+        )
+    )
 
 
 def _is_usable(model: ServedModel, url: str) -> bool:
@@ -184,14 +190,13 @@ def _served_entries(url: str) -> dict[str, str]:
         first = name
         while name in entries:
             name = f"{first}-{len(entries) + 1}"
-        lines = fill(
+        entries[name] = fill_text(
             "workspace/served_entry.txt",
             model=model,
             url=url,
             is_nearby=is_nearby(url),
             max_tokens=UTTERANCE_TOKENS,
         )
-        entries[name] = lines.strip()
     return entries
 
 
@@ -269,7 +274,7 @@ async def _check(session: Session, name: str, settings: ModelSettings) -> Cells:
         reply = await speaker.model.chat(messages, decoding)
     except BotChatError as error:
         return row | {"answer": str(error)}
-    answer = fill(
+    answer = fill_text(
         "pipeline/check.txt",
         reply=reply,
         n_reasoning=reasoning_tokens(reply.raw),
@@ -277,7 +282,7 @@ async def _check(session: Session, name: str, settings: ModelSettings) -> Cells:
         mark=find_mark(reply.text),
         window=speaker.model.context_window,
     )
-    return row | {"ok": reply.answered, "answer": answer.strip()}
+    return row | {"ok": reply.answered, "answer": answer}
 
 
 def _rows(workspace: Workspace) -> list[Cells]:

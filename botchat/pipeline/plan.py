@@ -301,8 +301,7 @@ def plan(run: ResolvedRun, walk: Walk) -> Plan:
         notes = minutes_note(ledger, calls)
     notes += fill_lines("pipeline/plan_notes.txt", models=models, expected=expected)
     n_shuffled = len(run.shuffled_dialogues())
-    n_new = run.length - N_SEED
-    return Plan(expected, high, notes, not models.n_replayed, n_shuffled, n_new)
+    return Plan(expected, high, notes, not models.n_replayed, n_shuffled, run.length - N_SEED)
 
 
 def ask_or_plan(
@@ -334,11 +333,10 @@ def resolution(run: ResolvedRun, planned: Plan) -> list[str]:
     measured = _error_of_one(run)
     # Assumed where nothing was judged yet; topics count once each.
     of_one = measured or _ASSUMED_ERROR * math.sqrt(len(eligible) / n)
-    points = of_one * reach * math.sqrt(2 / n_models / len(eligible))
     return fill_lines(
         "pipeline/resolution.txt",
         seeds=seeds,
-        points=points,
+        points=of_one * reach * math.sqrt(2 / n_models / len(eligible)),
         planned=planned,
         is_measured=measured is not None,
     )
@@ -361,7 +359,7 @@ def _error_of_one(run: ResolvedRun) -> float | None:
     except (DataError, MissingDataError):
         return None
     n = max([row.get("complete", 0) for row in board.rows], default=0)
-    reaches: list[float] = []
+    reaches = []
     for row in board.rows:
         for key, high in row.items():
             if re.fullmatch(r"bt_n\d+_high", key) and high and not is_floor_bot(row["model"]):
@@ -378,7 +376,7 @@ def minutes_note(ledger: Ledger, calls: int) -> list[str]:
     """Return about how long the calls take, if the ledger knows the pace of a run."""
     for (pace,) in ledger.select(usage.PACE):
         minutes = round(calls * pace / 60)
-        if calls > 0:
+        if calls:
             how_long = f"About {minutes:,} min" if minutes else "Under a minute"
             return [f"{how_long} at the rate of the last run."]
     return []

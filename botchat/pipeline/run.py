@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from botchat.errors import ConfigError, FatalModelError, LimitReached, MissingDataError
-from botchat.frames import fill, fill_lines
+from botchat.frames import fill_lines, fill_text
 from botchat.models.bots import BASELINES
 from botchat.parallel import EarlyStop
 from botchat.pipeline import generate as generating
@@ -79,7 +79,7 @@ def run(resolved: ResolvedRun, meter: Meter | None, formats: Texts = ()) -> Resu
         resolved = replace(resolved, limits=limits)
     # A line for a plan and one for a run, if the expected calls are more than a limit.
     over = fill_lines("pipeline/over.txt", plan=planned, spending=limits)
-    subject = fill("pipeline/subject.txt", run=resolved).strip()
+    subject = fill_text("pipeline/subject.txt", run=resolved)
     plan_lines = planned.result(subject, limits, over)
     if limits.plan:
         return plan_lines

@@ -16,7 +16,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from botchat.errors import ConfigError, did_you_mean, listed, log
 from botchat.interfaces import ChatModel, Decoding, Judge, Row
@@ -31,14 +31,12 @@ from botchat.models.stored import StoredModel, rough_tokens
 from botchat.parallel import EarlyStop, run_sync, stoppable
 from botchat.pipeline.resolved import ModelUse, ResolvedRun
 from botchat.pipeline.spending import JudgeName, Meter
-from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.generation import Speaker, TokenCounter
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, RULES, JudgeId
 from botchat.results import Result
 from botchat.workspace import config, panels, usage
 from botchat.workspace.config import Config, JudgeSettings, ModelName
-from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import UTTERANCE_TOKENS, VERDICT_TOKENS, ModelSettings
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
@@ -55,11 +53,6 @@ DRAIN_S = 30.0
 
 LONGEST_CALL_S = 3600.0
 """Longest that any other run waits: each call has its own deadline, ``timeout_s``."""
-
-
-def catalogue_of(workspace: Workspace, seed_set: str) -> Catalogue:
-    """Return the protocols that can be named in a workspace, asked in the set's language."""
-    return catalogue(workspace.config.protocols, workspace.language(seed_set))
 
 
 def stage_result(results: Iterable[typing.NamedTuple]) -> Result:
@@ -163,8 +156,8 @@ class Session(typing.NamedTuple):
         model = _judge_model(judge.model, settings)
         if entry is None:
             name = model.name
-        own = UNSET if model.settings is None else model.settings.max_tokens
-        longest = first_set(judge.max_tokens, own, VERDICT_TOKENS)
+        assert model.settings is not None, model.name
+        longest = first_set(judge.max_tokens, model.settings.max_tokens, VERDICT_TOKENS)
         decoding = Decoding(judge.temperature, longest)
         opened = self._open(ModelUse(model, "judge", step, longest))
         if judge.samples == 1:
@@ -214,11 +207,11 @@ class LiveModels:
             self._pool = WorkerPool(limits.executor)
         self._servers: dict[tuple[str | None, ...], Server] = {}
         self._limits: dict[str, ServerLimit] = {}
-        self._models: dict[tuple[str, bool, str], StoredModel] = {}
+        self._models: dict[tuple[str, str], StoredModel] = {}
 
     def open(self, use: ModelUse) -> ChatModel:
         """Return a model; raises `ConfigError` if a limit of the run could not be kept."""
-        place = (use.model.name, use.model.is_bot, use.stage)
+        place = (use.model.name, use.stage)
         if place not in self._models:
             paying = self._paying(use)
             self._models[place] = StoredModel(
@@ -300,7 +293,7 @@ class LiveModels:
     @property
     def n_in_flight(self) -> int:
         """Calls that are out now."""
-        return sum(len(model.paying.in_flight) for model in tuple(self._models.values()))
+        return sum(len(model.paying.in_flight) for model in self._models.values())
 
 
 def _function_named(name: str, settings: Config) -> JudgeFunction | None:
@@ -385,7 +378,7 @@ def run_session(
             except asyncio.CancelledError:
                 longest_s = DRAIN_S
                 n = models.n_in_flight
-                if n > 0:
+                if n:
                     log.warning(
                         f"waiting up to {DRAIN_S:.0f} s for {n} replies under way; "
                         "interrupt again to drop them"

@@ -9,9 +9,9 @@ Faults of what models say: marks of a chat template, replies cut short, loops.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from botchat.interfaces import ChatModel, Decoding, Message, Reply, reply_tokens
+from botchat.interfaces import ChatModel, CountTokens, Decoding, Message, Reply, reply_tokens
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.replies import MARKS
 from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Seed, Texts, Utterance
@@ -29,9 +29,6 @@ class Speaker(NamedTuple):
     decoding: Decoding
     system: str | None = None
     """System prompt of a dialogue; None for the one of the set's language."""
-
-
-CountTokens: TypeAlias = Callable[[str], int]
 
 
 class TokenCounter(NamedTuple):

@@ -192,8 +192,7 @@ class Graded(AnswerKind):
 
     def code(self, verdict: Verdict | None) -> PageCode:
         """Return the numbers, none for unreadable."""
-        numbers = self.scores(verdict)
-        return [int(n) if n is not None and n.is_integer() else n for n in numbers]
+        return [int(n) if n is not None and n.is_integer() else n for n in self.scores(verdict)]
 
     def check(self, judgment: Judgment) -> None:
         """Raise `DataError` for a verdict that is no score."""

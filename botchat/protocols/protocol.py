@@ -34,7 +34,6 @@ from botchat.protocols.kinds import Answer, Graded, Score, result_of
 from botchat.protocols.verdicts import ReplyReader
 from botchat.records import (
     HUMAN,
-    N_SEED,
     Dialogue,
     Dialogues,
     Judgment,
@@ -43,6 +42,7 @@ from botchat.records import (
     Utterances,
     Verdict,
     eligible_seeds,
+    is_bare,
 )
 
 PASS_AT = (4, 8, 12, 16)  # N of the success rates (BotChat §4.2, Figure 4)
@@ -178,11 +178,10 @@ class Protocol:
         """Return the seeds that it has cases on; see `botchat.records.eligible_seeds`."""
         if self.is_alone:
             return seeds
-        eligible = eligible_seeds(seeds)
-        if self.against_human:
+        if self.against_human and is_bare(seeds):
             # Next to a human dialogue that ends with the ChatSEED there is nothing to show.
-            return [seed for seed in eligible if len(seed.utterances) > N_SEED]
-        return eligible
+            return []
+        return eligible_seeds(seeds)
 
     def cases(self, seeds: Seeds, dialogues: Dialogues) -> Iterator[MakeCase]:
         """Return a maker (to save memory) of a case for all that is long enough, seed by seed."""
@@ -358,7 +357,6 @@ def truth(verdicts: PairVerdicts, judge: str) -> PairVerdicts:
     is_human = names == HUMAN
     known = is_human[verdicts.first] | is_human[verdicts.second]
     known |= (names == NO_CONTESTANT)[verdicts.second]
-    nobody = np.zeros_like(verdicts.judge)
-    asked = replace(verdicts, judges=(judge,), judge=nobody).only(known)
+    asked = replace(verdicts, judges=(judge,), judge=np.zeros_like(verdicts.judge)).only(known)
     once = asked.only(asked.is_latest)
     return replace(once, result=np.where(is_human[once.first], WIN, LOSS))

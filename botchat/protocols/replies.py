@@ -159,7 +159,7 @@ class WordParts(dict[str, str]):
         """Take the parts that are no lists of words."""
         super().__init__()
         spacing = TEMPLATES.unspaced
-        if language.pack.units == "words":
+        if language.spaced:
             spacing = TEMPLATES.spaced
         self._templates = TEMPLATES.parts | spacing
         self._language = language
@@ -376,11 +376,11 @@ def find_retraction(plain: str, after: int, language: Language) -> int | None:
 
 def reply_language(text: str, language: Language) -> Language:
     """Return the built-in language without blanks that a reply is marked in, else ``language``."""
-    if text.isascii() or language.pack.units == "characters":
+    if text.isascii() or not language.spaced:
         return language
     for pack in built_in().values():
         plain = text.translate(pack.plain)
-        if pack.pack.units == "characters" and reply_patterns(pack).marks.search(plain):
+        if not pack.spaced and reply_patterns(pack).marks.search(plain):
             return pack
     return language
 

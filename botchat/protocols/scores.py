@@ -197,7 +197,7 @@ class _ScorePatterns:
         self._words = replies.reply_patterns(language)
         parts = WordParts(language)
         parts["start"] = ""
-        if language.pack.units == "words":
+        if language.spaced:
             parts["start"] = _start(scale)
         parts["names"] = "|".join(patterns_of(places))
         in_words = self._words.numerals

@@ -310,10 +310,10 @@ def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns)
     verdict = meaning(match["said"])
     if verdict is None:
         return None
-    line = plain.rfind("\n", 0, match.start("said")) + 1
+    start = match.start("said")
+    line = plain.rfind("\n", 0, start) + 1
     if w.side_begins.match(plain, line) and w.side_begins.search(plain, match.end()):
         return None  # "Choice:", then a line for each dialogue
-    start = match.start("said")
     line_after = plain[start : start + _NEARBY].partition("\n")[0]
     sides = list(w.side_origin.finditer(line_after))
     each = _told_by_side(sides, meaning, w.origin)

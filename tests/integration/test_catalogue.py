@@ -11,7 +11,7 @@ import pytest
 from botchat.cli.main import main
 from botchat.interfaces import Kind
 from botchat.pipeline.load import load
-from botchat.pipeline.session import catalogue_of
+from botchat.protocols.catalogue import catalogue
 from botchat.protocols.reports import ERRORS
 from botchat.records import Dialogue, Seed
 from botchat.report import archive
@@ -92,7 +92,7 @@ def test_every_protocol_is_everywhere(tmp_path, capsys):
     with Server(everything) as server:
         here = workspace(tmp_path / "w", server)
         place = ["--seeds", "small", "--dir", here.root]
-        asked = list(catalogue_of(here, "small"))
+        asked = list(catalogue(here.config.protocols, here.language("small")))
         assert {p.kind for p in asked} == set(get_args(Kind))
         filed = {}
         kinds = {protocol.kind: protocol.name for protocol in asked}
