@@ -165,7 +165,11 @@ class SeedSetData:
             faults=generation.fault_clauses(self.dialogues),
         )
         dialogues = chain.from_iterable(each.values() for each in self.dialogues.values())
-        return notes + lost_calls_note(self.costs.lost, dialogues, judgments)
+        for lost in lost_calls_note(self.costs.lost, dialogues, judgments):
+            if self.large:  # calls of verdicts on pairs were not looked up
+                lost = f"At least {lost}"
+            notes.append(lost)
+        return notes
 
 
 class StageFile(NamedTuple):

@@ -11,6 +11,7 @@ import pytest
 import botchat
 from botchat.cli.main import main
 from botchat.languages import ENGLISH
+from botchat.pipeline.load import load
 from botchat.records import Seed
 from botchat.workspace.folder import Workspace
 from tests.openai_server import Server, templates, text
@@ -186,6 +187,8 @@ def test_what_was_edited_by_hand_is_said(place, server, capsys):
         did(place, *command)
         lost = r"[1-9]\d* utterances and 0 verdicts rest on calls that the ledger no\s+longer has"
         assert re.search(lost, capsys.readouterr().out)
+    large = load(Workspace(place), "small", ["m"], large=True)
+    assert re.match(f"At least {lost}", large.board("m").notes[-1])
     (place / ".botchat" / "ledger.sqlite3").unlink()  # a run that was fetched may have none
     did(place, *board, "m")
     assert "rest on calls" not in capsys.readouterr().out

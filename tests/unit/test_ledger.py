@@ -210,9 +210,8 @@ def test_a_ledger_of_another_version_is_named_and_left_alone(tmp_path, readonly)
 
 def test_a_call_counts_once_in_all_and_what_is_not_known_of_each_is_not_known(ledger):
     """Contestants may share calls; an imported utterance has none; a lost call has no price."""
-    a, b, c, free, unknown = [
-        put(ledger, model=f"m{cost}", cost_usd=cost) for cost in (1.0, 2.0, 4.0, 0.0, None)
-    ]
+    prices = (1.0, 2.0, 4.0, 0.0, None)
+    a, b, c, free, unknown = [put(ledger, model=f"m{usd}", cost_usd=usd) for usd in prices]
     spoken = {"own": [a, b], "shared": [b], "free": [free], "human": []}
     odd = {"imported": [""], "unpriced": [a, unknown], "lost": [a, "gone"]}
 

@@ -164,9 +164,8 @@ def test_a_line_that_is_no_judgment_is_named(workspace, records, line, message):
     """File and line, or the verdict."""
     path = workspace.judgments_path("set", "arena-n8", JUDGE)
     if isinstance(line, dict):
-        line = msgspec.json.encode(
-            msgspec.structs.replace(records.judgments["arena-n8"][0], **line)
-        )
+        wrong = msgspec.structs.replace(records.judgments["arena-n8"][0], **line)
+        line = msgspec.json.encode(wrong)
     first, *others = path.read_bytes().split(b"\n")
     path.write_bytes(b"\n".join([first, line, *others]))
     with pytest.raises(DataError, match=message):
