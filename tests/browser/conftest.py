@@ -31,9 +31,10 @@ FLAGS = (
     "--disable-sync",
 )
 
-
 SHOWN_AT = [(1440, False), (1024, True), (390, True)]
 """Width and dark: each width once, light and dark where there is room for everything."""
+
+LOADED = "return document.readyState === 'complete' && location.search === arguments[0]"
 
 
 class Browser:
@@ -72,6 +73,7 @@ class Browser:
         self.requests()
         self.n_opened += 1  # a new fragment would not load the page again
         self.driver.get(f"{url}?{self.n_opened}{fragment}")
+        self.until(lambda: self.run(LOADED, f"?{self.n_opened}"))  # get may return too early
 
     def command(self, name: str, parameters: dict[str, Any]) -> Any:
         """A command of the DevTools protocol."""
@@ -86,9 +88,8 @@ class Browser:
         from selenium.common.exceptions import StaleElementReferenceException
         from selenium.webdriver.support.ui import WebDriverWait
 
-        wait = WebDriverWait(
-            self.driver, 8, 0.05, ignored_exceptions=[StaleElementReferenceException]
-        )
+        ignored = [StaleElementReferenceException]
+        wait = WebDriverWait(self.driver, 8, 0.05, ignored_exceptions=ignored)
         return wait.until(lambda _: condition())
 
     def text(self, selector: str) -> str:
@@ -159,9 +160,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     try:
         downloads = tmp_path_factory.mktemp("downloads")
         found = Browser(driver, downloads)
-        found.command(
-            "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)}
-        )
+        allowed = {"behavior": "allow", "downloadPath": str(downloads)}
+        found.command("Browser.setDownloadBehavior", allowed)
         yield found
     finally:
         driver.quit()
