@@ -6,6 +6,7 @@ calls may have been billed, count as what they had reserved, and are tried again
 """
 
 import asyncio
+import atexit
 import os
 import time
 from collections.abc import Callable
@@ -179,4 +180,7 @@ def _kept(process: int, access: bytes) -> tuple[asyncio.AbstractEventLoop, Serve
     known = msgspec.json.decode(access, type=Access)
     loop = asyncio.new_event_loop()
     Thread(target=loop.run_forever, name=f"botchat-{process}", daemon=True).start()
-    return loop, Server(known.base_url, lambda: known)
+    server = Server(known.base_url, lambda: known)
+    # Threads of an own process have no other end, and aiohttp would complain of open connections.
+    atexit.register(lambda: asyncio.run_coroutine_threadsafe(server.aclose(), loop).result())
+    return loop, server
