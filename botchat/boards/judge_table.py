@@ -21,7 +21,7 @@ class JudgeFacts(NamedTuple):
     """Facts of a judge's verdicts in one protocol."""
 
     protocol: str
-    """Empty of votes."""
+    """Its name."""
     judged: int
     unreadable: int
     without_room: int
