@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import UnsetType
 
-from botchat.errors import ConfigError, did_you_mean, listed, log
+from botchat.errors import ConfigError, did_you_mean, listed, log, one_line
 from botchat.interfaces import ChatModel, Decoding, Judge, Row
 from botchat.judges.function import JudgeFunction
 from botchat.judges.panel import build_panel, calls
@@ -307,11 +307,13 @@ def _function_named(name: str, settings: Config) -> JudgeFunction | None:
     if "" not in sys.path:
         sys.path.append("")
     try:
-        return JudgeFunction.of(getattr(import_module(place[1]), place[2]))
-    except (ImportError, AttributeError) as error:
+        function = getattr(import_module(place[1]), place[2])
+    except (Exception, SystemExit) as error:  # somebody's own code runs here
+        fault = f"{type(error).__name__}: {one_line(error)}"
         raise ConfigError(
-            f"--judge {name}: {error}; name a function of a module as PACKAGE:FUNCTION"
+            f"--judge {name}: {fault}; name a function of a module as PACKAGE:FUNCTION"
         ) from None
+    return JudgeFunction.of(function)
 
 
 def _judge_model(name: str, settings: Config) -> ModelName:

@@ -10,8 +10,7 @@ from tests.browser.conftest import Browser
 FAULTS = Path(__file__).with_name("faults.js").read_text("utf-8")
 FONTS = ("DejaVu Sans", "Liberation Sans")
 SET_FONT = "document.body.style.fontFamily = arguments[0]; dispatchEvent(new Event('resize'))"
-SHARE = "const [a, b] = ['.tabled', 'main'].map((part) => document.querySelector(part)); "
-SHARE += "return a.clientWidth / b.clientWidth"
+SHARE = "const w = (e) => document.querySelector(e).clientWidth; return w('.tabled') / w('main')"
 
 
 @pytest.mark.parametrize("width", [1440, 1366, 1024, 390])

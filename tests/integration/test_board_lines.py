@@ -117,10 +117,11 @@ def test_a_function_of_a_module_judges(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path[:])
     (tmp_path / "own_judges.py").write_text("def strict(case): return 'Choice: No'")
+    (tmp_path / "exits.py").write_text("raise SystemExit")
     printed(tmp_path, capsys, "generate", "--model", "bot:parrot", "--limit", "1")
     printed(tmp_path, capsys, "judge", "unieval", "--judge", "own_judges:strict")
     board = printed(tmp_path, capsys, "leaderboard", "--judge", "own_judges:strict").out
     assert "Judge strict: " in board
-    for name in ("own_judges:lax", "no_module:f"):
+    for name in ("own_judges:lax", "no_module:f", "exits:f"):
         error = printed(tmp_path, capsys, "judge", "unieval", "--judge", name, code=1).err
         assert name in error and "PACKAGE:FUNCTION" in error  # noqa: PT018
