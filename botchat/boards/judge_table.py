@@ -21,7 +21,7 @@ class JudgeFacts(NamedTuple):
     """Facts of a judge's verdicts in one protocol."""
 
     protocol: str
-    """Its name."""
+    """Name of the protocol."""
     judged: int
     unreadable: int
     without_room: int
