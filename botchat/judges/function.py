@@ -7,6 +7,7 @@ import inspect
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import PurePath
 from types import CodeType, FunctionType, MethodType
@@ -144,12 +145,13 @@ def _content_of(function: Callable[..., object]) -> object:
             return [classes, _plain_items(vars(function))]
         except TypeError:  # it has slots, or is of C
             return [classes, _plain(function)]
-    try:
-        return inspect.getsource(function)
-    except (OSError, TypeError):
-        if is_class:
-            return [function.__qualname__, _plain_items(vars(function))]
-        return _plain(function)
+    with suppress(OSError, TypeError):
+        # Of code in "<string>" Python 3.13 shows lines of the command that ran it.
+        if not inspect.getfile(function).startswith("<"):
+            return inspect.getsource(function)
+    if is_class:
+        return [function.__qualname__, _plain_items(vars(function))]
+    return _plain(function)
 
 
 def _plain_items(values: Mapping[str, object]) -> list[object]:
