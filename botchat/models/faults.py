@@ -123,8 +123,11 @@ def says(name: str, error: ErrorBody) -> bool:
     if name == "too_long":
         return _is_overflow(error)
     if name == "filtered_prompt":
-        is_prompt = error.parameter in _PROMPT_FIELDS and not says("account", error)
-        return is_prompt and says("filtered", error)
+        if error.parameter not in _PROMPT_FIELDS:
+            return False
+        if says("flagged", error):
+            return True
+        return says("filtered", error) and not says("account", error)
     if name == "unsupported_value":
         return re.search(r"\d", error.text) is None and says("unsupported", error)
     return re.search(_PATTERNS[name], f"{error.code}\n{error.text}", re.IGNORECASE) is not None
@@ -145,8 +148,8 @@ def window_of(error: ErrorBody) -> int | None:
     """Return the context window that an overflow names, in tokens; None if it names none."""
     sizes = [str(error.window)]
     for words in _WORDINGS["windows"]:
-        pattern = rf"(?i){words}(?:(?! by )[^\d\n]){{0,40}}?(\d[\d,]{{2,10}})"
-        sizes += re.findall(pattern, error.text)
+        number = r"(\d[\d,]{2,10})(?![\d,]| ?(?:char|byte|字))"
+        sizes += re.findall(rf"(?i){words}(?:(?! by )[^\d\n]){{0,40}}?{number}", error.text)
     for size in sizes:
         n_tokens = int(size.replace(",", ""))
         if n_tokens >= SMALLEST_WINDOW:
@@ -157,7 +160,7 @@ def window_of(error: ErrorBody) -> int | None:
 def named_parameter(error: ErrorBody) -> str | None:
     """Return the optional parameter that an error refuses; None if it refuses none."""
     for name in _OPTIONAL:
-        is_named = error.parameter == name or re.search(rf"(?i)\b{name}(?:ing)?\b", error.text)
+        is_named = error.parameter == name or re.search(rf"(?ai)\b{name}(?:ing)?\b", error.text)
         if is_named and any(says(sign, error) for sign in _OPTIONAL[name]):
             return str(name)
     return None
