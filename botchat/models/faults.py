@@ -123,11 +123,8 @@ def says(name: str, error: ErrorBody) -> bool:
     if name == "too_long":
         return _is_overflow(error)
     if name == "filtered_prompt":
-        if error.parameter not in _PROMPT_FIELDS:
-            return False
-        if says("flagged", error):
-            return True
-        return says("filtered", error) and not says("account", error)
+        is_prompt = error.parameter in _PROMPT_FIELDS and not says("account", error)
+        return is_prompt and says("filtered", error)
     if name == "unsupported_value":
         return re.search(r"\d", error.text) is None and says("unsupported", error)
     return re.search(_PATTERNS[name], f"{error.code}\n{error.text}", re.IGNORECASE) is not None

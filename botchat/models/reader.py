@@ -145,7 +145,11 @@ def _has_reasoning(message: object, usage: object) -> bool:
 
 def token_usage(usage: object) -> Usage:
     """Read the tokens that the endpoint counted; an impossible count is unknown."""
-    n_prompt, n_reply, total, cached = [_first_count(usage, paths) for paths in _FIELDS["usage"]]
+    n_prompt, n_reply, total, cached, hit = [
+        _count(json_get(usage, path)) for path in _FIELDS["usage"]
+    ]
+    if cached is None:
+        cached = hit
     if not n_prompt and total is not None:  # a server that counts the sum alone
         n_prompt = max(0, total - (n_reply or 0))
     if not n_prompt:  # no prompt is empty: a server that counts zero tokens counts none
@@ -156,12 +160,6 @@ def token_usage(usage: object) -> Usage:
     if cached is not None:
         cached = min(cached, n_prompt)
     return Usage(n_prompt, n_reply, cached)
-
-
-def _first_count(usage: object, paths: list[str]) -> int | None:
-    """Return the number of tokens at the first path that has one."""
-    counts = [_count(json_get(usage, path)) for path in paths]
-    return next((count for count in counts if count is not None), None)
 
 
 def reported_cost(usage: object) -> float | None:
