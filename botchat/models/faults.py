@@ -145,8 +145,11 @@ def window_of(error: ErrorBody) -> int | None:
     """Return the context window that an overflow names, in tokens; None if it names none."""
     sizes = [str(error.window)]
     for words in _WORDINGS["windows"]:
-        number = r"(\d[\d,]{2,10})(?![\d,]| ?(?:char|byte|字))"
-        sizes += re.findall(rf"(?i){words}(?:(?! by )[^\d\n]){{0,40}}?{number}", error.text)
+        pattern = (
+            rf"(?i){words}(?:(?! by )[^\d\n]){{0,40}}?"
+            r"(\d[\d,]{2,10})(?![\d,]| ?(?:char|byte|字))"
+        )
+        sizes += re.findall(pattern, error.text)
     for size in sizes:
         n_tokens = int(size.replace(",", ""))
         if n_tokens >= SMALLEST_WINDOW:

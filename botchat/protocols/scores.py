@@ -309,11 +309,11 @@ class _ScorePatterns:
         if not isinstance(value, dict):
             yield f"{name.replace('_', ' ')}: {value}"
             return
-        totals = [each for key, each in value.items() if self._is_total(str(key))]
+        totals = [each for key, each in value.items() if self._is_total(str(key))][:1]
         for key, each in value.items():
             yield from self._json_lines(each, str(key))
-            yield from (f"{key} {each}: {total}" for total in totals[:1])  # "assistant": 1
-        yield from (f"{name}: {total}" for total in totals[:1])
+            yield from (f"{key} {each}: {total}" for total in totals)  # "assistant": 1
+        yield from (f"{name}: {total}" for total in totals)
 
     def _is_total(self, name: str) -> bool:
         return plain_name(name) in self._totals
