@@ -59,7 +59,8 @@ _DATA = _read()
 
 # Stands in every mark: most texts have none, and are looked through once
 _MAY_BE_ONE = re.compile(
-    r"[<\[&\\◁＜〈⟨【]|[{(‹«:]/|^```\s*\w|\A\s*analysis|assistantfinal", re.MULTILINE
+    r"[<\[&\\◁＜〈⟨【]|[{(‹«:]/|^```\s*\w|\A\s*(?:analysis|[Hh]ere|[Tt]hinking)|assistantfinal",
+    re.MULTILINE,
 )
 
 

@@ -153,7 +153,7 @@ class ReadingWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     abstains: Words = ()  # stands in place of a verdict or a score: "N/A"
     undecided: Words = ()  # is in a sentence that takes back every verdict before it
     total: Words = ()  # row or field of a whole score: "Overall"
-    foreign: dict[str, Words] = {}  # list of labels -> words of languages without a pack
+    foreign: dict[str, Words] = {}  # list -> words of languages without a pack, or of any
 
 
 class Pack(TomlTable, frozen=True, kw_only=True):

@@ -252,7 +252,7 @@ class EndpointModel(EndpointFacts):
     def _change(self, error: ErrorBody) -> str:
         """Return which key to change; empty where the error names none."""
         for name in ("max_tokens", "temperature", "seed", *self.settings.extra_body):
-            if re.search(rf"\b{re.escape(name)}\b", error.text):
+            if re.search(rf"(?a)\b{re.escape(name)}\b", error.text):
                 key = name
                 if name in self.settings.extra_body:
                     key = "extra_body"

@@ -145,7 +145,10 @@ def window_of(error: ErrorBody) -> int | None:
     """Return the context window that an overflow names, in tokens; None if it names none."""
     sizes = [str(error.window)]
     for words in _WORDINGS["windows"]:
-        pattern = rf"(?i){words}(?:(?! by )[^\d\n]){{0,40}}?(\d[\d,]{{2,10}})"
+        pattern = (
+            rf"(?i){words}(?:(?! by )[^\d\n]){{0,40}}?"
+            r"(\d[\d,]{2,10})(?![\d,]| ?(?:char|byte|字))"
+        )
         sizes += re.findall(pattern, error.text)
     for size in sizes:
         n_tokens = int(size.replace(",", ""))
@@ -157,7 +160,7 @@ def window_of(error: ErrorBody) -> int | None:
 def named_parameter(error: ErrorBody) -> str | None:
     """Return the optional parameter that an error refuses; None if it refuses none."""
     for name in _OPTIONAL:
-        is_named = error.parameter == name or re.search(rf"(?i)\b{name}(?:ing)?\b", error.text)
+        is_named = error.parameter == name or re.search(rf"(?ai)\b{name}(?:ing)?\b", error.text)
         if is_named and any(says(sign, error) for sign in _OPTIONAL[name]):
             return str(name)
     return None

@@ -132,7 +132,7 @@ def read_completion(parsed: JsonObject) -> Completion:
 
 def _end(reason: str) -> Outcome | None:
     """Return the outcome of a finish reason; None if it is unknown."""
-    return _ENDS.get(re.sub(r".*\.|[^a-z]", "", reason.lower()))
+    return _ENDS.get(re.sub(r".*\.|:.*|[^a-z]", "", reason.lower()))
 
 
 def _has_reasoning(message: object, usage: object) -> bool:

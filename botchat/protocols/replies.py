@@ -60,9 +60,10 @@ def known_words(language: Language, key: str) -> list[str]:
         for part in (pack.labels, pack.reading, pack.pack.report):
             if part is not None:
                 words += asdict(part).get(key, ())
+    words += ENGLISH.reading.foreign.get(key, ())
     if not words:
         raise KeyError(key)
-    return words + list(ENGLISH.reading.foreign.get(key, ()))
+    return words
 
 
 class _Template(TomlTable, frozen=True):
@@ -203,6 +204,7 @@ class ReplyPatterns:
     reason: Pattern
     placeholder: Pattern
     next_to: Pattern
+    either: Pattern
     abstains: Pattern
     gloss: Pattern
     side_origin: Pattern
@@ -227,7 +229,7 @@ class ReplyPatterns:
             for n, word in enumerate(pack.labels.numerals, 1):
                 self.numerals[word.lower()] = n
             for n, word in enumerate(pack.reading.nth, 1):
-                self.ordinals |= {word: n, f"the {word}": n}
+                self.ordinals |= {word: n, f"the {word}": n, f"the {word} utterance": n}
         labels = language.labels
         parts = WordParts(language)
         self._space = parts["space"]
@@ -289,8 +291,7 @@ def read_as_seen(
     starts = [match.start() for match in w.judge.finditer(w.folded(text))]
     if len(starts) < 2:
         return read(text)
-    starts.append(len(text))
-    verdicts = {read(text[start:end])[0] for start, end in pairwise(starts)}
+    verdicts = {read(text[start:end])[0] for start, end in pairwise([*starts, len(text)])}
     verdict = verdicts.pop()
     if verdicts:
         verdict = None
@@ -311,11 +312,12 @@ def own_words(text: str, language: Language, given: re.Pattern[str] | None = Non
         text = _without(text, start, end)
     w = reply_patterns(language)
     text = w.framed.sub(_blank_line, _without_asides(MARKS.not_own.sub(blank, text), w))
-    others = [*MARKS.turn.finditer(text), *w.role.finditer(text)]
+    plain = text.translate(language.plain)
+    others = [*MARKS.turn.finditer(text), *w.role.finditer(plain)]
     if given is not None:
-        first = given.search(text.translate(language.plain))
+        first = given.search(plain)
         if first is not None:
-            others += w.next_question.finditer(text, first.end())
+            others += w.next_question.finditer(plain, first.end())
     for end in sorted(map(re.Match.start, others)):
         if re.search(r"\w", text[:end]):
             text = _without(text, end, len(text))
@@ -363,7 +365,7 @@ def find_retraction(plain: str, after: int, language: Language) -> int | None:
     w = reply_patterns(language)
     for match in w.withdrawn.finditer(plain, after):
         skipped = plain[after : match.start("cue")]
-        line = line_before(skipped, len(skipped))
+        line = skipped.rpartition("\n")[2]
         begins = match["begins"] is not None and (match["cue"][0].isalnum() or not line.strip())
         at_once = not re.search(r"[^\W_]", skipped)
         if (at_once or begins) and line.count('"') % 2 == 0:

@@ -128,7 +128,7 @@ def _read_numbers(text: str, scale: Scale, language: Language) -> VerdictReason:
         before = re.sub(tail, "", before).rstrip(" \t\r\n-*_#>{\"'`")
     reasons = (part for part in (before, text[scores.end :]) if re.search(r"[^\W\d_]", part))
     reason = " ".join(next(reasons, text).split())
-    if w.other_scale.search(plain) or MISSING in (verdict or ""):
+    if w.has_other_scale(plain) or MISSING in (verdict or ""):
         verdict = None
     return verdict, reason
 
@@ -230,6 +230,12 @@ class _ScorePatterns:
                 scores = _Scores([number for _ in range(self.n)], match.start(), match.end())
         return scores
 
+    def has_other_scale(self, plain: str) -> bool:
+        """Return whether words, or a column in the last row of a table, name another scale."""
+        for head, rows, _ in replies.find_tables(plain):
+            plain += "".join(map("\n{{{}: {}".format, head, rows[-1]))
+        return self.other_scale.search(plain) is not None
+
     def _by_name(self, lines: str) -> _Scores:
         """Return the last score of each name."""
         last = {named.place: named for named in self._without_legends(self._named(lines), lines)}
@@ -303,11 +309,11 @@ class _ScorePatterns:
         if not isinstance(value, dict):
             yield f"{name.replace('_', ' ')}: {value}"
             return
-        totals = [each for key, each in value.items() if self._is_total(str(key))]
+        totals = [each for key, each in value.items() if self._is_total(str(key))][:1]
         for key, each in value.items():
             yield from self._json_lines(each, str(key))
-            yield from (f"{key} {each}: {total}" for total in totals[:1])  # "assistant": 1
-        yield from (f"{name}: {total}" for total in totals[:1])
+            yield from (f"{key} {each}: {total}" for total in totals)  # "assistant": 1
+        yield from (f"{name}: {total}" for total in totals)
 
     def _is_total(self, name: str) -> bool:
         return plain_name(name) in self._totals

@@ -152,9 +152,7 @@ def _read_again(
     if again.verdict is not None:
         return again
     line = rest.partition("\n")[0]
-    marks = [w.anew.match(rest)]
-    marks += w.choice.finditer(line)
-    for match in marks:
+    for match in (w.anew.match(rest), *w.choice.finditer(line)):
         if match and not _quoted(line, match.start()):
             verdict = _meant(match, rest, meaning, w)
             if verdict is not None:
@@ -236,7 +234,7 @@ def _json_fields(text: str, w: ReplyPatterns) -> dict[str, object]:
                 inner = [key for key, value in fields.items() if isinstance(value, dict)]
                 if len(inner) != 1:
                     break
-                fields |= fields.pop(inner[0])
+                fields = fields.pop(inner[0]) | fields
             called = fields.get("arguments")
             if isinstance(called, str) and "choice" not in fields:
                 fields = json.loads(called)
@@ -258,7 +256,7 @@ def _marked(plain: str, text: str, meaning: Meaning, w: ReplyPatterns) -> _Place
         label = match[0].lower().partition(":")[0]
         if last is not None and last.verdict != verdict:
             between = plain[last.end : match.start()]
-            is_list = label == label_before and not re.search(r"\w\w", between)
+            is_list = label == label_before and w.either.search(between)
             if is_list or MARKS.few_words.fullmatch(line_before(plain, match.start())):
                 verdict = None  # one of what may be answered; a second thought, or the second best
         label_before = label
@@ -330,6 +328,8 @@ def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns)
     other = meaning(w.alternative.sub("", w.normal(neighbour["said"])))
     if other in (None, verdict):
         return verdict
+    if neighbour["denied"]:
+        return other
     return None
 
 
@@ -442,7 +442,8 @@ def _index(plain: str, text: str, place: _Place, w: ReplyPatterns) -> int | None
         for match in w.index.finditer(plain, before, place.start)
         if not re.search(r"\w", line_before(plain, match.start()))
     ]
-    for match in behind[:1] or ahead[-1:]:
+    again = [match for match in behind if match["again"]]
+    for match in again[-1:] or behind[:1] or ahead[-1:]:
         return _number_behind(match, plain, w)
     return None
 
