@@ -94,9 +94,7 @@ def test_tables_of_rates(tmp_path, monkeypatch, capsys):
     assert all(escape(note) in again._repr_html_() for note in again.lines)
     Path("rates.json").write_text(pd.read_csv("rates.csv").to_json(orient="records"))
     assert said(capsys, "rank", "rates.json", "--per-pair", 100)["rows"] == found["rows"]
-    Path("votes.csv").write_text(
-        "model_a,model_b,winner,judge\n" + "x,y,x,a\nx,y,y,b\ny,x,,c\n" * 9
-    )
+    Path("votes.csv").write_text("left,right,winner,judge\n" + "x,y,x,a\nx,y,y,b\ny,x,,c\n" * 9)
     assert "18 votes by 2 judges" in said(capsys, "rank", "votes.csv")["notes"][-1]
     assert "has rates, not votes" in refused(capsys, ["rank", "votes.csv", "rates.csv"])
 
