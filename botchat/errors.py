@@ -43,6 +43,13 @@ def listed(names: Iterable[str], most: int = 8) -> str:
     return first
 
 
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun: ``1 vote``, ``1,120 votes``."""
+    if n == 1:
+        return f"1 {noun}"
+    return f"{n:,} {noun}s"
+
+
 def one_line(reason: object) -> str:
     """Return what an exception says, in one line; of one that says nothing its name."""
     return " ".join(str(reason).split())[:200] or type(reason).__name__

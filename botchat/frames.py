@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from botchat.errors import listed
+from botchat.errors import counted, listed
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -57,6 +57,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["counted"] = counted
     environment.filters["listed"] = listed
     environment.filters["json"] = json.dumps
     return environment

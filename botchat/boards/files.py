@@ -5,6 +5,7 @@ A new format is a line of `WRITERS`, and a word in the choices of ``--format``.
 
 import csv
 import json
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +23,6 @@ from botchat.errors import UsageError
 from botchat.frames import package_toml
 from botchat.interfaces import Cells, round_floats, settings_digest
 from botchat.protocols.reports import as_prose, as_records, as_text
-from botchat.protocols.verdicts import UNTOLD
 from botchat.records import HUMAN, SIGNED, VERSION, Dialogues, Texts
 
 Content = str | bytes
@@ -251,7 +251,8 @@ def by_seed(board: Board, dialogues: Dialogues) -> Cells:
     """Return the data with which `compare` pairs a later board.
 
     ``by_seed``: model -> seed id -> first AI utterance by the leading protocol, 0: none, None: not
-    known (or none, and the dialogue broke off). ``dialogues``: model -> digest of all of them.
+    known, or the dialogue broke off: those with an AI utterance before that are not all that would
+    have one. ``dialogues``: model -> digest of all of them.
     ``topics``: seed id -> topic, where seeds have one. ``n``: the largest N of that protocol.
     """
     first = defaultdict[str, dict[str, int | None]](dict)
@@ -268,7 +269,7 @@ def by_seed(board: Board, dialogues: Dialogues) -> Cells:
             data["n"] = largest
             for name, seed, _, shown, index in judged.ends.itertuples(index=False):
                 known = None
-                if index > 0 or index == UNTOLD or (index == 0 and shown >= largest):
+                if shown >= largest and not math.isnan(index):
                     known = int(index)
                 if name != HUMAN:
                     first[name][seed] = known

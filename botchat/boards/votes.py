@@ -50,7 +50,10 @@ def votes_board(votes: PairVerdicts, name: str) -> Board:
         "In percent, with 95 % intervals clustered by what was asked. Consistency: pairs with the "
         "same verdict in both orders. First preferred: decided votes for the first; 50: no bias.",
     )
-    board = _board(rated(VOTES, comparisons, counts, signature), name, judge)
+    unit = "question"
+    if clusters(votes, len(votes.contestants)) is votes.judge:
+        unit = "judge"
+    board = _board(rated(VOTES, comparisons, counts, signature), name, judge, unit)
     board = replace(board, judge_table=judges_table)
     # Only both orders tell what being named first is worth, and who is better.
     if facts.rate("consistency").is_known:
@@ -65,7 +68,7 @@ def rates_board(comparisons: Comparisons, name: str, per_pair: int) -> Board:
     models = list(comparisons.models)
     of_each = pd.Series(per_pair * (len(models) - 1), models)
     counts = ComparisonCounts(len(comparisons), of_each)
-    return _board(rated(VOTES, comparisons, counts, signature), name, "rates")
+    return _board(rated(VOTES, comparisons, counts, signature), name, "rates", "")
 
 
 def vote_comparisons(votes: PairVerdicts) -> Comparisons:
@@ -88,8 +91,11 @@ def clusters(votes: PairVerdicts, least: int) -> Indices | None:
     return None
 
 
-def _board(part: Arena, name: str, judge: str) -> Board:
-    """The board of one Arena; its main table has the numbers that most readers want, best first."""
+def _board(part: Arena, name: str, judge: str, unit: str) -> Board:
+    """The board of one Arena; its main table has the numbers that most readers want, best first.
+
+    ``unit``: what clusters are, in a word.
+    """
     quoted = [(part, ["bt", "elo", "win", "win_or_tie", "n"])]
     nothing = Lengths("words", {})
     return Board(
@@ -100,7 +106,7 @@ def _board(part: Arena, name: str, judge: str) -> Board:
         lengths=lengths_table(nothing, name),
         judge_table=judge_table((), ()),
         utterance_lengths=nothing,
-        notes=fill_lines("boards/notes_on_votes.txt", arena=part),
+        notes=fill_lines("boards/notes_on_votes.txt", arena=part, unit=unit),
         verdicts={},
     )
 

@@ -3,7 +3,7 @@
 GTEval and UniEval know the truth themselves: one side, or the whole dialogue, is human.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -196,15 +196,13 @@ def _report(
 
 def _shown_lengths(dialogues: Dialogues, judged: Judged) -> TextNumbers:
     """Return (seed, contestant) -> words an utterance of the texts that comparisons show."""
-    ends = defaultdict[tuple[str, str], int](int)
+    shown: dict[tuple[str, str], float] = {}
     for judgment in chain.from_iterable(judged.values()):
-        if len(judgment.contestants) > 1:
-            for name in judgment.contestants:
-                key = (judgment.seed_id, name)
-                ends[key] = max(ends[key], judgment.shown)
-    shown = {}
-    for (seed_id, name), end in ends.items():
-        shown[seed_id, name] = mean_words(dialogues[name][seed_id].utterances[:end])
+        for name in judgment.contestants:
+            key = (judgment.seed_id, name)
+            if len(judgment.contestants) > 1 and key not in shown:
+                utterances = dialogues[name][judgment.seed_id].utterances
+                shown[key] = mean_words(utterances[: judgment.shown])
     return shown
 
 

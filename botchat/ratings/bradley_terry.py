@@ -120,8 +120,8 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
 
     ``length``: of the first dialogue less that of the second, shape (n,); ratings are then what is
     left at equal length. Without a finite maximum every model gets one tie with an average one,
-    intervals come from the curvature alone, and ``warning`` names the reason; it does too where
-    there are fewer than `LEAST_CLUSTERS` topics or seeds, which give no interval.
+    and ``warning`` names the reason; it does too where there are fewer than `LEAST_CLUSTERS` topics
+    or seeds, which give no interval.
     """
     comparisons.require_any()
     rows = _rows(comparisons, length)
@@ -132,7 +132,7 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
     n_clusters = None
     covariance = bread
     # Residuals of a fit that explains everything are 0, which does not make it certain.
-    if not ties[:m].any() and not (rows.length.any() and len(rows) <= m + 1):
+    if not (rows.length.any() and (ties[m] or len(rows) <= m + 1)):
         residual = rows.weights * (rows.result - rows.expected(parameters))
         middle = rows.information(residual**2)
         if rows.cluster is not None:
@@ -140,12 +140,13 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
             n_clusters = len(labels)
             middle = _clustered_variance(rows, cluster, residual)
         seen = np.diag(middle)[:m]
-        middle[:m, :m] += _unseen_variance(rows, parameters, comparisons.unit, seen)
+        middle[:m, :m] += _unseen_variance(rows, parameters, comparisons.unit, seen, ties[:m])
+        middle += _curvature_of_ties(parameters, ties)
         covariance = bread @ middle @ bread
     too_few = comparisons.too_few_clusters
     if too_few:
         covariance = covariance * np.nan
-        warning = too_few
+        warning = f"{warning}; {too_few}".removeprefix("; ")
     centre = np.eye(m) - 1 / m
     return BradleyTerryResult(
         comparisons.models,
@@ -226,12 +227,17 @@ class _Rows(Comparisons):
         A constant added to the matrix fixes the level of the logits, where no ties do.
         """
         expected = self.expected(parameters)
-        own = logistic(parameters)
         matrix = self.information(self.weights * expected * (1 - expected))
-        matrix += np.diag(ties * own * (1 - own))
+        matrix += _curvature_of_ties(parameters, ties)
         level = np.diag(matrix)[: self.m].mean()
         matrix[: self.m, : self.m] += (1 - ties[: self.m].max()) * level / self.m
         return np.asarray(matrix + _RIDGE * level * np.eye(len(matrix)))
+
+
+def _curvature_of_ties(parameters: Floats, ties: Floats) -> Floats:
+    """Part of the curvature that is of ties with an average model, shape (m + 1, m + 1)."""
+    own = logistic(parameters)
+    return np.diag(ties * own * (1 - own))
 
 
 def _rows(comparisons: Comparisons, length: Floats | None = None) -> _Rows:
@@ -323,23 +329,28 @@ def _clustered_variance(rows: _Rows, cluster: Indices, residual: Floats) -> Floa
     return variance * (n / max(1, n - 1))
 
 
-def _unseen_variance(rows: _Rows, parameters: Floats, unit: Indices, seen: Floats) -> Floats:
+def _unseen_variance(
+    rows: _Rows, parameters: Floats, unit: Indices, seen: Floats, ties: Floats
+) -> Floats:
     """Return what each model's variance lacks to be that of `_UNSEEN` units, shape (m, m).
 
     A unit is a seed with all its verdicts on a pair alike, or one comparison where seeds are not
     known. Verdicts that are all ties, or one win for each order, do not vary, which does not make
     them certain: some `_UNSEEN` seeds with another result may go unseen. A model's pairs are taken
-    together, since most of few comparisons may well be ties. ``unit``: number of each verdict's
-    unit, shape (n,). ``seen``: variance of each model's slope, shape (m,).
+    together, since most of few comparisons may well be ties. Where ``ties`` were added, shape (m,),
+    nor does a model that always wins vary: it lacks what it has less than with independent
+    verdicts. ``unit``: number of each verdict's unit, shape (n,). ``seen``: variance of each
+    model's slope, shape (m,).
     """
     m = rows.m
     expected = logistic(parameters[rows.first] - parameters[rows.second])
     # Both orders of a pair are one cell.
     pair = rows.first + rows.second + 2 * m * np.abs(rows.first - rows.second)
     each = len(rows) / len(distinct(unit * 2 * m * m + pair)[0])
-    whole = rows.information(each * rows.weights**2 * expected * (1 - expected))[:m, :m]
+    whole = rows.information(rows.weights**2 * expected * (1 - expected))[:m, :m]
     takes_part = distinct(np.concatenate([unit * m + rows.first, unit * m + rows.second]))[0]
-    lacking = np.minimum(1, _UNSEEN / np.bincount(takes_part % m)) - seen / np.diag(whole)
+    least = each * np.minimum(1, _UNSEEN / np.bincount(takes_part % m))
+    lacking = np.maximum(least, ties) - seen / np.diag(whole)
     lacking[lacking < _ROUNDING] = 0
     return laplacian(-whole * np.maximum(lacking[:, None], lacking))
 

@@ -12,6 +12,7 @@ from botchat.boards.board import Board
 from botchat.boards.protocols import DetectionResult
 from botchat.boards.skill import is_misplaced
 from botchat.boards.tables import models_of
+from botchat.errors import counted
 from botchat.frames import fill_lines
 from botchat.metrics.statistics import level_of_best, level_of_pairs, rank_correlations
 from botchat.protocols.catalogue import RANKING, VOTES
@@ -46,7 +47,10 @@ def more_dialogues(board: Board, leader: str | None, usd: float | None) -> str:
             price = ""
             if usd:
                 price = f" (USD {usd * more / n:,.2f})"
-            return f"About {more:,.0f} more dialogues{price} would separate them, if the gap stays."
+            return (
+                f"About {counted(round(more), 'more dialogue')}{price} would separate them, if the "
+                "gap stays."
+            )
     return ""
 
 
@@ -88,8 +92,8 @@ def stopped_remarks(board: Board) -> list[str]:
             if name != HUMAN and part.protocol.leads and stopped > MOST_STOPPED * len(known):
                 low, high = 100 - 100 * np.array([failed + stopped, failed]) / len(known)
                 remarks.append(
-                    f"{stopped} dialogues of {name} stopped early: it passes {n} in {low:.0f} to "
-                    f"{high:.0f} %."
+                    f"{counted(stopped, 'dialogue')} of {name} stopped early: it passes {n} in "
+                    f"{low:.0f} to {high:.0f} %."
                 )
     return remarks
 

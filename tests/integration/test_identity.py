@@ -82,10 +82,7 @@ def test_dialogues_of_another_are_not_overwritten_unless_told(place, server, cap
     for flags in ([], ["--plan"]):
         did(place, *GENERATE, "m", *flags, code=1)
         told = capsys.readouterr().err
-        assert (
-            "m has 3 dialogues on small that were made with other settings (model m-1 → m-2)"
-            in told
-        )
+        assert "m has 3 dialogues on small made with other settings (model m-1 → m-2)" in told
     assert (said(place), server.n_received) == (first, asked)
     did(place, *GENERATE, "m", "--replace")
     assert server.n_received == asked + 6

@@ -94,7 +94,8 @@ def test_tables_of_rates(tmp_path, monkeypatch, capsys):
     assert all(escape(note) in again._repr_html_() for note in again.lines)
     Path("rates.json").write_text(pd.read_csv("rates.csv").to_json(orient="records"))
     assert said(capsys, "rank", "rates.json", "--per-pair", 100)["rows"] == found["rows"]
-    Path("votes.csv").write_text("model_a,model_b,winner\nx,y,tie\n")
+    Path("votes.csv").write_text("left,right,winner,judge\n" + "x,y,x,a\nx,y,y,b\ny,x,,c\n" * 9)
+    assert "18 votes by 2 judges" in said(capsys, "rank", "votes.csv")["notes"][-1]
     assert "has rates, not votes" in refused(capsys, ["rank", "votes.csv", "rates.csv"])
 
 
@@ -107,7 +108,7 @@ def test_soft_results_weights_and_repeats_are_said_alike(tmp_path, monkeypatch, 
     Path("star.csv").write_text("\n".join([*lines, lines[-1]]))
     again = "1 of 81 votes were given again by the same judge on the same item and order: the last"
     board = said(capsys, "rank", "star.csv")
-    assert board["headline"] == "y leads; x is not ruled out (met only through others)."
+    assert board["headline"] == "y leads; x is not ruled out (never met)."
     assert board["judge"] == {"name": "j", "trust": "not tested"}
     page = Path("leaderboards/star/index.html").read_text("utf-8")
     assert "<dt>By</dt><dd><bdi>j</bdi></dd>" in page
@@ -134,7 +135,7 @@ def test_names_are_text(tmp_path, monkeypatch, capsys):
     rows = [f'"{name}",../y,model_{w},=j' for w in "aab"]
     Path("sample.csv").write_text("model_a,model_b,winner,judge\n" + "\n".join(rows) + "\n")
     assert main(["rank", "sample.csv"]) == 0
-    assert "Too few independent votes to rank: 3 of 20." in capsys.readouterr().out
+    assert "Too few votes a pair to rank: 3 of 20." in capsys.readouterr().out
     (out,) = (tmp_path / "leaderboards").iterdir()
     assert out.name == "sample-votes"
     for path in out.glob("*.csv"):

@@ -209,7 +209,7 @@ def test_seeds_of_one_topic_are_one_case(tmp_path):
 
 
 def test_a_board_writes_what_pairs_it_with_a_later_one():
-    """The first AI utterance of each seed; a dialogue that broke off without one is unknown."""
+    """The first AI utterance of each seed; a dialogue that broke off is unknown."""
     records = make_records({"a": 0.8, "b": 0.4}, 12, arena=(), unreadable=0.0)
     judgments = records.judgments["unieval"]
     verdicts = [("Yes", 16), ("No", 16), ("No", 6), ("5", 6), (None, 16), ("Undecided", 16)]
@@ -217,7 +217,7 @@ def test_a_board_writes_what_pairs_it_with_a_later_one():
     for place, (verdict, n_shown) in zip(places, verdicts, strict=False):
         judgments[place] = msgspec.structs.replace(judgments[place], verdict=verdict, shown=n_shown)
     data = by_seed(records.board(), records.dialogues)
-    assert [*data["by_seed"]["a"].values()][:6] == [NOT_SAID, 0, None, 5, None, UNTOLD]
+    assert [*data["by_seed"]["a"].values()][:6] == [NOT_SAID, 0, None, None, None, UNTOLD]
     assert data["n"] == 16
     assert data["by_seed"].keys() == data["dialogues"].keys() == {"a", "b"}
     changed = {**records.dialogues, "a": records.dialogues["b"]}

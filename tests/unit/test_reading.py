@@ -111,9 +111,7 @@ def test_the_board_is_the_same_after_changes(workspace, records):
         )
     by_columns, by_rows = boards(workspace)
     assert tables(by_columns) == tables(by_rows)
-    assert any(
-        "judgments are about dialogues that have changed" in note for note in by_columns.notes
-    )
+    assert any("judgments on dialogues that have changed" in note for note in by_columns.notes)
     assert any("judged with 2 different settings" in note for note in by_columns.notes)
 
 
