@@ -25,11 +25,9 @@ else:  # annotations are read when a command line is, and these are not imported
 def _value(kind: Any, tokens: Sequence[Token]) -> Any:
     """Read the words of a flag; cyclopts would round 2.5, and take no word for the folder here."""
     for token in tokens:
-        kinds = (kind, *get_args(kind))
-        if "." in token.value and int in kinds:
-            raise CoercionError(token=token, target_type=int)
-        if not token.value and Path in kinds:
-            raise CoercionError(token=token, target_type=Path)
+        for other, odd in ((int, "." in token.value), (Path, not token.value)):
+            if odd and other in (kind, *get_args(kind)):
+                raise CoercionError(token=token, target_type=other)
     return convert(kind, tokens)
 
 
