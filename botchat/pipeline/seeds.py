@@ -169,7 +169,7 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
         return dialogues.read_seeds(tables.rows_of(hub.load_rows(source), source), source)
     path = Path(source).expanduser()
     suffix = path.suffix.lower()
-    if path.is_dir() or suffix == ".zip":
+    if path.is_dir() or (path.is_file() and suffix == ".zip"):
         return dialogues.read_mutual(path)
     if not path.is_file() or suffix not in tables.SUFFIXES:
         raise ConfigError(
