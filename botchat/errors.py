@@ -6,6 +6,7 @@ a `botchat.interfaces.Reply` and is recorded.
 """
 
 import logging
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -37,9 +38,8 @@ def listed(names: Iterable[str], most: int = 8) -> str:
     """Return at most ``most`` names, and how many more there are; empty without any."""
     known = list(names)
     first = ", ".join(known[:most])
-    n_more = len(known) - most
-    if n_more > 0:
-        return f"{first} and {n_more:,} more"
+    if known[most:]:
+        return f"{first} and {len(known) - most:,} more"
     return first
 
 
@@ -52,7 +52,9 @@ def counted(n: int, noun: str) -> str:
 
 def one_line(reason: object) -> str:
     """Return what an exception says, in one line; of one that says nothing its name."""
-    return " ".join(str(reason).split())[:200] or type(reason).__name__
+    text = " ".join(str(reason).split())
+    text = re.sub(r"^(<urlopen error )?(?:\[Errno -?\d+\] )?(.*?)(?(1)>)$", r"\2", text)
+    return text[:200] or type(reason).__name__
 
 
 class BotChatError(Exception):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from botchat.errors import counted, listed
+from botchat.errors import DataError, counted, listed
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -84,6 +84,18 @@ def fill_lines(path: str, **values: object) -> list[str]:
 def package_toml(path: str, kind: type[T]) -> T:
     """Return a TOML file of the package as a type."""
     return msgspec.toml.decode(package_text(path), type=kind)
+
+
+def read_text(data: bytes, where: object) -> str:
+    """Decode UTF-8, with or without a byte order mark; raises `DataError`."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{where}: line {line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file "
+            "as UTF-8"
+        ) from None
 
 
 def read_json(content: bytes | str) -> object:

@@ -248,7 +248,7 @@ def _behind(report: AgreementReport, judge: str, names: Texts) -> tuple[float, s
 
 
 def _by_price(report: AgreementReport, names: Texts) -> tuple[list[str], str]:
-    """Sort judges by USD, which may be 0, and name the cheapest.
+    """Sort judges by USD, which may be 0, then by calls, and name the cheapest.
 
     If the USD of one are not known, by calls, unknown ones last, and none is named.
     """
@@ -256,7 +256,7 @@ def _by_price(report: AgreementReport, names: Texts) -> tuple[list[str], str]:
     prices = pd.DataFrame([vars(report.price(name)) for name in names], names)
     if prices["usd"].isna().any():
         return list(prices["calls"].sort_values(kind="stable").index), ""
-    by_price = list(prices["usd"].sort_values(kind="stable").index)
+    by_price = list(prices.sort_values(["usd", "calls"]).index)
     return by_price, by_price[0]
 
 

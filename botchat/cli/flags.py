@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
-from cyclopts import App, Group, Parameter
+from cyclopts import App, CoercionError, Group, Parameter, Token, convert
 from cyclopts.help import DefaultFormatter, PanelSpec
 from rich import box
 
@@ -22,6 +22,17 @@ else:  # annotations are read when a command line is, and these are not imported
     Result = Workspace = object
 
 
+def _value(kind: Any, tokens: Sequence[Token]) -> Any:
+    """Read the words of a flag; cyclopts would round 2.5, and take no word for the folder here."""
+    kinds = (kind, *get_args(kind))
+    for token in tokens:
+        if int in kinds and "." in token.value:
+            raise CoercionError(token=token, target_type=int)
+        if Path in kinds and not token.value:
+            raise CoercionError(token=token, target_type=Path)
+    return convert(kind, tokens)
+
+
 FLAGS = Group("Flags", sort_key=8)
 app = App(
     name="botchat",
@@ -33,7 +44,7 @@ app = App(
     version=f"botchat {VERSION}",
     version_flags=["--version"],
     help_flags=["--help"],
-    default_parameter=Parameter(negative=(), show_default=False),
+    default_parameter=Parameter(negative=(), show_default=False, converter=_value),
     help_formatter=DefaultFormatter(panel_spec=PanelSpec(box=box.SIMPLE_HEAD, padding=0)),
     group_parameters=FLAGS,
     group_arguments=Group("Arguments", sort_key=7),

@@ -203,7 +203,7 @@ def _run(words: Texts) -> None:
 
 def _is_text(word: str) -> bool:
     """Return whether a word can be a name, or the path of a file."""
-    is_utf_8 = not any("\ud800" <= char <= "\udfff" for char in word)
+    is_utf_8 = not re.search("[\ud800-\udfff]", word)
     return "\0" not in word and (is_utf_8 or ("/" in word and Path(word).parent.is_dir()))
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from botchat.errors import BotChatError, ConfigError, LimitReached, UsageError
+from botchat.errors import BotChatError, LimitReached, UsageError
 from botchat.frames import fill
 from botchat.interfaces import Cells, round_floats
 from botchat.records import Texts
@@ -92,10 +92,8 @@ def perform(
     missing or a gate fails.
     """
     if folder is not None:
-        if re.match(r"[\w+.-]{2,}:/", str(folder)):
-            raise UsageError(f"--dir {folder}: no folder")
-        if folder.is_file():
-            raise ConfigError(f"--dir {folder} is a file; name the folder of a workspace")
+        if folder.is_file() or re.match(r"[\w+.-]{2,}:/", str(folder)):
+            raise UsageError(f"--dir {folder}: no folder; name that of a workspace")
         bound.arguments["workspace"] = folder
     gc.set_threshold(100_000, 20, 20)  # it reads much, and soon ends
     if "meter" not in bound.signature.parameters:
@@ -288,9 +286,9 @@ def _progress(quiet: bool) -> Iterator[Meter]:
         Progress,
         Task,
         TextColumn,
-        TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.table import Column
     from rich.text import Text
 
     class Spent(TextColumn):
@@ -302,18 +300,21 @@ def _progress(quiet: bool) -> Iterator[Meter]:
             )
             return Text(printable(meter.bill))
 
+    console = Console(stderr=True)
+    room = (console.width - 22) // 4  # beside the count and the time, which are never cut
     progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(20),
+        TextColumn(
+            "{task.description}", markup=False, table_column=Column(max_width=room, no_wrap=True)
+        ),
+        BarColumn(room),
         MofNCompleteColumn(),
-        TimeElapsedColumn(),
         TimeRemainingColumn(),
-        Spent(""),
-        console=Console(stderr=True),
+        Spent("", table_column=Column(max_width=2 * room, no_wrap=True)),
+        console=console,
         transient=True,
     )
     with progress:
-        progress.add_task("")
+        progress.add_task("", total=None)
         yield meter
 
 

@@ -189,7 +189,7 @@ def hub_errors(name: str) -> Iterator[None]:
         status = str(getattr(answer, "status_code", ""))
         of_status = _FAULTS.get(status, f"the hub answers {status}")
         fault = _FAULTS.get(type(error).__name__, of_status)
-        raise DataError(f"{name}: {fault} ({one_line(error)})") from None
+        raise DataError(f"{name}: {fault} ({one_line(error).split(' for url')[0]})") from None
 
 
 def _snapshot(uri: str) -> tuple[re.Match[str], Path]:

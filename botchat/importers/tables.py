@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from botchat.errors import DataError, one_line, quoted
-from botchat.frames import Tables, package_toml
+from botchat.frames import Tables, package_toml, read_text
 
 if TYPE_CHECKING:
     import pandas as pd  # half a second, for commands that read no table
@@ -74,18 +74,6 @@ def json_value(text: str | bytes, place: str) -> Any:
 _NOT_A_NUMBER = re.compile(r"\b(NaN|Infinity)\b")
 # A text of JSON, or what Python's json writes for a number that is none
 _IN_JSON = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|-?\b(?:NaN|Infinity)\b')
-
-
-def read_text(data: bytes, where: str) -> str:
-    """Decode UTF-8, with or without a byte order mark."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{where}: line {line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file "
-            "as UTF-8"
-        ) from None
 
 
 def named(value: object, place: str) -> Mapping[str, Any]:

@@ -94,8 +94,10 @@ def votes_of(table: FileTable) -> VotesFile:
     """Read the votes of a table; raises `DataError` if it has none."""
     where, frame, others = table
     names = frame.columns.tolist()
+    if not len(frame):
+        raise DataError(f"{where}: no rows; each vote is one, below the names of the columns")
     shape = next((each for each in _SHAPES if each.needs.issubset(names)), None)
-    if shape is None or frame.empty:
+    if shape is None:
         raise DataError(
             f"{where}: no votes (columns: {', '.join(names + others)[:120]}); name them "
             "model_a,model_b,winner or item,first,second,judge,verdict (docs/rank.md)"
@@ -176,7 +178,7 @@ def _votes(cells: pd.DataFrame, shape: _Shape) -> tuple[PairVerdicts, list[str],
     is_lost = {
         "left out {} without a name of a model": (first < 0) | (second < 0),
         "left out {} of a model against itself": first == second,
-        "left out {} whose weight is no number above 0": ~((weight > 0) & (weight < np.inf)),
+        "left out {} whose weight is no usable number above 0": ~((weight > 0) & (weight < 1e100)),
         "left out {} not anonymous": cells["anony"].map(str).str.lower() == "false",
         "left out {} without an item or judge": is_own & ((item < 0) | (judge < 0)),
     }

@@ -22,7 +22,7 @@ import msgspec
 
 from botchat import prompts
 from botchat.errors import ConfigError, listed
-from botchat.frames import TomlTable, package_toml
+from botchat.frames import TomlTable, package_toml, read_text
 
 EN = "en"
 """The language of a set that names none."""
@@ -272,9 +272,9 @@ def _digest(text: str) -> str:
 
 def _read(file: Traversable) -> str:
     try:
-        return file.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {file}: {error}; it is a text file in UTF-8") from None
+        return read_text(file.read_bytes(), file)
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}; it is a text file") from None
 
 
 @cache

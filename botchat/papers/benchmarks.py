@@ -30,7 +30,8 @@ from botchat.boards.judge_agreement import (
 from botchat.boards.tables import COLUMNS, Column, Table, spread, table
 from botchat.errors import ConfigError, DataError, MissingDataError, listed
 from botchat.estimates import UNKNOWN, VerdictPrice
-from botchat.importers.tables import SUFFIXES, read_text, rows
+from botchat.frames import read_text
+from botchat.importers.tables import SUFFIXES, rows
 from botchat.importers.vote_files import WORDS
 from botchat.interfaces import Cells
 from botchat.metrics import lengths

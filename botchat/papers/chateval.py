@@ -14,7 +14,8 @@ from typing import NamedTuple
 from botchat import prompts
 from botchat.boards.judge_agreement import HUMAN_LABELS
 from botchat.errors import DataError, MissingDataError, listed
-from botchat.importers.tables import FileRow, json_rows, named, read_text
+from botchat.frames import read_text
+from botchat.importers.tables import FileRow, json_rows, named
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics.agreement import ItemScore

@@ -18,7 +18,8 @@ from typing import TypeAlias
 
 from botchat.boards.judge_agreement import HUMAN_LABELS
 from botchat.errors import DataError, MissingDataError, listed, quoted
-from botchat.importers.tables import FileRow, named, read_text
+from botchat.frames import read_text
+from botchat.importers.tables import FileRow, named
 from botchat.interfaces import Case, Cells, ShownDialogue
 from botchat.languages import Language, built_in
 from botchat.metrics.agreement import ItemScore

@@ -291,6 +291,8 @@ def publish(
         except NotWritten as error:
             lines.append(f"Files are not written: {error}.")
     printed: Piece = tables[0]
-    if report.agreement.judges:
+    if not report.labels and report.agreement.pairs:
+        printed = tables[1]
+    elif report.agreement.judges:
         printed = report.printed_rows
     return Result(data, [tables[0].title, printed, *lines], table=tables[0])

@@ -168,12 +168,13 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
     if source.startswith("hf://"):
         return dialogues.read_seeds(tables.rows_of(hub.load_rows(source), source), source)
     path = Path(source).expanduser()
-    if path.is_dir() or (path.is_file() and path.suffix.lower() == ".zip"):
+    suffix = path.suffix.lower()
+    if path.is_dir() or (path.is_file() and suffix == ".zip"):
         return dialogues.read_mutual(path)
-    if not path.is_file() or path.suffix.lower() not in tables.SUFFIXES:
+    if not path.is_file() or suffix not in tables.SUFFIXES:
         raise ConfigError(
-            f"seeds source {source!r} is not a file of this kind: mutual, MuTual's folder or zip, "
-            f"a file ({', '.join(tables.SUFFIXES)}), {hub.SYNTAX}"
+            f"seeds source {source!r}: no such file, or none of this kind: mutual, MuTual's folder "
+            f"or zip, a file ({', '.join(tables.SUFFIXES)}), {hub.SYNTAX}"
         )
     return dialogues.read_seeds(tables.rows(jsonl.content(path), str(path)), str(path))
 

@@ -141,7 +141,7 @@ def steps(curves: Mapping[str, SuccessCurve], axes: Axes) -> None:
     rates = rates[N_SEED - 1 :].dropna(axis=1, how="all")  # of too few human dialogues
     n = rates.index + 1
     ends = rates.ffill().iloc[-1].sort_values(ascending=False, kind="stable")
-    best = next((name for name in ends.index if name != HUMAN), HUMAN)
+    best = min(ends.index, key=lambda name: ("", "bot", HUMAN).index(kind_of(name)))
     band = 100 * pd.DataFrame([vars(curves[best].at(each)) for each in n])
     axes.fill_between(n, band["low"], band["high"], step="post", color=PALE, alpha=0.5)
     for name in ends.index[::-1]:

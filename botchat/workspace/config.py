@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple, TypeVar, get_args
 import msgspec
 
 from botchat.errors import ConfigError, did_you_mean, listed
-from botchat.frames import TomlTable
+from botchat.frames import TomlTable, read_text
 from botchat.records import HUMAN, N_SEED, RULES, SHUFFLED, Names
 from botchat.workspace.criteria import CriterionSettings, is_reserved, with_prompt
 from botchat.workspace.model_settings import (
@@ -112,12 +112,12 @@ class ModelName(msgspec.Struct, frozen=True):
 def load(path: Path) -> Config:
     """Read ``botchat.toml``; an absent file gives the defaults. Raises ConfigError."""
     try:
-        source = path.read_text("utf-8-sig")
+        source = read_text(path.read_bytes(), path)
         data = tomllib.loads(source)
     except FileNotFoundError:
         return Config()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {error}; it is a text file in UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}; it is a text file") from None
     except (ValueError, RecursionError) as error:  # the message shows nothing of the line
         row = re.search(r"line (\d+)", str(error))
         raise ConfigError(
@@ -251,8 +251,8 @@ def _read_prompt(file: TomlFile, name: str, settings: CriterionSettings) -> Crit
         return with_prompt(settings, (file.path.parent / settings.prompt).read_text("utf-8"))
     except OSError as error:
         fault = f"cannot read {settings.prompt}: {error.strerror}"
-    except UnicodeDecodeError as error:
-        fault = f"cannot read {settings.prompt}: {error}"
+    except UnicodeDecodeError:
+        fault = f"{settings.prompt} is not UTF-8; save it as UTF-8"
     except (ConfigError, ValueError) as error:
         fault = str(error)
     raise file.error(table, "prompt", fault)

@@ -11,6 +11,7 @@ import pytest
 import botchat
 from botchat.cli.main import main
 from tests.commands import refused, said, walk
+from tests.rows import rows
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -28,6 +29,8 @@ def test_votes_in_board_out(tmp_path, monkeypatch, capsys):
     assert main(["rank", "mine.csv"]) == 0
     printed = capsys.readouterr().out
     assert "mine.csv: battles as of LMArena: 400 rows read; nothing left out" in printed
+    assert main(["agree", "mine.csv"]) == 0
+    assert "Judge  Against" in capsys.readouterr().out  # of whom no truth is known
     assert "vs next" in printed.partition("\n")[0]
     assert "not tested" not in printed  # no judge of dialogues
     out = tmp_path / "leaderboards" / "mine"
@@ -54,20 +57,14 @@ def test_votes_in_board_out(tmp_path, monkeypatch, capsys):
     assert "no votes of the judge '7'; there are: 0, 1, 2" in unknown
 
 
-BAD = {
-    "a,b\n1,2\n": "bad.csv: no votes (columns: a, b)",
-    "model_a,model_b,winner\nx,x,tie\n": "against itself (first: row 2): nothing is left",
-}
-
-
-@pytest.mark.parametrize("content", BAD)
-def test_what_cannot_be_read_leaves_nothing_behind(tmp_path, monkeypatch, capsys, content):
+@pytest.mark.parametrize(("content", "message"), rows("what_cannot_be_read_leaves_nothing_behind"))
+def test_what_cannot_be_read_leaves_nothing_behind(tmp_path, monkeypatch, capsys, content, message):
     """One line on stderr, exit code 1, no folder; also beside a good file."""
     monkeypatch.chdir(tmp_path)
     Path("bad.csv").write_text(content)
     Path("good.csv").write_text("model_a,model_b,winner\nx,y,tie\n")
     for files in (["bad.csv"], ["good.csv", "bad.csv"]):
-        assert BAD[content] in refused(capsys, ["rank", *files])
+        assert message in refused(capsys, ["rank", *files])
     assert "no file none.csv; name a csv, tsv, json" in refused(capsys, ["rank", "none.csv"])
     # Everything is made before the first file is written.
     monkeypatch.setattr("botchat.report.page.files", lambda *_, **__: 1 / 0)

@@ -4,11 +4,13 @@ import json
 import logging
 import os
 import re
+import sys
+import time
 
 import pytest
 
 from botchat.cli.main import main
-from botchat.cli.output import LogHandler, printable
+from botchat.cli.output import LogHandler, _progress, printable
 from botchat.pipeline.spending import Meter
 from botchat.records import Seed
 from botchat.workspace import jsonl
@@ -100,3 +102,17 @@ def test_the_log_and_the_progress_are_printable_lines(capsys):
     meter = Meter(calls=2)
     meter.failures[EVIL] += 1
     assert not steering(printable(meter.bill))
+
+
+@pytest.mark.parametrize("columns", ["120", "80", "60"])
+def test_the_bar_keeps_its_numbers(capsys, monkeypatch, columns):
+    """Names and the bar give way to them; brackets in a name are no markup."""
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with _progress(quiet=False) as meter:
+        meter.begin("generate · deep-north, tag-south[/b] and 4 more", 3360)
+        meter.done = meter.calls = 1871
+        time.sleep(0.3)
+    bar = re.sub("\x1b\\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    assert "1871/3360 " in bar
+    assert "1,871 c" in bar

@@ -4,6 +4,7 @@ import json
 import tomllib
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from botchat.errors import ConfigError
@@ -142,29 +143,13 @@ def test_at_most_60_settings():
 
 
 DIGESTS = tomllib.loads((Path(__file__).parents[1] / "data/settings_digests.toml").read_text())
-SINGLE = "Read.\n{{conversation}}\nAnswer."
-PAIR = (
-    "{{conversation_1}}\n{{conversation_2}}\n"
-    "Conversation 1, Conversation 2, Both or Neither? First Second Tie."
-)
-PAIRWISE = {"kind": "pairwise", "shows": "pair", "prompt": PAIR}
-LOSES = {"named_is": "loser", "labels": ("First", "Second", "Tie"), "title": "T", "question": "Q?"}
-CRITERIA = {
-    "place": {"kind": "detection", "prompt": SINGLE},
-    "choice": PAIRWISE,
-    "choice-loses": PAIRWISE | LOSES,
-    "score": {"kind": "score", "prompt": SINGLE, "scores": ("Wit", "Empathy"), "scale": (1, 10)},
-    "score-pair": PAIRWISE | {"kind": "score", "scores": ("Wit",), "scale": (-5, 0)},
-    "report": {"kind": "report", "prompt": SINGLE},
-    "choice-zh": PAIRWISE,
-}
 
 
 def test_no_digest_or_identity_has_changed():
     """They are part of signatures and ledger keys, whatever settings are called."""
     chinese = built_in()["zh"]
-    for name, settings in CRITERIA.items():
-        own = {"x": CriterionSettings(**settings)}
+    for name, settings in rows("criteria_of_a_digest"):
+        own = {"x": msgspec.convert(settings, CriterionSettings)}
         named = catalogue(own, chinese if name.endswith("zh") else ENGLISH).named("x")
         assert named.digest == DIGESTS["criteria"][name], name
     for name, settings in rows("settings_of_an_identity"):
