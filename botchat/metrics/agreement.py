@@ -205,8 +205,9 @@ def _judge(table: JudgedPairs, name: str, truth: Codes, longer: Floats) -> Judge
     known = readable & (truth < PairOutcome.UNREADABLE)
     asked = codes != PairOutcome.ABSENT
     labelled = asked & (np.abs(truth) == 1)
-    decided = known & (codes != PairOutcome.TIE) & (truth != PairOutcome.TIE)
-    unequal = readable & (codes != PairOutcome.TIE) & (longer != 0)
+    prefers = readable & (codes != PairOutcome.TIE)
+    decided = prefers & labelled
+    unequal = prefers & (longer != 0)
     consistency, first_preferred = both_orders_rates(codes, cluster)
     spearman, kendall = _rank_correlations(table, known, codes, truth)
     positives = {}
@@ -278,15 +279,22 @@ def _annotators(table: JudgedPairs, longer: Floats) -> list[JudgeAgreement]:
 
 
 def _annotator_kappa(table: JudgedPairs) -> AnnotatorKappa:
-    """Compare the annotators, each with the side preferred in both orders."""
-    labels = np.stack([table.majority([name])[:, 0] for name in table.annotators])
+    """Compare the annotators, each with the side preferred in both orders.
+
+    They agree by chance as often as their labels are alike in the orders that each was shown.
+    """
+    labels = np.stack([table.majority([name]) for name in table.annotators])
+    shown = np.stack([table.outcomes[name] for name in table.annotators]) != PairOutcome.ABSENT
     codes = np.array([PairOutcome.WIN, PairOutcome.LOSS, PairOutcome.TIE])
-    counts = (labels[..., None] == codes).sum(0)
+    is_given = labels[..., None] == codes
+    counts = is_given[:, :, 0].sum(0)
     rated = counts.sum(-1) > 1
-    units = counts[rated].astype(np.float64)
-    columns = [agreeing_pairs(units), np.ones(len(units)), *units.T]
+    # A label that was given in both orders is half a label in each.
+    weights = shown / np.maximum(1, shown.sum(-1, keepdims=True))
+    as_shown = np.einsum("acol,aco->lc", is_given, weights)
+    columns = [agreeing_pairs(counts[rated]), rated[rated], *as_shown[:, rated]]
     (kappa,) = bootstrap(table.cluster[rated, 0], columns, fleiss_kappa)
-    return AnnotatorKappa(len(labels), len(units), kappa)
+    return AnnotatorKappa(len(labels), int(rated.sum()), kappa)
 
 
 def _ranking(table: JudgedPairs, name: str, codes: Codes) -> list[Placed]:
@@ -344,7 +352,7 @@ def both_orders_rates(codes: Codes, cluster: Indices) -> tuple[Estimate, Estimat
     decided verdicts on these the share for the side shown first; ½ is no preference. Only both
     orders tell position from contestant.
     """
-    both: Flags = np.all(codes < PairOutcome.UNREADABLE, axis=1)
+    both = np.all(codes < PairOutcome.UNREADABLE, axis=1)
     codes = codes[both]
     cluster = cluster[both]
     decided = codes != PairOutcome.TIE
@@ -356,8 +364,8 @@ def _longer(table: JudgedPairs, lengths: TextNumbers) -> Floats:
     """1 where the side shown first is longer, -1 where the other is, else 0; shape (c, 2)."""
     longer = np.zeros(len(table.item))
     for i, sides in enumerate(table.sides if lengths else ()):
-        names = ((table.items[table.item[i, 0]], table.contestants[side]) for side in sides)
-        first, second = (lengths.get(name, math.nan) for name in names)
+        item = table.items[table.item[i, 0]]
+        first, second = (lengths.get((item, table.contestants[side]), math.nan) for side in sides)
         longer[i] = np.nan_to_num(np.sign(first - second))
     return np.stack([longer, -longer], 1)
 

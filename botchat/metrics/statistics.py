@@ -209,10 +209,11 @@ def skill_difference(
     n = np.bincount(side, minlength=2)
     mean = ratio(np.bincount(side, apart, 2), n)
     sums = np.bincount(distinct(cluster)[1], (apart - mean[side]) / n[side])
-    variance = sums @ sums * ratio(len(sums), len(sums) - 1)
+    n_clusters = len(sums)
+    variance = sums @ sums * ratio(n_clusters, n_clusters - 1)
     of_class = [len(distinct(item[side == i])[0]) for i in (0, 1)]
     n_items = len(distinct(item)[0])
-    return SkillDifference(mean.sum(), math.sqrt(variance), len(sums), n_items, of_class)
+    return SkillDifference(mean.sum(), math.sqrt(variance), n_clusters, n_items, of_class)
 
 
 class ClusteredCases:
@@ -304,7 +305,7 @@ def proportion(
     number = None
     if cluster is not None:
         number = np.unique(cluster, return_inverse=True)[1]
-    row = np.zeros(len(cases), np.intp)
+    row = np.zeros_like(cases, np.intp)
     return ClusteredCases(row, number, 1).proportions(cases).at(0).stretched(lowest, width)
 
 
