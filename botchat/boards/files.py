@@ -200,9 +200,10 @@ def board_files(
     """Return file name -> content of every table, and of ``data``, the `as_json`."""
     files = table_files(board.every_table, formats)
     title = f"Leaderboard of {board.seed_set}, judged by {board.judge}"
-    about_judge = f"Judge {board.judge}: {trust.level}. {' '.join(trust.reasons)}"
-    notes = [headline.sentence, headline.scope, about_judge, *board.notes]
-    files["leaderboard.md"] = document(title, notes, board.tables)
+    notes = [headline.sentence, headline.scope]
+    if not board.is_of_votes:  # votes are no judge that can be tested
+        notes.append(f"Judge {board.judge}: {trust.level}. {' '.join(trust.reasons)}")
+    files["leaderboard.md"] = document(title, notes + list(board.notes), board.tables)
     files["leaderboard.json"] = to_json(data)
     for part in board.of(ReportResult):
         records = []
