@@ -105,7 +105,7 @@ def test_soft_results_weights_and_repeats_are_said_alike(tmp_path, monkeypatch, 
     Path("star.csv").write_text("\n".join([*lines, lines[-1]]))
     again = "1 of 81 votes were given again by the same judge on the same item and order: the last"
     board = said(capsys, "rank", "star.csv")
-    assert board["headline"] == "y leads; x is not ruled out (never met)."
+    assert board["headline"] == "y leads; x is not ruled out (met only through others)."
     assert board["judge"] == {"name": "j", "trust": "not tested"}
     page = Path("leaderboards/star/index.html").read_text("utf-8")
     assert "<dt>By</dt><dd><bdi>j</bdi></dd>" in page
