@@ -379,7 +379,7 @@ def main_table(
     order = sorted(names)
     ranks = pd.DataFrame()
     for ranked, _ in quoted[:1]:
-        order = ranked.table.frame["model"].tolist() + order
+        order = ranked.table.models + order
         ranks = ranked.ranks
     frame = ranks.reindex([name for name in dict.fromkeys(order) if name in names])
     columns = [RANK, MODEL]

@@ -273,7 +273,7 @@ def _leader(board: Board) -> Beside:
     if name is None or not parts:
         return Beside(name)
     cases = pair_cases(parts[0].verdicts, name, parts[0].topics)
-    return Beside(name, cases, second(cases, len(models_of(board.frame["model"]))))
+    return Beside(name, cases, second(cases, len(models_of(board.main.models))))
 
 
 def _against_people(board: Board) -> list[ProtocolVerdicts]:

@@ -201,6 +201,11 @@ class Table:
         """Return the column of a key; raises `KeyError` if there is none."""
         return {column.key: column for column in self.columns}[key]
 
+    @property
+    def models(self) -> list[str]:
+        """The contestants, in the order of the rows."""
+        return self.frame["model"].tolist()
+
     @cached_property
     def by_model(self) -> pd.DataFrame:
         """The frame by contestant; rows are contestants."""

@@ -192,7 +192,7 @@ def _arena_charts(arenas: Sequence[Arena], costs: Costs) -> Iterator[Chart]:
         return
     ratings = {_n_words(arena): _with_ends(arena.table, "bt") for arena in arenas}
     rated = ratings[_n_words(first)]
-    ranks = dict(zip(first.table.frame["model"], first.table.texts(RANK), strict=True))
+    ranks = dict(zip(first.table.models, first.table.texts(RANK), strict=True))
     yield Chart(
         f"{prefix}ratings",
         "Bradley–Terry ratings with 95 % intervals",

@@ -176,7 +176,7 @@ def _page(
         protocols=archive.protocols,
         pages=list(judges),
         judge=place,
-        order=list(board.main.frame["model"]),
+        order=board.main.models,
         lang=language.code,
         invented=board.invented,
     )
