@@ -9,6 +9,7 @@ and replies of their verdicts.
 import base64
 import math
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
@@ -189,9 +190,7 @@ class _Packed:
     def _add_verdict(self, number: int, protocol: Protocol, judgment: Judgment) -> None:
         at = self._places[judgment.seed_id]
         reason = judgment.reason
-        remarks: list[PageRemark] = []
-        if judgment.transcript:
-            remarks = convert(judgment.transcript, list[PageRemark], from_attributes=True)
+        remarks = convert(judgment.transcript, list[PageRemark], from_attributes=True)
         speakers = self._speakers(protocol, judgment)
         if speakers:
             reason = ""  # it is the errors once more
@@ -223,11 +222,10 @@ class _Packed:
     ) -> dict[str, list[T]]:
         """Return numbers of contestants in the order shown -> the code of a verdict a seed."""
         code = cache(code)
-        codes: dict[str, list[T]] = {}
+        blank = [absent for _ in self.seeds]
+        codes = defaultdict[str, list[T]](blank.copy)
         for judgment in judgments:
             shown = ",".join([str(self.numbers[name]) for name in judgment.contestants])
-            if shown not in codes:
-                codes[shown] = [absent for _ in self.seeds]
             codes[shown][self._places[judgment.seed_id]] = code(judgment.verdict)
         return codes
 
