@@ -119,16 +119,16 @@ class Chart:
         figure = self.figure(width, height)
         with style.context(["default", _STYLE]), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a script that the font does not have
-            if form != "svg":
+            if form == "svg":
+                # Of a page there are ten, and `savefig` would draw and lay out all of it twice.
+                canvas = FigureCanvasSVG(figure)
+                engine = figure.get_layout_engine()
+                if engine is not None:
+                    engine.execute(figure)
+                    figure.set_layout_engine("none")
+                canvas.print_svg(file, metadata=facts)  # type: ignore[no-untyped-call]
+            else:
                 figure.savefig(file, format=form, metadata=facts)
-                return file.getvalue()
-            # Of a page there are ten, and `savefig` would draw and lay out all of it twice.
-            canvas = FigureCanvasSVG(figure)
-            engine = figure.get_layout_engine()
-            if engine is not None:
-                engine.execute(figure)
-                figure.set_layout_engine("none")
-            canvas.print_svg(file, metadata=facts)  # type: ignore[no-untyped-call]
         return file.getvalue()
 
 

@@ -165,7 +165,6 @@ def _page(
     """Return a page; ``judges``: the view of each page by its file."""
     view = judges[page]
     board = view.board
-    place = list(judges).index(page)
     protocols = list({part.protocol.base: part.protocol for part in board.parts}.values())
     language = protocols[0].language if protocols else ENGLISH
     links = Links(archive.view)
@@ -175,7 +174,7 @@ def _page(
         view=links.view,
         protocols=archive.protocols,
         pages=list(judges),
-        judge=place,
+        judge=list(judges).index(page),
         order=board.main.models,
         lang=language.code,
         invented=board.invented,
