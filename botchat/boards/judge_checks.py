@@ -137,7 +137,7 @@ class Check(NamedTuple):
 class Beside(NamedTuple):
     """The leader beside people, as its judge takes them."""
 
-    name: str | None = None
+    name: str | None
     """None where nobody leads."""
     cases: SkillCases = SkillCases()
     """None where GTEval was not judged."""

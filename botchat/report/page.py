@@ -223,8 +223,8 @@ def _page(
 def _tau(board: Board, other: Board) -> float:
     """Return Kendall's tau of two boards' rankings; nan where they rank nothing in common."""
     ranks = board.main.by_model[["rank"]].join(other.main.by_model["rank"].rename("other"))
-    both = ranks.dropna().to_numpy(float).T
-    return float(rank_correlations(both[0], both[1])[1])
+    own, others = ranks.dropna().to_numpy(float).T
+    return float(rank_correlations(own, others)[1])
 
 
 def text(name: str) -> str:
