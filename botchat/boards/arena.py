@@ -91,7 +91,7 @@ class Arena(ProtocolResult):
     @cached_property
     def pairs(self) -> Table:
         """One row an ordered pair; its csv is such a table of rates as `rank` reads."""
-        order = self.table.frame["model"].tolist()
+        order = self.table.models
         listed = list(permutations(order, 2))
         if len(order) > MOST_LISTED:
             compared = set(self.results.index)

@@ -208,15 +208,14 @@ def rated_board(
     contestants = _contestants(dialogues, judged)
     measured = measure(contestants)
     lengths = lengths_table(measured, seed_set, imported_signature(dialogues))
-    arenas = []
+    arenas: list[ProtocolResult] = []
     others = []
     for part in judged.values():
         if not part.protocol.is_pair:
             others.append(protocol_result(part))
         elif len(part.comparisons):
             arenas.append(rate(part, elo))
-    parts: list[ProtocolResult] = [*arenas]
-    parts += others
+    parts = arenas + others
     return Board(
         seed_set=seed_set,
         judge=judge,
@@ -379,7 +378,7 @@ def main_table(
     order = sorted(names)
     ranks = pd.DataFrame()
     for ranked, _ in quoted[:1]:
-        order = ranked.table.frame["model"].tolist() + order
+        order = ranked.table.models + order
         ranks = ranked.ranks
     frame = ranks.reindex([name for name in dict.fromkeys(order) if name in names])
     columns = [RANK, MODEL]

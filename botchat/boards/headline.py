@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.judge_checks import JudgeTrust, no_ranking
-from botchat.boards.tables import LABEL_COLUMNS, is_floor_bot, shorten
+from botchat.boards.tables import LABEL_COLUMNS, models_of, shorten
 from botchat.frames import fill_lines
 from botchat.metrics.statistics import LEAST
 from botchat.ratings.comparisons import LEAST_CLUSTERS
@@ -49,8 +49,8 @@ class Headline(NamedTuple):
 
 def headline(board: Board, trust: JudgeTrust) -> Headline:
     """Make the headline of a board; ``trust`` is that of its judge."""
-    contestants = [name for name in board.main.frame["model"] if name != HUMAN]
-    models = [name for name in contestants if not is_floor_bot(name)]
+    contestants = [name for name in board.main.models if name != HUMAN]
+    models = models_of(contestants)
     part = board.rated
     ranked: list[str] = []
     leaders: list[str] = []
@@ -61,7 +61,7 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
     rival = ""
     record = ""
     if part is not None and len(leaders) == 1 < len(models):
-        in_order = [name for name in ranked if name in models]
+        in_order = models_of(ranked)
         rivals = list(compress(in_order[1:], part.may_be_best(in_order)[1:]))
         rival = [*rivals, in_order[1]][0]
         if isinstance(part, Arena):

@@ -137,7 +137,7 @@ class Check(NamedTuple):
 class Beside(NamedTuple):
     """The leader beside people, as its judge takes them."""
 
-    name: str | None = None
+    name: str | None
     """None where nobody leads."""
     cases: SkillCases = SkillCases()
     """None where GTEval was not judged."""
@@ -273,7 +273,7 @@ def _leader(board: Board) -> Beside:
     if name is None or not parts:
         return Beside(name)
     cases = pair_cases(parts[0].verdicts, name, parts[0].topics)
-    return Beside(name, cases, second(cases, len(models_of(board.frame["model"]))))
+    return Beside(name, cases, second(cases, len(models_of(board.main.models))))
 
 
 def _against_people(board: Board) -> list[ProtocolVerdicts]:

@@ -201,6 +201,11 @@ class Table:
         """Return the column of a key; raises `KeyError` if there is none."""
         return {column.key: column for column in self.columns}[key]
 
+    @property
+    def models(self) -> list[str]:
+        """The contestants, in the order of the rows."""
+        return self.frame["model"].tolist()
+
     @cached_property
     def by_model(self) -> pd.DataFrame:
         """The frame by contestant; rows are contestants."""
@@ -253,8 +258,8 @@ class Table:
 
     def numbers(self, column: Column) -> list[Estimate]:
         """Return the numbers of a column and their intervals; rates in percent."""
-        ends = [column.form.scale * self.frame[key].astype(float) for key in column.keys]
-        return [Estimate(*number) for number in zip(*ends, strict=True)]
+        numbers = column.form.scale * self.frame[column.keys].astype(float)
+        return [Estimate(*number) for number in numbers.itertuples(index=False)]
 
     @property
     def records(self) -> list[Cells]:
@@ -293,9 +298,8 @@ def table(
             cells[key] = pd.Series(by_key.get(key, unknown), dtype=column.form.dtype)
     frame = pd.DataFrame(cells)
     if by:
-        keys = [*by, "model"]
-        is_name = [key == "model" for key in keys]
-        frame = frame.sort_values(keys, ascending=is_name, ignore_index=True)
+        frame = frame.sort_values("model")
+        frame = frame.sort_values(list(by), ascending=False, kind="stable", ignore_index=True)
     return Table(name, title, columns, frame, list(dict.fromkeys(signatures)), note)
 
 

@@ -74,11 +74,11 @@ def bench(
     spending: Spending,
     meter: Meter,
     *,
-    data: Path | None = None,
-    published: bool = False,
-    limit: int | None = None,
-    out: Path | None = None,
-    formats: Texts = (),
+    data: Path | None,
+    published: bool,
+    limit: int | None,
+    out: Path | None,
+    formats: Texts,
 ) -> Result:
     """Let judges answer a benchmark; of ``botchat`` itself draw the published numbers.
 
@@ -112,7 +112,7 @@ def bench(
         result = _only_printed(name, seed_set, out, formats)
     else:
         report, tables, content = benchmark.compare(answered)
-        result = publish(report, list(tables) + tables_of(name), out, content, formats)
+        result = publish(report, list(tables) + tables_of(name), out, formats, content)
     if stop is not None:
         stop.partial_result = result
         raise stop
@@ -147,7 +147,7 @@ def _only_printed(name: str, seed_set: str, out: Path, formats: Texts) -> Result
         signature=printed[0].signature,
         notes=[note],
     )
-    return publish(report, printed, out, formats=formats)
+    return publish(report, printed, out, formats)
 
 
 def _first(cases: ProtocolCases, limit: int | None) -> ProtocolCases:

@@ -207,14 +207,15 @@ class RatedTexts(NamedTuple):
             prices[part] = answered.costs(protocol)
             protocols[protocol.name] = protocol
         of_all = answered.costs(*protocols.values())
-        return self.correlate(scores, prices, {judge: vars(of_all[judge]) for judge in of_all})
+        of_text = {judge: vars(of_all[judge]) for judge in of_all}
+        return self.correlate(scores, prices, of_text, {})
 
     def correlate(
         self,
         scores: Mapping[str, Sequence[ItemScore]],
         prices: Mapping[str, Mapping[str, VerdictPrice]],
         of_text: Mapping[str, Cells],
-        printed: Mapping[str, Cells] | None = None,
+        printed: Mapping[str, Cells],
     ) -> Comparison:
         """Correlate with human scores, by part; ``prices``: by part, ``of_text``: of all parts.
 
@@ -243,7 +244,7 @@ class RatedTexts(NamedTuple):
         for judge, by_part in by_judge.items():
             price = of_text.get(judge, {})
             rows.append(with_price({"judge": judge, **_correlations(by_part), **price}))
-            if printed and judge in printed:
+            if judge in printed:
                 rows.append({**printed[judge], "judge": f"{judge}, as printed"})
         correlations = table(self.table, self.title, columns, rows, [signed], _SCORED).filled()
         report = AgreementReport(subject=self.title, labels=HUMAN_LABELS, signature=signed)

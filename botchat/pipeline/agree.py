@@ -55,8 +55,8 @@ def agree(
     workspace: Workspace,
     files: Sequence[Path] = (),
     *,
-    seed_set: str | None = None,
-    protocol: str | None = None,
+    seed_set: str | None,
+    protocol: str | None,
     judges: Texts = (),
     truth: str | None = None,
     out: Path | None = None,
@@ -86,7 +86,7 @@ def agree(
     votes = votes.by(kept).with_turns_named()
     names = [path.name for path in files]
     report = _report(workspace, data, name, judged, [votes], names, truth, notes)
-    return publish(report, agreement_tables(report), out, formats=formats)
+    return publish(report, agreement_tables(report), out, formats)
 
 
 def _read_files(files: Sequence[Path]) -> tuple[PairVerdicts, list[str]]:
@@ -270,8 +270,8 @@ def publish(
     report: AgreementReport,
     tables: Sequence[Table],
     out: Path | None,
+    formats: Texts,
     data: Row | None = None,
-    formats: Texts = (),
 ) -> Result:
     """Write tables, md, json (default: all of the report) and figures to ``out``, if given."""
     data = {**(data or agreement_json(report)), "out": None}

@@ -20,7 +20,7 @@ from botchat.pipeline.resolved import ResolvedRun
 from botchat.pipeline.session import Session, token_counter
 from botchat.pipeline.spending import Meter
 from botchat.protocols.generation import PROMPT, dialogue_faults, generate_dialogue
-from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed, Seeds
+from botchat.records import LOOKED_UP_AGAIN, N_SEED, SIGNED, Dialogue, Dialogues, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import settle
@@ -54,7 +54,7 @@ def generate(run: ResolvedRun, meter: Meter) -> Result:
 
     Raises `ConfigError` if nothing can be generated.
     """
-    _turns(run)
+    _check_turns(run)
     return ask_or_plan(run, meter, f"{', '.join(run.models)} on {run.seed_set.name}", walk, ask)
 
 
@@ -88,8 +88,8 @@ async def ask(session: Session, stops: EarlyStop) -> list[Generated]:
     return generated
 
 
-def _turns(run: ResolvedRun) -> int:
-    """Return the utterances of a finished dialogue; raises `ConfigError` if none can be made."""
+def _check_turns(run: ResolvedRun) -> None:
+    """Raise `ConfigError` if no dialogue of the run's length can be made."""
     turns = run.length
     if turns <= N_SEED:
         raise UsageError(
@@ -103,17 +103,15 @@ def _turns(run: ResolvedRun) -> int:
             f"{run.seed_set.name} has no ChatSEEDs: there is nothing to go on "
             "with; name another --seeds"
         )
-    return turns
 
 
 def _jobs(session: Session) -> list[_Job]:
     """Return one job a contestant. Every name is resolved before the first call is sent."""
     run = session.run
-    turns = _turns(run)
-    seeds = run.first_seeds
+    _check_turns(run)
     jobs = {}
     for model in run.models:
-        job = _Job(session, model, turns, seeds)
+        job = _Job(session, model)
         jobs[job.contestant] = job
     if not run.replace:
         for job in jobs.values():
@@ -129,9 +127,11 @@ def _settings_parts(signature: str) -> list[str]:
 class _Job:
     """The dialogues of one contestant."""
 
-    def __init__(self, session: Session, model: str, turns: int, seeds: Seeds) -> None:
-        """Continue ``seeds`` up to ``turns`` utterances."""
+    def __init__(self, session: Session, model: str) -> None:
+        """Continue the run's seeds up to its length."""
         run = session.run
+        self._seeds = run.first_seeds
+        self.turns = run.length
         names = [model]
         if run.partner is not None:
             names.append(run.partner)
@@ -139,8 +139,6 @@ class _Job:
         self.models = [speaker.model for speaker in self.speakers]
         self.contestant = " + ".join(model.name for model in self.models)
         self.seed_set = run.seed_set.name
-        self.turns = turns
-        self._seeds = seeds
         self.language = run.seed_set.language
         settings = [(each.model.identity, each.decoding.settings) for each in self.speakers]
         prompts: dict[str, None] = {}  # two digests, where two have two prompts
@@ -150,7 +148,7 @@ class _Job:
                 digest = settings_digest(speaker.system)
             prompts[digest] = None
         self._signature = (
-            f"{SIGNED}|generate|set:{self.seed_set}{self.language.signed}|n:{turns}"
+            f"{SIGNED}|generate|set:{self.seed_set}{self.language.signed}|n:{self.turns}"
             f"|prompt:{'+'.join(prompts)}|settings:{settings_digest(*settings)}"
         )
         self.path = run.workspace.dialogues_path(self.seed_set, self.contestant)

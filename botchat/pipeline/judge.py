@@ -196,14 +196,15 @@ def _compared(
     Raises `ConfigError` where one is left alone.
     """
     compared = dialogues_on(seeds, contestants)
-    if protocol.is_pair and not run.models:
-        compared.pop(HUMAN, None)
-    if protocol.is_pair and len(compared) < 2:
-        raise ConfigError(
-            f"the {protocol.label} needs at least two contestants; there is "
-            f"{', '.join(compared) or 'none'}: name what it is compared with by --model as well, "
-            "or all in [run] models of botchat.toml; generate --model MODEL makes another"
-        )
+    if protocol.is_pair:
+        if not run.models:
+            compared.pop(HUMAN, None)
+        if len(compared) < 2:
+            raise ConfigError(
+                f"the {protocol.label} needs at least two contestants; there is "
+                f"{', '.join(compared) or 'none'}: name what it is compared with by --model as "
+                "well, or all in [run] models of botchat.toml; generate --model MODEL makes another"
+            )
     if protocol.against_human:
         if set(compared) <= {HUMAN}:
             raise ConfigError(

@@ -70,7 +70,7 @@ def lost_calls_note(
     ]
 
 
-def forget(workspace: Workspace, outcomes: Texts = (), models: Texts = ()) -> Result:
+def forget(workspace: Workspace, outcomes: Texts, models: Texts) -> Result:
     """Let calls be asked again: of these ``outcomes`` and ``models``, empty for all.
 
     Dialogues and judgments that rest on them are taken out too; the commands that made them make

@@ -224,7 +224,6 @@ class CurrentCases:
             latest.pop(key, None)  # a case stands where its last verdict does
             latest[key] = state
         judgments = [judgment for judgment, is_current in latest.values() if is_current]
-        n_outdated = len(latest) - len(judgments)
         verdicts: PairVerdicts | list[Judgment] = judgments
         if protocol is not None and protocol.is_alone:
             protocol.check(judgments)
@@ -233,7 +232,7 @@ class CurrentCases:
             builder = VerdictsBuilder(protocol.answer)
             builder.add(states)
             verdicts = builder.verdicts()
-        return StageFile(verdicts, judgments, n_outdated)
+        return StageFile(verdicts, judgments, len(latest) - len(judgments))
 
     def read_pairs(self, protocol: Protocol, path: Path) -> StageFile:
         """Read verdicts on pairs alone, without reasons: in a tenth of the memory."""

@@ -77,7 +77,7 @@ def templates() -> dict[str, dict[str, str]]:
     return providers
 
 
-def init(workspace: Workspace, providers: Texts = (), data: str | None = None) -> Result:
+def init(workspace: Workspace, providers: Texts, data: str | None) -> Result:
     """Write ``botchat.toml``, for bots and the rules judge where no provider is named."""
     known = templates()
     for name in providers:
@@ -231,7 +231,7 @@ def _with_served_model(lines: str) -> str:
     return re.sub(r"# context_window = \d+", line, lines)
 
 
-def models(workspace: Workspace, *, check: bool = False) -> Result:
+def models(workspace: Workspace, *, check: bool) -> Result:
     """List everything that can be named, or ask each configured model for an utterance.
 
     ``failure`` names the models that gave no answer.

@@ -62,7 +62,7 @@ async def _walk(session: Session, models: DryRunModels) -> None:
     await walk_jobs(jobs, session, models)
 
 
-def run(resolved: ResolvedRun, meter: Meter | None, formats: Texts = ()) -> Result:
+def run(resolved: ResolvedRun, meter: Meter | None, formats: Texts) -> Result:
     """Plan, generate, judge and rank, under one budget.
 
     Without a meter nobody has seen a price: the plan is printed, and a run that names no limit

@@ -9,6 +9,7 @@ and replies of their verdicts.
 import base64
 import math
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
@@ -153,14 +154,13 @@ class _Packed:
         self.numbers = {name: i for i, name in enumerate(sorted(dialogues))}
         self.judges: list[PageJudge] = []
         self.content: list[PageSeed] = []
-        self.keys: list[list[Names]] = []
+        self.keys: list[list[Names]] = [[] for _ in self.seeds]
         """Ledger keys of each verdict on each seed."""
         self._dialogues = dialogues
         self._places = {seed.id: i for i, seed in enumerate(self.seeds)}
         for seed in self.seeds:
             texts = [_dialogue(dialogues[name].get(seed.id)) for name in self.numbers]
             self.content.append(PageSeed(texts))
-            self.keys.append([])
 
     def add(self, number: int, protocol: Protocol, judgments: Sequence[Judgment]) -> None:
         """Put the last judge's judgments of one protocol at their seeds."""
@@ -173,25 +173,22 @@ class _Packed:
                 self._add_verdict(number, protocol, judgment)
         if not known:
             return
+        judge = self.judges[-1]
         if protocol.is_alone:
             absent: kinds.PageCode | None = -2 if protocol.kind == "place" else None
             codes = self._by_contestants(known, protocol.answer.code, absent)
-            self.judges[-1].single[protocol.name] = codes
+            judge.single[protocol.name] = codes
             return
         verdicts = PairVerdicts.of_judgments(known, protocol.answer)
-        self.judges[-1].scores[protocol.name] = _scores(verdicts, self.numbers)
+        judge.scores[protocol.name] = _scores(verdicts, self.numbers)
         result = protocol.answer.result
         letters = self._by_contestants(known, lambda verdict: _LETTERS[result(verdict)], "-")
-        self.judges[-1].pairs[protocol.name] = {
-            shown: "".join(row) for shown, row in letters.items()
-        }
+        judge.pairs[protocol.name] = {shown: "".join(row) for shown, row in letters.items()}
 
     def _add_verdict(self, number: int, protocol: Protocol, judgment: Judgment) -> None:
         at = self._places[judgment.seed_id]
         reason = judgment.reason
-        remarks: list[PageRemark] = []
-        if judgment.transcript:
-            remarks = convert(judgment.transcript, list[PageRemark], from_attributes=True)
+        remarks = convert(judgment.transcript, list[PageRemark], from_attributes=True)
         speakers = self._speakers(protocol, judgment)
         if speakers:
             reason = ""  # it is the errors once more
@@ -223,11 +220,10 @@ class _Packed:
     ) -> dict[str, list[T]]:
         """Return numbers of contestants in the order shown -> the code of a verdict a seed."""
         code = cache(code)
-        codes: dict[str, list[T]] = {}
+        blank = [absent for _ in self.seeds]
+        codes = defaultdict[str, list[T]](blank.copy)
         for judgment in judgments:
             shown = ",".join([str(self.numbers[name]) for name in judgment.contestants])
-            if shown not in codes:
-                codes[shown] = [absent for _ in self.seeds]
             codes[shown][self._places[judgment.seed_id]] = code(judgment.verdict)
         return codes
 

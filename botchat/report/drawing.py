@@ -201,7 +201,7 @@ def violins(lengths: Mapping[str, Any], unit: str, axes: Axes) -> None:
     bodies: Any = drawn["bodies"]
     for body, name in zip(bodies, lengths, strict=True):
         body.set(facecolor=_color(name), alpha=0.35)
-    low, median, high = np.transpose([np.percentile(x, (25, 50, 75)) for x in logs])
+    low, median, high = np.percentile(logs, (25, 50, 75), axis=1)
     axes.hlines(rows, low, high, INK, linewidth=1.8)
     axes.scatter(median, rows, 12, "white", edgecolors=INK, zorder=3)
     _name_rows(axes, list(lengths))

@@ -119,16 +119,16 @@ class Chart:
         figure = self.figure(width, height)
         with style.context(["default", _STYLE]), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a script that the font does not have
-            if form != "svg":
+            if form == "svg":
+                # Of a page there are ten, and `savefig` would draw and lay out all of it twice.
+                canvas = FigureCanvasSVG(figure)
+                engine = figure.get_layout_engine()
+                if engine is not None:
+                    engine.execute(figure)
+                    figure.set_layout_engine("none")
+                canvas.print_svg(file, metadata=facts)  # type: ignore[no-untyped-call]
+            else:
                 figure.savefig(file, format=form, metadata=facts)
-                return file.getvalue()
-            # Of a page there are ten, and `savefig` would draw and lay out all of it twice.
-            canvas = FigureCanvasSVG(figure)
-            engine = figure.get_layout_engine()
-            if engine is not None:
-                engine.execute(figure)
-                figure.set_layout_engine("none")
-            canvas.print_svg(file, metadata=facts)  # type: ignore[no-untyped-call]
         return file.getvalue()
 
 
@@ -192,7 +192,7 @@ def _arena_charts(arenas: Sequence[Arena], costs: Costs) -> Iterator[Chart]:
         return
     ratings = {_n_words(arena): _with_ends(arena.table, "bt") for arena in arenas}
     rated = ratings[_n_words(first)]
-    ranks = dict(zip(first.table.frame["model"], first.table.texts(RANK), strict=True))
+    ranks = dict(zip(first.table.models, first.table.texts(RANK), strict=True))
     yield Chart(
         f"{prefix}ratings",
         "Bradley–Terry ratings with 95 % intervals",

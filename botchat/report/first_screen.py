@@ -141,7 +141,7 @@ def printed_rows(board: Board, costs: Costs) -> list[Cells]:
 
     What each won against the next is shown of votes alone: these have no judge to speak of.
     """
-    names = list(board.main.frame["model"])
+    names = board.main.models
     frame = pd.DataFrame({"rank": board.main.texts(RANK), "model": names})
     if not any(costs.values()):
         costs = {}
@@ -171,7 +171,7 @@ def main_table(
 
     Without ``ranked``, when the judge fails its checks, no ranks are shown.
     """
-    names = list(board.main.frame["model"])
+    names = board.main.models
     lines = [
         Line(name, label, kind_of(name), links.to(a=name), [])
         for name, label in zip(names, labels(names), strict=True)
@@ -257,7 +257,7 @@ def _words(part: ProtocolResult, column: Column) -> tuple[str, str]:
 def _plain_cells(table: Table, column: Column) -> dict[str, Cell]:
     """Return the cells of a column as a table has them."""
     cells = {}
-    rows = zip(table.frame["model"], table.texts(column), table.frame[column.key], strict=True)
+    rows = zip(table.models, table.texts(column), table.frame[column.key], strict=True)
     for name, text, number in rows:
         cells[name] = Cell(text, value="" if pd.isna(number) else f"{number:.6g}")
     return cells
@@ -270,7 +270,7 @@ def _numbers(part: ProtocolResult, column: Column, links: Links, *, wide: bool) 
     """
     values = {
         name: number
-        for name, number in zip(part.table.frame["model"], part.table.numbers(column), strict=True)
+        for name, number in zip(part.table.models, part.table.numbers(column), strict=True)
         if number.is_bounded
     }
     form = "z.0f" if column.kind in ("rate", "rating") else "z.2f"
@@ -330,9 +330,9 @@ def _evidence(part: ProtocolResult, name: str, links: Links) -> str:
 
 def _against_next(arena: Arena, main: Table, links: Links) -> ShownColumn:
     """Return the results of each model against the next one below."""
-    rated = set(arena.table.frame["model"]) - {HUMAN}
+    rated = set(arena.table.models) - {HUMAN}
     cells = {}
-    for name, other in pairwise(name for name in main.frame["model"] if name in rated):
+    for name, other in pairwise(name for name in main.models if name in rated):
         if (name, other) not in arena.results.index:
             cells[name] = Cell("never met", title=f"against {other}")
             continue
@@ -427,7 +427,7 @@ def _drawn_curves(board: Board) -> tuple[str, dict[str, SuccessCurve]]:
     )
     if part is None:
         return "", {}
-    names = [name for name in board.main.frame["model"] if name != HUMAN]
+    names = [name for name in board.main.models if name != HUMAN]
     curves = {}
     for name in [*names, HUMAN]:
         curve = part.curves.get(name)

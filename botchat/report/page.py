@@ -165,7 +165,6 @@ def _page(
     """Return a page; ``judges``: the view of each page by its file."""
     view = judges[page]
     board = view.board
-    place = list(judges).index(page)
     protocols = list({part.protocol.base: part.protocol for part in board.parts}.values())
     language = protocols[0].language if protocols else ENGLISH
     links = Links(archive.view)
@@ -175,8 +174,8 @@ def _page(
         view=links.view,
         protocols=archive.protocols,
         pages=list(judges),
-        judge=place,
-        order=list(board.main.frame["model"]),
+        judge=list(judges).index(page),
+        order=board.main.models,
         lang=language.code,
         invented=board.invented,
     )
@@ -224,8 +223,8 @@ def _page(
 def _tau(board: Board, other: Board) -> float:
     """Return Kendall's tau of two boards' rankings; nan where they rank nothing in common."""
     ranks = board.main.by_model[["rank"]].join(other.main.by_model["rank"].rename("other"))
-    both = ranks.dropna().to_numpy(float).T
-    return float(rank_correlations(both[0], both[1])[1])
+    own, others = ranks.dropna().to_numpy(float).T
+    return float(rank_correlations(own, others)[1])
 
 
 def text(name: str) -> str:
