@@ -66,7 +66,7 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
         rival = [*rivals, in_order[1]][0]
         if isinstance(part, Arena):
             record = part.record(leaders[0], rival, len(rivals))
-    lines = fill_lines(
+    first, rest, scope, lead = fill_lines(
         "boards/headline.txt",
         board=board,
         trust=trust,
@@ -83,7 +83,6 @@ def headline(board: Board, trust: JudgeTrust) -> Headline:
         least_topics=LEAST_CLUSTERS,
         human=HUMAN,
     )
-    first, rest, scope, lead = lines
     begin = _pieces(first, contestants)
     title = ""
     for piece, is_name in begin:

@@ -6,7 +6,8 @@ from pathlib import Path
 import msgspec
 
 from botchat.boards.changes import FIRST_N, Boards, SavedBoard
-from botchat.boards.tables import Column, Table, is_floor_bot, table
+from botchat.boards.protocols import MODEL
+from botchat.boards.tables import Column, Table, models_of, table
 from botchat.errors import (
     ConfigError,
     DataError,
@@ -54,7 +55,7 @@ def compare(
                 f"{listed(boards.models)}"
             )
     models = list(dict.fromkeys(models))
-    p = boards.p_values(models or [name for name in boards.models if not is_floor_bot(name)])
+    p = boards.p_values(models or models_of(boards.models))
     fell = [name for name, value in p.items() if value <= alpha]
     lines = fill_lines(
         "pipeline/compare.txt",
@@ -125,7 +126,7 @@ def read_board(workspace: Workspace, name: str) -> SavedBoard:
 
 
 def _table(boards: Boards, p: Mapping[str, float]) -> Table:
-    columns = [Column("model", "Model", "name")]
+    columns = [MODEL]
     rows: list[Row] = [{"model": name, "p": p.get(name)} for name in boards.changed]
     for n in boards.tested_n:
         key = f"change_n{n}"

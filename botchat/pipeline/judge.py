@@ -296,7 +296,7 @@ class JudgmentWriter:
         self._session = session
         self.protocol = protocol
         self.cases = cases.make
-        self.controls = list(cases.controls)
+        self.controls = cases.controls
         gteval = run.workspace.judgments_path(seed_set, GTEVAL.name, judge.name)
         if protocol.is_pair and gteval.exists():
             self.controls = []  # GTEval's are the same dialogues, in both orders too

@@ -20,7 +20,7 @@ from botchat.boards.protocols import (
     SuccessCurve,
 )
 from botchat.boards.skill import is_misplaced
-from botchat.boards.tables import Column, N, Table, interval_text, is_floor_bot, labels
+from botchat.boards.tables import Column, N, Table, interval_text, is_floor_bot, labels, models_of
 from botchat.estimates import Estimate, Floats
 from botchat.interfaces import Cells
 from botchat.protocols.catalogue import ARENA, VOTES
@@ -400,7 +400,7 @@ def success_curve(board: Board, leader: str | None, *, ranked: bool) -> Curve | 
     last = max(len(curves[name].rate) for name in models or curves)
     named = curves.keys() & {HUMAN}.union(islice(curves, NAMED_LINES))
     height = max(212, 17 * (len(named) - 1))
-    is_faint = not ranked or all(is_floor_bot(name) for name in models)
+    is_faint = not ranked or not models_of(curves)
     lines = []
     ends = {}
     for name, label in zip(curves, labels(list(curves), 22), strict=True):
