@@ -20,7 +20,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     by_fold = {each.casefold(): each for each in known}
     asked = name.casefold()
-    close = get_close_matches(asked, by_fold, 2, 0.8) or get_close_matches(asked, by_fold, 1, 0.6)
+    close = get_close_matches(asked, by_fold, 2, 0.8) or get_close_matches(asked, by_fold, 1)
     if not close:
         return ""
     return f" (did you mean {' or '.join(repr(by_fold[each]) for each in close)}?)"

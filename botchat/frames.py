@@ -57,9 +57,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["counted"] = counted
-    environment.filters["listed"] = listed
-    environment.filters["json"] = json.dumps
+    environment.filters.update(counted=counted, listed=listed, json=json.dumps)
     return environment
 
 

@@ -110,8 +110,7 @@ def visible(text: str) -> bool:
     """
     if text[:1].isalnum() and text.isascii():  # as most texts
         return True
-    inked = (char for char in text if char not in _FILLERS)
-    return any(unicodedata.category(char) not in _UNSEEN for char in inked)
+    return any(c not in _FILLERS and unicodedata.category(c) not in _UNSEEN for c in text)
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -162,8 +161,11 @@ class Quirks(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def changes(self) -> list[str]:
         """Changes of a request in words; empty where it means the same."""
-        left_out = [name for name, new in self.parameters.items() if new is None]
-        words = [f"without {name}" for name in sorted(left_out) if name != "stream"]
+        words = [
+            f"without {name}"
+            for name, new_name in sorted(self.parameters.items())
+            if new_name is None and name != "stream"
+        ]
         for word in (self.layout, self.system):
             if word not in (None, "natural", "system"):
                 words.append(str(word))
@@ -281,8 +283,6 @@ def settings_digest(*settings: Any) -> str:
 
 def round_floats(value: Any) -> Any:
     """Round a JSON-ready value's numbers to 12 digits: further ones differ between processors."""
-    if isinstance(value, str):
-        return value
     if isinstance(value, float):
         return float(f"{value:.12g}")
     if isinstance(value, list | tuple):
@@ -400,7 +400,7 @@ def case_ref(make: MakeCase) -> KnownCase:
 def case_digest(protocol: str, *dialogues: ShownDialogue) -> str:
     """Return the digest of a case that shows these, in this order."""
     joined = b"\0".join([protocol.encode(), *[dialogue.digest for dialogue in dialogues]])
-    return hashlib.sha256(joined).digest()[:8].hex()
+    return hashlib.sha256(joined).hexdigest()[:16]
 
 
 @lru_cache(maxsize=1 << 15)

@@ -117,8 +117,7 @@ def _run_aside(job: Job[T], lock: Callable[[], AbstractContextManager[None]]) ->
     async def cancellable_job() -> T:
         task = asyncio.current_task()
         assert task is not None
-        loop = asyncio.get_running_loop()
-        begun.set_result(partial(loop.call_soon_threadsafe, task.cancel))
+        begun.set_result(partial(task.get_loop().call_soon_threadsafe, task.cancel))
         return await job()
 
     def work() -> T:

@@ -292,7 +292,7 @@ class JudgeId(NamedTuple):
         """Read the name that verdicts are filed under; a function's is like any judge's."""
         if text == RULES:
             return cls(text, "rules")
-        if text.partition(":")[0] == HUMAN:
+        if cls(text).is_annotator():
             return cls(text, "annotator")
         for role, ending in _ENDINGS.items():
             if text.endswith(ending):
@@ -358,13 +358,13 @@ def slug(name: str) -> str:
 def natural_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Return a sort key that puts ``MT-2`` before ``MT-10``; total for any strings."""
     parts = []
-    for part in re.findall(r"[0-9]+|[^0-9]+", text):
-        if part[0] in "0123456789":
+    for number, other in re.findall(r"([0-9]+)|([^0-9]+)", text):
+        if number:
             # A number by its length and digits: Python reads none of more than 4,300.
-            digits = part.lstrip("0")
-            parts.append((0, len(digits), f"{digits} {part}"))
+            digits = number.lstrip("0")
+            parts.append((0, len(digits), f"{digits} {number}"))
         else:
-            parts.append((1, 0, part))
+            parts.append((1, 0, other))
     return tuple(parts)
 
 

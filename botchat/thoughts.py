@@ -27,8 +27,6 @@ class ThoughtMarks(TomlTable, frozen=True):
 class _Data(TomlTable, frozen=True):
     """The whole file."""
 
-    names: list[str]
-    parts: dict[str, str]
     marks: list[ThoughtMarks]
     frames: dict[str, re.Pattern[str]]
 
@@ -45,12 +43,12 @@ class _Mark(NamedTuple):
 def _read() -> _Data:
     """Return the kinds of marks, and the frames of what is spoken."""
     table = package_toml("thoughts.toml", Tables)
-    name = rf"((?:(?:[^\W_]|[.-]){{1,30}}:)?(?:{'|'.join(table['names'])}))"
+    parts = table.pop("parts")
 
     def compiled(_: object, pattern: str) -> re.Pattern[str]:
-        for word, part in table["parts"].items():
+        for word, part in parts.items():
             pattern = pattern.replace(word, part)
-        return re.compile(pattern.replace("NAME", name), re.IGNORECASE | re.DOTALL)
+        return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
     return msgspec.convert(table, _Data, dec_hook=compiled)
 

@@ -111,8 +111,9 @@ def votes_of(table: FileTable) -> VotesFile:
             n_longer = np.count_nonzero(frame["games"].str.len() > 2)
             notes += fill_lines("importers/notes_on_games.txt", n_longer=n_longer, columns=frame)
     except Exception as error:  # each library raises its own for odd cells
-        fault = f"cells that cannot be read ({one_line(error)}); write texts or numbers"
-        raise DataError(f"{where}: {fault}") from None
+        raise DataError(
+            f"{where}: cells that cannot be read ({one_line(error)}); write texts or numbers"
+        ) from None
     rated = votes.only(votes.readable).judged_contestants
     lines = fill_lines(
         "importers/notes_on_votes.txt",

@@ -87,10 +87,10 @@ class Panel(NamedTuple):
         cases = [case]
         if self.both_orders and case.mirror is not None:
             cases.append(case.mirror())
-        talks = await together(self.deliberate(each) for each in cases)
-        votes = list(talks[0].votes)
-        remarks = list(talks[0].remarks)
-        for talk in talks[1:]:  # its votes count as about the order of `case`
+        first, *swapped = await together(self.deliberate(each) for each in cases)
+        votes = list(first.votes)
+        remarks = list(first.remarks)
+        for talk in swapped:  # its votes count as about the order of `case`
             votes += [_swapped(vote, swap_sides(vote.verdict)) for vote in talk.votes]
             remarks += [_swapped(remark, remark.verdict) for remark in talk.remarks]
         verdict = aggregate((vote.verdict for vote in votes), case.choices, self.rule)
@@ -99,7 +99,7 @@ class Panel(NamedTuple):
             outcome = _outcome(votes)
         return JudgeAnswer(
             verdict,
-            _reason(case, verdict, votes, talks[0]),
+            _reason(case, verdict, votes, first),
             outcome,
             transcript=tuple(remarks),
             calls=tuple(remark.call for remark in remarks),
@@ -256,7 +256,7 @@ def _digest(
     # A key that is newer than those judgments is signed where it is not the default.
     how |= changed(settings)
     how |= {"agents": (), "model": None, "turns": settings.n_rounds, "summarizer": None}
-    how["aggregation"] = settings.decides
+    how |= {"aggregation": settings.decides}
     how.pop("rounds", None)
     in_order = msgspec.Raw(msgspec.json.encode(how))
     who = [(a.name, a.role, dict(a.model.identity), a.decoding.settings) for a in agents]

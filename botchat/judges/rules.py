@@ -10,6 +10,7 @@ from functools import lru_cache
 from botchat.frames import Tables, fill, package_toml
 from botchat.interfaces import Case, JudgeAnswer, ShownDialogue, settings_digest
 from botchat.judges.criteria import Flag, fit_thresholds, flags
+from botchat.judges.voting import VERDICTS
 from botchat.records import RULES, Utterances
 
 VERSION = 1
@@ -20,14 +21,6 @@ _FAULTS: dict[str, str] = _DATA["faults"]
 _DIAGNOSED: dict[str, list[str]] = _DATA["diagnosed"]
 
 _MOST_QUOTED = 60
-
-# Whether each of two dialogues has a fault -> the verdict on them
-_VERDICTS = {
-    (True, False): "1",
-    (False, True): "2",
-    (True, True): "both",
-    (False, False): "neither",
-}
 
 
 class RulesJudge:
@@ -61,7 +54,7 @@ class RulesJudge:
             return JudgeAnswer(verdict, _reason(earliest[0]))
         first, second = earliest
         return JudgeAnswer(
-            _VERDICTS[first is not None, second is not None],
+            VERDICTS[first is not None, second is not None],
             f"conversation 1: {_reason(first)}; conversation 2: {_reason(second)}",
         )
 

@@ -31,7 +31,14 @@ from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 Rule: TypeAlias = Literal["mean", "majority", "summary"]
 """Rule from votes to a verdict; a summary is the only vote."""
 
-_AI_SIDES = {"1": (1, 0), "2": (0, 1), "both": (1, 1), "neither": (0, 0)}
+VERDICTS = {
+    (True, False): "1",
+    (False, True): "2",
+    (True, True): "both",
+    (False, False): "neither",
+}
+"""Whether each of two dialogues is AI-involved -> the verdict on them."""
+_AI_SIDES = {verdict: sides for sides, verdict in VERDICTS.items()}
 _NUMBERS = re.compile(r"-?\d+(\.\d+)?( -?\d+(\.\d+)?)*")
 
 
@@ -107,8 +114,8 @@ def _majority(readable: Sequence[Verdict], choices: Collection[Verdict]) -> Verd
     if all(verdict in choices for verdict in _AI_SIDES):
         columns = zip(*(_AI_SIDES[vote] for vote in readable), strict=True)
         # The lower median: half of the votes is not more than half.
-        ai_sides = tuple(median_low(column) for column in columns)
-        return next(verdict for verdict, pair in _AI_SIDES.items() if pair == ai_sides)
+        first, second = (median_low(column) for column in columns)
+        return VERDICTS[first, second]
     return None
 
 

@@ -102,10 +102,9 @@ _SHORTEST_STEM = 3
 @lru_cache(maxsize=1 << 16)
 def _stem(word: str) -> str:
     """Return the word without its inflection, roughly: stems are only compared."""
-    stem = word.partition("'")[0]
+    stem = word.partition("'")[0][:32]
     if stem in _FUNCTION:
         return ""
-    stem = stem[:32]
     for ending in _ENDINGS:
         if stem.endswith(ending) and len(stem) - len(ending) >= _SHORTEST_STEM:
             stem = stem.removesuffix(ending)

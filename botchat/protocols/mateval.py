@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from botchat.estimates import Estimate
@@ -131,8 +130,9 @@ def error_rates(
             cluster = topics.get(judgment.seed_id, judgment.seed_id)
             cases["score"] += [(cluster, total) for total in _REPORT.numbers(judgment.verdict)]
             read = reported[name, judgment.seed_id].values()
-            for result in chain.from_iterable(report.results for report in read):
-                cases["quoted"] += [(cluster, err.evidence == "found") for err in result.errors]
+            for report in read:
+                for result in report.results:
+                    cases["quoted"] += [(cluster, err.evidence == "found") for err in result.errors]
             for type_, has_error in by_type(read).items():
                 cases[type_].append((cluster, has_error))
         # An error of each type is one point off.

@@ -336,12 +336,11 @@ def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[PairVe
         lead = math.nan
         if judgment.verdict is not None:
             lead = protocol.answer.lead(judgment.verdict)
-        key = (judgment.seed_id, first, second, judgment.judge)
         swapped = (judgment.seed_id, second, first, judgment.judge)
         if swapped in leads:
             leads[swapped] -= lead
         else:
-            leads[key] += lead
+            leads[judgment.seed_id, first, second, judgment.judge] += lead
     return [
         PairVerdict(item, first, second, judge, result_of(lead))
         for (item, first, second, judge), lead in leads.items()

@@ -96,6 +96,8 @@ def with_prompt(settings: CriterionSettings, text: str) -> CriterionSettings:
     folded = " ".join(re.sub(r"\{\{.*?\}\}", "", text).casefold().split())
     for label in settings.labels:
         if settings.kind == "pairwise" and " ".join(label.casefold().split()) not in folded:
-            fault = f"{settings.prompt} never names the label {label!r}"
-            raise ValueError(f"{fault}: name it there, or others in labels")
+            raise ValueError(
+                f"{settings.prompt} never names the label {label!r}: name it there, or others in "
+                "labels"
+            )
     return msgspec.structs.replace(settings, prompt=text)

@@ -221,7 +221,7 @@ def access(settings: ModelSettings, env: Env = os.environ) -> Access:
 
     headers = {}
     for name, text in settings.headers.items():
-        headers[name.lower()] = text
+        header = text
         match = _HEADER_VARIABLE.fullmatch(text)
         if match:
             header = filled(text, f"header {name}")
@@ -230,7 +230,7 @@ def access(settings: ModelSettings, env: Env = os.environ) -> Access:
                     f"no header {name} for {model}: {_variable_text(match[1])} has a character "
                     "that no header can have"
                 )
-            headers[name.lower()] = header
+        headers[name.lower()] = header
     address = filled(settings.base_url, "address")
     shown = f"{public(settings.base_url)!r} with the values of its variables"
     fault = url_fault(address, shown)
