@@ -11,6 +11,7 @@ from cyclopts import App, CoercionError, Group, Parameter, Token, convert
 from cyclopts.help import DefaultFormatter, PanelSpec
 from rich import box
 
+from botchat.errors import UsageError
 from botchat.pipeline.spending import JudgeName, Meter, Spending
 from botchat.records import VERSION, Texts
 
@@ -126,7 +127,9 @@ def run_at(
 
 
 def path_of(place: Path | str | None) -> Path | None:
-    """Return a path, where one is given."""
+    """Return a path, if one is given; `UsageError` for an empty one, which is the folder here."""
+    if place == "":
+        raise UsageError("an empty path; name a file or folder")
     return None if place is None else Path(place)
 
 
